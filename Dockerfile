@@ -15,7 +15,6 @@ RUN sed -n '/^setuptools==/,/# via/p' requirements/dev.txt > requirements/build.
  && python -m pip install --no-cache-dir --require-hashes --only-binary=:all: -r requirements/build.txt
 COPY pyproject.toml ./
 COPY notifier notifier
-COPY services services
 COPY workers workers
 COPY migrations migrations
 RUN python -m pip wheel --no-deps --no-build-isolation --no-cache-dir --wheel-dir /built . \

@@ -38,18 +38,18 @@ check: quick types ## the same without the slow tests
 	@$(PYTEST) $(wildcard tests/unit tests/repo)
 
 bench: setup ## measure what is promised about speed and the demo's page, and write docs/benchmarks.md anew; QUICK=1 takes fewer rounds
-	@$(BIN)/python -m bench $(if $(QUICK),--quick)
+	@$(BIN)/python -m benchmarks.report $(if $(QUICK),--quick)
 
 bench-peers: setup ## the same against other people's libraries, which it installs below build/peers
-	@$(BIN)/python -m bench peers $(if $(QUICK),--quick)
+	@$(BIN)/python -m benchmarks.report peers $(if $(QUICK),--quick)
 
 pictures: setup ## make the documents' pictures of the demo anew, by the browser tests, with all 200 million people
 	@PICTURES=$(CURDIR)/docs/pictures $(BIN)/python -m pytest --no-header tests/browser/test_demo_page.py
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
 	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/everywhere.in
-	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra confluent --extra firebase-admin --extra import --extra testing --extra dev pyproject.toml requirements/everywhere.in
-	@for peer in build stream_framework stream_framework_page celery redis aioapns firebase_admin pywebpush; do $(COMPILE) -o notifier/testing/bench/peers/$$peer.txt requirements/peers/$$peer.in || exit; done
+	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra confluent --extra firebase-admin --extra import --extra dev pyproject.toml requirements/everywhere.in
+	@for peer in build stream_framework stream_framework_page celery redis aioapns firebase_admin pywebpush; do $(COMPILE) -o benchmarks/peers/pins/$$peer.txt requirements/peers/$$peer.in || exit; done
 
 clean: ## remove the environment and whatever was built
 	@rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

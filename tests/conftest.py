@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.cassandra import Access
-from services.fleet import Standing
-from tests.engines import engines
+from notifier.devkit.engines.fleet import Standing
+from tests.support.engines import engines
 
 # A busy machine makes slow examples, not wrong ones: pytest-timeout bounds a test, never a single example.
 settings.register_profile("notifier", deadline=None, print_blob=True)

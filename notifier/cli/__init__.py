@@ -8,7 +8,6 @@ from notifier.config.version import installed_version
 PLACES = {
     "up": "notifier.cli.commands.up:up",
     "demo": "notifier.cli.commands.demo:demo",
-    "bench": "notifier.cli.commands.bench:bench",
     "import": "notifier.cli.commands.import_.command:importing",
     "fixture": "notifier.cli.commands.fixture:fixture",
     "token": "notifier.cli.commands.token:token",

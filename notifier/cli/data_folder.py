@@ -9,8 +9,8 @@ from pathlib import Path
 from notifier.cli.commands.fake import ROLE
 from notifier.cli.supervisor.forkserver_client import TEMPLATE
 from notifier.cli.supervisor.processes import ROLES
+from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
 from notifier.domain.errors import NotOurs, Unwritable
-from notifier.testing.loaded import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
 
 
 def prepare(data: Path) -> None:

@@ -45,7 +45,25 @@ class Family(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class Verbs(Family):
+class Program(Family):
+    """A command line by itself: whatever is refused ends in one line and an exit code."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with on_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with on_one_line():
+                return super().invoke(ctx)
+        except NotifierError as error:
+            click.echo(harmless(str(error)), err=True)
+            ctx.exit(exit_code(error))
+
+
+class Verbs(Program):
+    """The commands of `notifier`, each imported when it is called."""
+
     def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.places = places
@@ -61,18 +79,6 @@ class Verbs(Family):
         found = getattr(import_module(module), name)
         assert isinstance(found, click.Command)
         return found
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with on_one_line():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            with on_one_line():
-                return super().invoke(ctx)
-        except NotifierError as error:
-            click.echo(harmless(str(error)), err=True)
-            ctx.exit(exit_code(error))
 
 
 @contextmanager

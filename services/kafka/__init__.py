@@ -1,5 +1,5 @@
 """Kafka in KRaft mode, one broker or three, on the loopback."""
 
-from services.kafka.broker import broker, brokers
+from notifier.devkit.engines.kafka import broker, brokers
 
 __all__ = ["broker", "brokers"]

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from notifier.testing.browser import installed
-from notifier.testing.browser.chromium import headless
-from notifier.testing.browser.fake_inbox import Inbox, items
-from notifier.testing.browser.fake_server import serving
-from notifier.testing.browser.installed import NoBrowser
-from notifier.testing.browser.opened import Opened
+from tests.support.browser import chromium as installed
+from tests.support.browser.chromium import NoBrowser, headless
+from tests.support.browser.fake_inbox import Inbox, items
+from tests.support.browser.fake_server import serving
+from tests.support.browser.page import Opened
 
 PATIENCE = 20_000
 """Milliseconds that anything may take on a busy machine."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page
 
-from notifier.testing.demo import Demo
+from tests.support.demo_process import Demo
 
 SLOW = 45_000
 """Milliseconds that something may take in which a real service and its workers have a part, on a busy machine."""

@@ -23,7 +23,7 @@ from notifier.api.demo.traffic import letter
 from notifier.cli.ready_file import Ready, read_ready
 from notifier.config import Settings
 from notifier.domain.ids import UserId
-from notifier.testing.browser.opened import Shown
+from tests.support.browser.page import Shown
 
 FOLLOWERS = 100_000
 """The most for whom collapsing may be switched off."""

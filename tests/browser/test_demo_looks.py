@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from notifier.testing.bench.page import DEMO_WIDTHS, SCHEMES, weight_figures
-from notifier.testing.browser.axe import violations
-from notifier.testing.browser.states import MadeUp, delivered, demo_states
-from notifier.testing.browser.weight import weighed
+from benchmarks.demo_page import DEMO_WIDTHS, SCHEMES, weight_figures
 from tests.browser.demo import SLOW, demo, visiting
 from tests.browser.size import Size, not_larger, size
+from tests.support.browser.accessibility import violations
+from tests.support.browser.page_weight import weighed
+from tests.support.browser.states import MadeUp, delivered, demo_states
 
 FOLLOWERS = 200_000
 TURN = """state => {

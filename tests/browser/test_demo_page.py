@@ -11,11 +11,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from notifier.api.demo.traffic import LASTING
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from notifier.testing.browser.axe import violations
-from notifier.testing.browser.opened import Shown
-from notifier.testing.browser.states import delivered
-from notifier.testing.browser.storm import TOOK
 from tests.browser.demo import FOLLOWERS, SLOW, demo, visiting
+from tests.support.browser.accessibility import violations
+from tests.support.browser.page import Shown
+from tests.support.browser.states import delivered
+from tests.support.browser.storm_watcher import TOOK
 
 COLLAPSE = LASTING + 4
 """Seconds: a storm stays one burst on a slow machine, too, and the next one needn't be waited for long."""

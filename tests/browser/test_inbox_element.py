@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Browser, expect
 
-from notifier.testing.browser.axe import violations
-from notifier.testing.browser.fake_inbox import Inbox, digest, item, items
-from notifier.testing.browser.opened import Opened
+from tests.support.browser.accessibility import violations
+from tests.support.browser.fake_inbox import Inbox, digest, item, items
+from tests.support.browser.page import Opened
 
 NOT_LOOKED_AT = (
     "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, { looked: 36_000_000 }))"

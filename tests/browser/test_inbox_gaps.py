@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from notifier.testing.browser.fake_inbox import Inbox, Item, item, items
-from notifier.testing.browser.opened import Opened
+from tests.support.browser.fake_inbox import Inbox, Item, item, items
+from tests.support.browser.page import Opened
 
 PAGE, GAP = "GET /v1/inbox", "GET /v1/subjects/mention%3Anova/bursts"
 FIRST_IN_VIEW = """(() => {

@@ -4,8 +4,8 @@ import re
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from notifier.testing.browser.fake_inbox import CLOSE, Inbox, item, items
-from notifier.testing.browser.opened import Opened
+from tests.support.browser.fake_inbox import CLOSE, Inbox, item, items
+from tests.support.browser.page import Opened
 
 POLLING_SOON = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
 

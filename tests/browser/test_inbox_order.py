@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from notifier.testing.browser.fake_inbox import Inbox, items
-from notifier.testing.browser.opened import Opened
+from tests.support.browser.fake_inbox import Inbox, items
+from tests.support.browser.page import Opened
 
 PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
 NOT_LOOKED_AT = PACE % "{ looked: 36_000_000 }"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from notifier.testing.browser.fake_inbox import CLOSE, Inbox, item
-from notifier.testing.browser.opened import Opened
 from tests.browser.page_clock import Clock, page_clock
+from tests.support.browser.fake_inbox import CLOSE, Inbox, item
+from tests.support.browser.page import Opened
 
 POLL_S = 30
 LONGEST_POLL_S = 38

@@ -7,10 +7,10 @@ from itertools import count, islice
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from notifier.testing.browser.axe import violations
 from tests.browser.demo import demo
 from tests.browser.served import FOLLOWERS, Served, Tab, active, tab
 from tests.browser.size import Size, not_larger, size
+from tests.support.browser.accessibility import violations
 
 SLOW = 20_000
 """Milliseconds that something may take in which a real service has a part, on a busy machine."""

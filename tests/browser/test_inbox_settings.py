@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from notifier.testing.bench.page import SCHEMES
-from notifier.testing.browser.axe import violations
-from notifier.testing.browser.fake_inbox import Inbox
-from notifier.testing.browser.opened import Opened
+from benchmarks.demo_page import SCHEMES
+from tests.support.browser.accessibility import violations
+from tests.support.browser.fake_inbox import Inbox
+from tests.support.browser.page import Opened
 
 PATH = "PATCH /v1/preferences"
 

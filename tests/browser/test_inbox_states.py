@@ -3,11 +3,11 @@
 import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
-from notifier.testing.bench.page import INBOX_WIDTHS, SCHEMES
-from notifier.testing.browser.axe import violations
-from notifier.testing.browser.fake_inbox import Inbox, item, items
-from notifier.testing.browser.opened import Opened
-from notifier.testing.browser.states import inbox_states
+from benchmarks.demo_page import INBOX_WIDTHS, SCHEMES
+from tests.support.browser.accessibility import violations
+from tests.support.browser.fake_inbox import Inbox, item, items
+from tests.support.browser.page import Opened
+from tests.support.browser.states import inbox_states
 
 
 def test_nothing_here_says_so(opened: Opened, inbox: Inbox) -> None:

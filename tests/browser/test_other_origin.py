@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from playwright.sync_api import Page, expect
 
 from notifier.cli import main
-from notifier.testing.browser.opened import SHOW
 from tests.cli.caller import calling
 from tests.cli.running import Running, start
+from tests.support.browser.page import SHOW
 
 EMBEDDER = """<!doctype html>
 <html lang="en">

@@ -1,9 +1,9 @@
 """What the verbs read, of a stage."""
 
-from notifier.testing.memory.activity import MemoryActivity
-from notifier.testing.memory.viewer_versions import MemoryInboxVersions
 from notifier.wiring.system import Reads
-from tests.flow.stage import Stage
+from tests.support.fakes.audience import MemoryActivity
+from tests.support.fakes.inbox_versions import MemoryInboxVersions
+from tests.support.in_memory_system import Stage
 
 
 def reads_of(stage: Stage) -> Reads:

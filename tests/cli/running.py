@@ -9,8 +9,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from notifier.cli.ready_file import Ready, read_ready
+from notifier.devkit.check.instance import end_with_parent
 from notifier.domain.errors import NotRunning
-from notifier.testing.instance import end_with_parent
 from tests.repo.sources import ROOT
 
 STARTS_WITHIN = 120.0

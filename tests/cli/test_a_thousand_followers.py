@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.fanout.stage import Stage, staged
+from benchmarks.push.arrivals import Heard, Told
+from notifier.devkit.check.http_client import Wire, patiently
+from notifier.devkit.fixture.world import ACTIVE_30D, World, user
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.domain.ids import Member
 from notifier.ports.audience import ShardBlob
-from notifier.testing.bench.push.heard import Heard, Told
-from notifier.testing.bench.stage import Stage, staged
-from notifier.testing.wire import Wire, patiently
-from notifier.testing.world import ACTIVE_30D, World, user
 
 WORLD = World(universe=1_000, followers=1_000, celebrities=2, seed=52)
 VIPS = range(2, 1_000, 10)

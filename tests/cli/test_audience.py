@@ -14,16 +14,16 @@ from notifier.adapters.system_clock import SystemClock
 from notifier.cli.commands.audience import ages
 from notifier.cli.context import opened
 from notifier.config import Settings
+from notifier.devkit.fixture.world import World
 from notifier.domain.audience.activity import Published
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Cause, Retraction
 from notifier.domain.ids import UserId
 from notifier.flow.operations.overview import COUNTED, Fresh
 from notifier.ports.event_log import Record
-from notifier.testing.memory.clock import START
-from notifier.testing.world import World
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver, sequence
+from tests.support.fakes.clock import START
 
 
 def test_an_audience_is_counted_as_the_fixture_made_it(folder: Path, notifier: Notifier) -> None:

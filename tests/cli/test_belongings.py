@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.data_folder import forget, half_forgotten, remove, require_ours, untouched
+from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotOurs, Unwritable
-from notifier.testing.world import World
 
 OWN = (
     "core.db",

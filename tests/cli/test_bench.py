@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from notifier.testing.bench.page import SMALL, starts
-from notifier.testing.instance import Instance
-from services.jars import missing
+from benchmarks.demo_page import SMALL, starts
+from notifier.devkit.check.instance import Instance
+from notifier.devkit.engines.maven import missing
 from tests.cli.running import lives, until
 
 STARTED_WITHIN = 60.0
@@ -21,7 +21,7 @@ STARTED_WITHIN = 60.0
 
 
 def command(*arguments: str, name: str = "fanout") -> list[str]:
-    return [sys.executable, "-m", "notifier", "bench", name, "--quick", *arguments, "--json"]
+    return [sys.executable, "-m", "benchmarks", name, "--quick", *arguments, "--json"]
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -8,26 +8,16 @@ from statistics import median
 
 import pytest
 
-from notifier.testing.bench.inbox.beside import warmed, write_not_modified, write_pages_behind
-from notifier.testing.bench.inbox.cases import (
-    BARE_PAGE,
-    BARE_UNREAD,
-    BY_HAND,
-    FIRST,
-    NOT_MODIFIED,
-    PAGES,
-    UNREAD,
-    WARM,
-    Case,
-)
-from notifier.testing.bench.inbox.crowd import HERD, sampled
-from notifier.testing.bench.inbox.first import empty_cache
-from notifier.testing.bench.inbox.messages import Answered, read_answers
-from notifier.testing.bench.inbox.news import grown_and_opened
-from notifier.testing.bench.inbox.population import GALA, Group, Population
-from notifier.testing.bench.inbox.shared import Shared
-from notifier.testing.bench.inbox.stage import Stage
-from notifier.testing.bench.inbox.store_trouble import slow
+from benchmarks.inbox.cases import BARE_PAGE, BARE_UNREAD, BY_HAND, FIRST, NOT_MODIFIED, PAGES, UNREAD, WARM, Case
+from benchmarks.inbox.client import Answered, read_answers
+from benchmarks.inbox.compare import warmed, write_not_modified, write_pages_behind
+from benchmarks.inbox.crowd import HERD, sampled
+from benchmarks.inbox.first_opens import empty_cache
+from benchmarks.inbox.news import grown_and_opened
+from benchmarks.inbox.population import GALA, Group, Population
+from benchmarks.inbox.shared_stage import Shared
+from benchmarks.inbox.stage import Stage
+from benchmarks.inbox.store_faults import slow
 from tests.cli.running import lives
 
 SMALL = Population(

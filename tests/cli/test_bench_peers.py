@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from notifier.testing.bench.peers.audience import Density
-from notifier.testing.bench.peers.contest import Contest, names
-from notifier.testing.bench.peers.environment import NotPrepared
-from notifier.testing.bench.peers.guest import Guest, GuestFailed
-from notifier.testing.bench.peers.lineup import PEERS, Peer
-from notifier.testing.bench.peers.valkey import PeersValkey, peers_valkey
+from benchmarks.peers.audience import Density
+from benchmarks.peers.contest import Contest, names
+from benchmarks.peers.registry import PEERS, Peer
+from benchmarks.peers.subprocess_peer import Guest, GuestFailed
+from benchmarks.peers.valkey import PeersValkey, peers_valkey
+from benchmarks.peers.virtualenvs import NotPrepared
 from tests.cli.running import lives, until
 
 OURS = Path(sys.executable)

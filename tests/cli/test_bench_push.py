@@ -1,17 +1,17 @@
 """The rival senders' processes: firebase-admin runs here in our own environment, on a few devices.
 
-aioapns and pywebpush must be installed from a registry first, so no test runs them: `notifier bench push` does, and
-fails one that has an alert not accepted.
+aioapns and pywebpush must be installed from a registry first, so no test runs them: `python -m benchmarks push` does,
+and fails one that has an alert not accepted.
 """
 
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-from notifier.testing.bench.fanout import run
-from notifier.testing.bench.peers.environment import NotPrepared
-from notifier.testing.bench.push.contest import parts
-from notifier.testing.bench.push.rivals import RIVALS
+from benchmarks.fanout.suite import run
+from benchmarks.peers.virtualenvs import NotPrepared
+from benchmarks.push.contest import parts
+from benchmarks.push.other_libraries import RIVALS
 
 FEW = [replace(rival, ours_many=200, many=40) for rival in RIVALS]
 

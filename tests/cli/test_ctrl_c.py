@@ -56,7 +56,6 @@ def test_a_verb_that_was_to_do_something_does_not_say_that_it_did(tmp_path: Path
         ("--no-color up", 0),
         ("top", 0),
         ("top --json", 130),
-        ("bench demo", 130),
         ("", 130),
     ],
 )

@@ -19,10 +19,10 @@ from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import LaneStopped
 from notifier.domain.upstream.validation import FOLLOWED_TYPE
-from notifier.testing.memory.clock import START
 from notifier.topics import LANES
 from tests.cli.conftest import Notifier
-from tests.flow.stage import Stage
+from tests.support.fakes.clock import START
+from tests.support.in_memory_system import Stage
 
 DEATHS = tuple(Death(record=f"mentions/0/{number}", place=number) for number in range(1, 4))
 TALLY = LaneTally(lane="mentions", version=1, seen=3, in_a_row=3, deaths=DEATHS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from notifier.testing.times import TIMED
+from notifier.devkit.check.latency_report import TIMED
 from tests.cli.conftest import Notifier
 
 WORLD = ["--followers", "2000", "--universe", "4000", "--celebrities", "3", "--threshold", "1000"]
@@ -73,7 +73,6 @@ def test_the_fixture_loads_twice_to_the_same_effect_and_says_what_it_loaded(tmp_
         ("demo", "--headless", "--collapse", "100000"),
         ("demo", "--headless", "--celebrities", "10001"),
         ("fixture", "--celebrities", "10001"),
-        ("bench", "fanout", "--only", "nothing"),
     ],
 )
 def test_numbers_that_make_no_sense_are_wrong_usage(wrong: tuple[str, ...], tmp_path: Path, notifier: Notifier) -> None:

@@ -15,8 +15,8 @@ import pytest
 from notifier.cli.commands.demo_browser import people
 from notifier.cli.data_folder import forget
 from notifier.config import Settings
+from notifier.devkit.fixture.world import World
 from notifier.profiles.embedded import Embedded
-from notifier.testing.world import World
 from tests.browser.demo import demo
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until

@@ -16,10 +16,10 @@ from notifier.domain.users.account_preferences import NOTHING_SAID
 from notifier.domain.users.digest import Schedule, date_in, named
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.testing.memory.clock import START
-from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
-from tests.flow.stage import LYRA, Stage
+from tests.support.fakes.clock import START
+from tests.support.in_memory_system import LYRA, Stage
+from tests.support.simulator.inbox_visits import driven
 from tests.unit.examples import burst
 
 

@@ -18,16 +18,16 @@ from notifier.cli.commands.doctor.machine import Finding, Level, python_finding,
 from notifier.cli.commands.doctor.push import push_findings
 from notifier.config import Push
 from notifier.config.push import Apns, Web
+from notifier.devkit.fake_providers.hosting import hosted
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.ports.dead_letters import DeadLetter
-from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem
-from notifier.testing.providers.hosting import hosted
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
-from tests.flow.failing import Refusing
-from tests.flow.stage import Stage
+from tests.support.failing_ports import Refusing
+from tests.support.in_memory_system import Stage
+from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
 
 MINUTE = timedelta(minutes=1)
 

@@ -16,12 +16,12 @@ from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.account_preferences import OverallWord
 from notifier.domain.users.subject_preferences import Volume
-from notifier.testing.memory.clock import START
-from notifier.testing.simulator.visits import driven
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.cli.reads import reads_of
-from tests.flow.stage import Stage
+from tests.support.fakes.clock import START
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 BURST = "mention:nova#1"
 

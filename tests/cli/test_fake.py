@@ -14,12 +14,12 @@ import pytest
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Push
+from notifier.devkit.fake_providers.devices import fixture_address, member_of
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.alert import trial
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, DropToken
 from notifier.profiles.push_providers import providers
-from notifier.testing.providers.fixture import fixture_address, member_of
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, until
 

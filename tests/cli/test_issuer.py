@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Notifier
-from tests.http.issuing import ed, pem
+from tests.support.token_issuer import ed, pem
 
 NAMED: dict[str, str | None] = {"NOTIFIER_ISSUER_NAME": "https://id.example"}
 

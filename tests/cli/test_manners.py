@@ -118,7 +118,6 @@ def test_one_thing_has_one_option() -> None:
     verbs = {words for words, command in COMMANDS.items() if not isinstance(command, click.Group)}
     assert {words[0] for words in verbs - folders} == {
         "demo",
-        "bench",
         "fake",
     }  # they make folders of their own, or need none
 

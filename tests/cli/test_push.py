@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from notifier.config import Settings
+from notifier.devkit.fake_providers.behaviour import Behaviour
+from notifier.devkit.fake_providers.devices import fixture_address
+from notifier.devkit.fake_providers.hosting import Hosted, hosted
 from notifier.domain.ids import Platform, UserId
 from notifier.domain.push.device import Device
 from notifier.profiles import choose
-from notifier.testing.providers.behaviour import Behaviour
-from notifier.testing.providers.fixture import fixture_address
-from notifier.testing.providers.hosting import Hosted, hosted
 from tests.cli.conftest import Notifier
 
 SCRIPT = "fcm.limited=1h,web.gone=100%"

@@ -23,9 +23,9 @@ from notifier.domain.push.send_log import Fate, Missed, Try, Why, Window
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.visibility import Denied, Mark, Marks, Unpushed
-from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 from tests.unit.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, piece, plan_of, viewer
 
 BOB, OTHER = Member(7), Member(8)

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from notifier.adapters.redis.connect import TIMEOUT
+from notifier.devkit.check.traffic import ONE, Tweet
+from notifier.devkit.fixture.world import user
 from notifier.domain.ids import UserId
-from notifier.testing.storm import ONE, Tweet
-from notifier.testing.world import user
 from tests.cli.caller import Caller, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from notifier.client import Client, Denied, NotTheService, Receipt, Status
-from notifier.testing.memory.clock import START
 from tests.client.scripted import event
-from tests.http.house import SERVICE_KEY
 from tests.http.test_listening import served
+from tests.support.fakes.clock import START
+from tests.support.http_app import SERVICE_KEY
 
 
 @pytest.fixture(scope="module")

@@ -31,28 +31,20 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.moderation import Holds, Reaches
 from notifier.ports.push import Sent
 from notifier.ports.retractions import Traces
-from notifier.testing.memory.archive import MemoryArchive
-from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.memory.claims import MemoryClaims
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.deadletters import MemoryDeadLetters
-from notifier.testing.memory.devices import MemoryDevices
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.epochs import MemoryEpochs
-from notifier.testing.memory.flags import MemoryFlags
-from notifier.testing.memory.holds import MemoryHolds
-from notifier.testing.memory.inbox import MemoryInbox
-from notifier.testing.memory.lane_tallies import MemoryLaneTallies
-from notifier.testing.memory.leases import MemoryLeases
-from notifier.testing.memory.ledger import MemoryLedger
-from notifier.testing.memory.log import MemoryLog
-from notifier.testing.memory.reaches import MemoryReaches
-from notifier.testing.memory.seals import MemorySeals
-from notifier.testing.memory.sent import MemorySent
-from notifier.testing.memory.sets import MemoryMemberSets
-from notifier.testing.memory.stays import MemoryStays
-from notifier.testing.memory.throttles import MemoryThrottles
-from notifier.testing.memory.traces import MemoryTraces
+from tests.support.fakes.archive import MemoryArchive
+from tests.support.fakes.audience import MemoryMemberSets, MemoryStays
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryThrottles
+from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
+from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
+from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
+from tests.support.fakes.moderation import MemoryHolds, MemoryReaches
+from tests.support.fakes.push import MemorySent
+from tests.support.fakes.retractions import MemoryTraces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,12 +40,12 @@ from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import member_scope
 from notifier.ports.live_bus import Marked
-from notifier.testing.memory.clock import CountedNonces, ManualClock
 from tests.contracts.cache_use import Use, simple
 from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.recorded import Recorded
 from tests.contracts.remembered import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey
+from tests.support.fakes.clock import CountedNonces, ManualClock
 
 HOUR = 490_000
 LASTING = timedelta(hours=1)

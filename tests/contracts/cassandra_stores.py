@@ -32,11 +32,11 @@ from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
 from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Subject, UserId
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.log import MemoryLog
 from tests.contracts.backends import Backend
 from tests.contracts.flow_stores import MOST_BLOCKERS, Store, Words
 from tests.contracts.keyspace import patient_reader
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.event_log import MemoryLog
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:

@@ -45,25 +45,17 @@ from notifier.ports.people import People
 from notifier.ports.push import Spared
 from notifier.ports.retractions import Retractions
 from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
-from notifier.testing.memory.burst_changes import MemoryBurstChanges, MemoryViewerLapses
-from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.memory.claims import MemoryClaims
-from notifier.testing.memory.clock import START, ManualClock
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.flags import MemoryFlags
-from notifier.testing.memory.follows import MemoryFollows
-from notifier.testing.memory.heads import MemoryHeads
-from notifier.testing.memory.inbox import MemoryInbox
-from notifier.testing.memory.ledger import MemoryLedger
-from notifier.testing.memory.partings import MemoryPartings
-from notifier.testing.memory.people import MemoryPeople
-from notifier.testing.memory.retractions import MemoryRetractions
-from notifier.testing.memory.seals import MemorySeals
-from notifier.testing.memory.sets import MemoryMemberSets
-from notifier.testing.memory.sleepers import MemorySleepers
-from notifier.testing.memory.spared import MemorySpared
-from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.memory.wants import MemoryOveralls, MemoryPreferences, MemoryWants
+from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
+from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
+from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryViewerLapses
+from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
+from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.push import MemorySpared
+from tests.support.fakes.retractions import MemoryRetractions
+from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryPreferences, MemoryWants
 
 MOST_BLOCKERS = 20
 

@@ -15,10 +15,10 @@ from kafka.admin import NewTopic
 from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
 from notifier.adapters.kafka.config import LEASE
 from notifier.ports.event_log import Consumer, EventLog
-from notifier.testing.memory.clock import ManualClock
 from notifier.topics import PARTITIONS
 from tests.contracts.member import Member
 from tests.contracts.members import member
+from tests.support.fakes.clock import ManualClock
 
 AGREE_WITHIN = 30.0
 """Seconds, on a busy machine."""

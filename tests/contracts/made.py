@@ -11,7 +11,7 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 ORION = Subject(Kind.MENTION, UserId("orion"))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.ports.push import Post, Provider, Reply, Silence
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.providers.browser import Browser
+from tests.support.fakes.clock import ManualClock
 from tests.unit.browsers import World
 from tests.unit.browsers import device as subscribed
 from tests.unit.firebase import by_firebase_admin

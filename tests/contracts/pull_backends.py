@@ -15,9 +15,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Lane, Subject, UserId
 from notifier.ports.pull_index import Pulled, PullIndex
-from notifier.testing.memory.clock import CountedNonces, ManualClock
-from notifier.testing.memory.pull import MemoryPullIndex
 from tests.contracts.valkey_fixture import Valkey
+from tests.support.fakes.clock import CountedNonces, ManualClock
+from tests.support.fakes.pull_index import MemoryPullIndex
 
 NOVA, ADA, BO = (Subject.parse(f"mention:{name}") for name in ("nova", "ada", "bo"))
 SUBJECTS = (NOVA, ADA, BO)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from notifier.adapters.celery.app import application, queue_names
+from notifier.devkit.engines.engine import Engine, free_port
 from notifier.domain.delivery.slice import Pool
-from services.engine import Engine, free_port
-from services.rabbitmq.server import USER, missing, names, server
+from tests.support.rabbitmq import USER, missing, names, server
 
 
 @dataclass(frozen=True, slots=True)

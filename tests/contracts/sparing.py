@@ -14,9 +14,9 @@ from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.ports.directory import Account
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA, ORION, burst
+from tests.support.fakes.clock import START
 
 BEFORE, SOON = START - timedelta(hours=1), START + timedelta(milliseconds=1)
 LATER_ON = START + timedelta(hours=1)

@@ -14,9 +14,9 @@ from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, members
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
 from notifier.ports.audience import KEPT, ActiveHours, Activity
-from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
-from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity
+from tests.support.fakes.clock import START, ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -14,9 +14,9 @@ from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import BacklogReport
-from notifier.testing.memory.cache import MemoryBacklogReport
-from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.cache import MemoryBacklogReport
+from tests.support.fakes.clock import START, ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 

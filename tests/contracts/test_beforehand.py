@@ -13,9 +13,9 @@ from notifier.adapters.cassandra import Access, Cluster
 from notifier.adapters.cassandra.driver.warmup import prepare, statements
 from notifier.cli.context import system_of
 from notifier.config import Settings
+from notifier.devkit.engines.engine import free_port
 from notifier.domain.errors import StoreUnavailable
 from notifier.profiles import Profile, choose
-from services.engine import free_port
 
 FOLDER = Path(package.__path__[0])
 VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE")

@@ -11,9 +11,9 @@ from notifier.adapters.redis.cache import RedisBuckets
 from notifier.adapters.redis.connect import connect
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import Buckets
-from notifier.testing.memory.cache import MemoryBuckets
-from notifier.testing.memory.clock import ManualClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.cache import MemoryBuckets
+from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -11,10 +11,10 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.inbox_versions import MOST, Position
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.followers import Follower
 from tests.contracts.made import NOVA, ORION, burst, mention
+from tests.support.fakes.clock import START
 
 LATER = timedelta(seconds=10)
 """By then no write is repeated to a new follower."""

@@ -17,9 +17,9 @@ from notifier.adapters.sqlite.stores.bursts import SqliteBursts
 from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.inbox_versions import CLOCKS_DIFFER
-from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.followers import Follower
 from tests.contracts.made import NOVA, ORION, burst
+from tests.support.fakes.clock import START, ManualClock
 
 MOMENT = timedelta(milliseconds=1)
 LATE = WRITTEN_WITHIN + MOMENT

@@ -8,9 +8,9 @@ from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.ports.bursts import Outcome
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import EVENT, NOVA, ORION, burst, mention
+from tests.support.fakes.clock import START
 
 OTHER = EventId("tweets", "e2")
 OWN = Subject(Kind.SELF, NOVA.owner)

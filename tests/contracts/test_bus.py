@@ -12,9 +12,9 @@ from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus
-from notifier.testing.memory.bus import MemoryBus
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.live_bus import MemoryBus
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -15,9 +15,9 @@ from notifier.domain.ids import BurstKey, Member, Subject
 from notifier.domain.push.frequency_cap import Caps as Terms
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.ports.push import Caps
-from notifier.testing.memory.clock import START
-from notifier.testing.memory.pacing import MemoryCaps
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.clock import START
+from tests.support.fakes.push import MemoryCaps
 
 __all__ = ["valkey", "valkey_server"]
 

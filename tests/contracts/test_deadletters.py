@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from notifier.ports.dead_letters import DeadLetter
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
 
 
 def letter(id: str, minute: int = 0, cause: str = "Not a Mention") -> DeadLetter:

@@ -26,8 +26,8 @@ from notifier.domain.push.device import (
     gone,
 )
 from notifier.ports.devices import Devices
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
 
 ADA, BEA = Member(7), Member(3 * SHARD_MEMBERS + 5)
 PHONE = AppleToken(token="ab" * 32, topic="com.example.app")

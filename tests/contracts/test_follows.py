@@ -14,9 +14,9 @@ from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_ME
 from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION
+from tests.support.fakes.clock import START
 
 ADA = UserId("ada")
 MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)

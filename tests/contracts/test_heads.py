@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from notifier.domain.bursts.fanout_budget import Budget
 from notifier.domain.bursts.sequencer import Head, Sequenced
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst, mention
+from tests.support.fakes.clock import START
 
 FIRST = Head(
     subject=NOVA,

@@ -10,9 +10,9 @@ from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.ids import UserId
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 from tests.contracts.made import event
+from tests.support.fakes.clock import START
 
 SECOND = timedelta(seconds=1)
 NOVA = (UserId("nova"),)

@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
+from notifier.devkit.http2.behaviour import Conduct
 from notifier.ports.push import Post, Reply, Silence
-from notifier.testing.authority import Authority
-from notifier.testing.http2.conduct import Conduct
 from tests.contracts.transports import PATIENT, SOON, Faulty, faulty
+from tests.support.test_ca import Authority
 
 Answers = dict[str, Reply | Silence]
 """By path."""

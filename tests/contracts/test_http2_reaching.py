@@ -11,8 +11,8 @@ from threading import Event
 import pytest
 
 from notifier.adapters.http2 import Http2Transport, Resolver
+from notifier.devkit.http2.server import serving
 from notifier.ports.push import Reply, Silence
-from notifier.testing.http2.server import serving
 from tests.contracts.asking import asked, port, post, safe
 from tests.contracts.transports import SOON, Heard
 

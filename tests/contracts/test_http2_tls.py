@@ -10,12 +10,12 @@ from threading import Thread
 import pytest
 
 from notifier.adapters.http2 import Http2Transport
+from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.ports.push import Reply, Silence
-from notifier.testing.authority import Authority
-from notifier.testing.http2.server import serving
 from tests.contracts.asking import asked, port, safe
 from tests.contracts.transports import Heard
+from tests.support.test_ca import Authority
 
 
 @contextmanager

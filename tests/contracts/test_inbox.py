@@ -17,9 +17,9 @@ from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_BYTES, RANGE
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Member
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA
+from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)
 DENSE = from_offsets(range(0, RANGE_MEMBERS, 2))

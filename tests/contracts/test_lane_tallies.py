@@ -9,8 +9,8 @@ import pytest
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
 
 HOUR = timedelta(hours=1)
 FIRST = LaneTally(

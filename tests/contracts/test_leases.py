@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
 
 TERM = timedelta(seconds=10)
 TICK = timedelta(milliseconds=1)

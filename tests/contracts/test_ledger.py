@@ -10,9 +10,9 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, piece, plan
+from tests.support.fakes.clock import START
 
 KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)
 LATER = START + timedelta(seconds=1)

@@ -12,9 +12,9 @@ from notifier.adapters.redis.push_limits import RedisLineReport
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.ports.push import LineReport
-from notifier.testing.memory.clock import START, ManualClock
-from notifier.testing.memory.pacing import MemoryLineReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.push import MemoryLineReport
 
 __all__ = ["valkey", "valkey_server"]
 

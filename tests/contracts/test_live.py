@@ -17,9 +17,9 @@ from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
 from notifier.ports.live_bus import CAUGHT_UP_EVERY, LiveBus, LiveReader, Marked, Missed, Word
-from notifier.testing.memory.bus import MemoryBus
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.live_bus import MemoryBus
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -15,8 +15,8 @@ from notifier.domain.users.account_preferences import NOTHING_SAID, OF_OVERALLS,
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.ports.directory import Account
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
+from tests.support.fakes.clock import START
 
 MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
 NIGHT = Hours(start=time(22), end=time(6, 30))

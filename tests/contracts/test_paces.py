@@ -13,9 +13,9 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import Terms
 from notifier.ports.push import Paces
-from notifier.testing.memory.clock import START
-from notifier.testing.memory.pacing import MemoryPaces
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.clock import START
+from tests.support.fakes.push import MemoryPaces
 
 __all__ = ["valkey", "valkey_server"]
 

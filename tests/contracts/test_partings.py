@@ -13,8 +13,8 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.user_blocks import Parting, PartingChange
 from notifier.ports.directory import Account
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import MOST_BLOCKERS, Store, parting, reopened
+from tests.support.fakes.clock import START
 
 ADA, EVE, BOB, KIM = (UserId(name) for name in ("ada", "eve", "bob", "kim"))
 MEMBERS = {ADA: Member(9), EVE: Member(SHARD_MEMBERS + 9), BOB: Member(10), KIM: Member(SHARD_MEMBERS * 2)}

@@ -15,9 +15,9 @@ from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import Account
 from notifier.ports.people import Facts
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst
+from tests.support.fakes.clock import START
 
 ADA, ZOE = UserId("ada"), UserId("zoe")
 MEMBER = Member(BLOCK_MEMBERS * 200 + 9)

@@ -17,9 +17,9 @@ from notifier.adapters.redis.pull_layout import PARTS, key
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.pull_index import FRESH_FOR, Pulled
-from notifier.testing.memory.clock import CountedNonces
 from tests.contracts.pull_backends import ADA, BEFORE, NOON, NOVA, SUBJECTS, Backend, backend, burst, on_valkey, seqs
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.clock import CountedNonces
 
 __all__ = ["backend", "valkey", "valkey_server"]
 

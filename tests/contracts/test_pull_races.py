@@ -13,7 +13,6 @@ from notifier.adapters.redis.pull_index import RedisPullIndex
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.testing.memory.clock import CountedNonces
 from tests.contracts.pull_backends import (
     ADA,
     BEFORE,
@@ -28,6 +27,7 @@ from tests.contracts.pull_backends import (
     simple,
 )
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.clock import CountedNonces
 
 __all__ = ["backend", "simple", "valkey", "valkey_server"]
 

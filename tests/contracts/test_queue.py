@@ -16,9 +16,9 @@ from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
 from notifier.domain.errors import QueueUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Queue
-from notifier.testing.memory.queue import MemoryQueue
 from tests.contracts.rabbit_fixture import Rabbit, rabbit, rabbit_server
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.coordination import MemoryQueue
 
 __all__ = ["rabbit", "rabbit_server", "valkey", "valkey_server"]
 

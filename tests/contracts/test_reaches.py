@@ -9,8 +9,8 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.domain.bursts.moderation import ReachWord, Verdict
 from notifier.domain.ids import UserId
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
 
 SECOND = timedelta(seconds=1)
 WORD = ReachWord(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", who="grace", at=START)

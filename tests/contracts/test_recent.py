@@ -11,9 +11,9 @@ from notifier.adapters.redis.connect import connect
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.cache import Recent
-from notifier.testing.memory.cache import MemoryRecent
-from notifier.testing.memory.clock import ManualClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.cache import MemoryRecent
+from tests.support.fakes.clock import ManualClock
 
 __all__ = ["valkey", "valkey_server"]
 

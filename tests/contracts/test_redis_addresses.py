@@ -15,14 +15,14 @@ from notifier.adapters.redis.cluster import KEYLESS, slot_of
 from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async
 from notifier.adapters.redis.health import look
 from notifier.adapters.redis.keys import unwrap
+from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.valkey import server
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.domain.ids import Member
-from services.engine import free_port
-from services.valkey.cluster import replica, sentinel
-from services.valkey.server import server
 from tests.contracts.valkey_fixture import PATIENT
 from tests.contracts.valkeys_fixture import Valkeys, cluster_in, running
+from tests.support.valkey_cluster import replica, sentinel
 
 HOUR = timedelta(hours=1)
 EVENTS = {EventId("tweets", str(number)): "digest" for number in range(50)}

@@ -9,9 +9,9 @@ from notifier.domain.bursts.retraction import Cause, Retraction, author_trail, d
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.retractions import Place
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import EVENT, NOVA, ORION, burst, mention
+from tests.support.fakes.clock import START
 
 ADA = UserId("ada")
 T1 = tweet_trail(ADA, "t1")

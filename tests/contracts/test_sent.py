@@ -15,9 +15,9 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.send_log import Fate, Missed, Sending, Try, Why, Window
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 from tests.contracts.made import NOVA, ORION
+from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)
 SENDING = Sending(KEY, Tier.P1, 3, Platform.APNS)

@@ -4,9 +4,9 @@ from datetime import datetime, timedelta
 
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.ids import BurstKey
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, plan
+from tests.support.fakes.clock import START
 
 KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)
 HOUR = timedelta(hours=1)

@@ -16,7 +16,6 @@ from notifier.domain.users.account_preferences import OverallWord
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import pushable, pushable_awake
 from notifier.ports.directory import Account
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, burst
 from tests.contracts.sparing import (
@@ -34,6 +33,7 @@ from tests.contracts.sparing import (
     enrolled,
     spared,
 )
+from tests.support.fakes.clock import START
 
 QUARTER_PAST = START + timedelta(minutes=15)
 """Who sleeps until one minute past noon is looked for then."""

@@ -10,8 +10,8 @@ from notifier.domain.errors import Poison
 from notifier.domain.fencing import Stamp, stamp
 from notifier.domain.ids import Member
 from notifier.ports.audience import Stay
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
 
 NOW = hour_of(START)
 DAILY, MONTHLY = SetKind.ACTIVE_24H, SetKind.ACTIVE_30D

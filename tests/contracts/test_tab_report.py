@@ -11,9 +11,9 @@ from notifier.adapters.redis.connect import connect
 from notifier.adapters.redis.push_limits import RedisTabReport
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.push import TabReport
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.pacing import MemoryTabReport
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.push import MemoryTabReport
 
 __all__ = ["valkey", "valkey_server"]
 

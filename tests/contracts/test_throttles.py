@@ -10,8 +10,8 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.inbox import entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
 
 HOUR = timedelta(hours=1)
 PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", starts_at=START, ends_at=START + HOUR)

@@ -12,9 +12,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import BEFORE_ALL
 from notifier.ports.inbox import Place
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA, ORION, burst
+from tests.support.fakes.clock import START
 
 DAY = timedelta(days=1)
 EXAMPLES = count(1)

@@ -16,9 +16,9 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.flow.inbox.burst_walk import BEFORE_ALL
 from notifier.ports.inbox import Place
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA, ORION
+from tests.support.fakes.clock import START
 
 DAY = timedelta(days=1)
 TICK = timedelta(milliseconds=1)

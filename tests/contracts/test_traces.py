@@ -7,9 +7,9 @@ from notifier.codec import names, pack
 from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
 from notifier.domain.ids import UserId
 from notifier.ports.dead_letters import DeadLetter
-from notifier.testing.memory.clock import START
 from tests.contracts.backends import Backend
 from tests.contracts.made import event
+from tests.support.fakes.clock import START
 
 BOB, EVE, NOVA = UserId("bob"), UserId("eve"), (UserId("nova"),)
 

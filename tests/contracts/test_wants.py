@@ -13,9 +13,9 @@ from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_ME
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, BlockMute, Volume, Want, Word
-from notifier.testing.memory.clock import START
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION
+from tests.support.fakes.clock import START
 
 MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)
 SHARD = 1

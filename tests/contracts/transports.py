@@ -7,11 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier.adapters.http2 import Http2Transport, Limits
+from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.server import Server, serving
 from notifier.ports.push import Post, Reply, Silence, Transport
-from notifier.testing.authority import Authority
-from notifier.testing.http2.conduct import Conduct
-from notifier.testing.http2.server import Server, serving
-from notifier.testing.memory.http2 import MemoryTransport
+from tests.support.fakes.push import MemoryTransport
+from tests.support.test_ca import Authority
 
 SOON = Limits(
     answer=timedelta(seconds=0.4),

@@ -10,9 +10,9 @@ from time import monotonic, sleep
 import pytest
 
 from notifier.adapters.redis.connect import Client, connect
-from services.engine import Engine
-from services.valkey.cluster import nodes, slots
+from notifier.devkit.engines.engine import Engine
 from tests.contracts.valkey_fixture import PATIENT
+from tests.support.valkey_cluster import nodes, slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,10 @@ from notifier.adapters.redis.viewer_versions import RedisInboxVersions, RedisVie
 from notifier.domain.bursts.burst import Burst
 from notifier.ports.inbox_versions import CHANGE_LASTS, InboxVersions, NewsPosition, Scope, VersionLook, ViewerVersions
 from notifier.ports.live_bus import LiveBus
-from notifier.testing.memory.bus import MemoryBus
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
 from tests.contracts.valkey_fixture import Valkey
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryVersions, MemoryViewerVersions
+from tests.support.fakes.live_bus import MemoryBus
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PATIENT = timedelta(seconds=15)

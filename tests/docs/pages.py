@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.repo.sources import ROOT, documents
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-OURS = re.compile(r"(?:^|[(|;&]|\bdo)\s*((?:notifier|make) [^|;&)\n#>]*)", flags=re.MULTILINE)
+OURS = re.compile(r"(?:^|[(|;&]|\bdo)\s*((?:notifier|make|python -m benchmarks) [^|;&)\n#>]*)", flags=re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", flags=re.MULTILINE)
 
 
@@ -45,7 +45,7 @@ class Page:
 
 
 def ours(script: str) -> list[str]:
-    """Every call of `notifier` and `make` as it is written."""
+    """Every call of `notifier`, of `make` and of the benchmarks, as it is written."""
     return [" ".join(words.split()) for words in OURS.findall(script)]
 
 

@@ -13,7 +13,7 @@ from tests.repo.sources import ROOT
 NOTIFIER = f"""#!/bin/sh
 echo "notifier $*" >> "$TYPED"
 case "$1" in
-  up | demo | bench) exec {sys.executable} -m tests.docs.understood "$@" ;;
+  up | demo) exec {sys.executable} -m tests.docs.understood "$@" ;;
   *) exec {sys.executable} -IS {ROOT}/tests/docs/warm.py "$WARM" "$@" ;;
 esac
 """

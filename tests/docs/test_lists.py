@@ -13,8 +13,8 @@ from notifier.domain import errors
 from notifier.domain.errors import NotifierError
 from notifier.metrics import Metrics
 from tests.docs.pages import PAGES, Page
-from tests.http.house import House
 from tests.repo.sources import ROOT
+from tests.support.http_app import House
 
 HTTP = Page("docs/http.md")
 OPERATIONS = Page("docs/operations.md")

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from notifier.testing.bench import audience, fanout, live, page
-from notifier.testing.bench.cluster import ring
-from notifier.testing.bench.cluster.scenarios import SHARING
-from notifier.testing.bench.cql import parts as cql
-from notifier.testing.bench.log import records as log
-from notifier.testing.bench.push import parts as push
-from notifier.testing.faults import STRIKES, STRIKES_ON_ENGINES
+from benchmarks import demo_page as page
+from benchmarks import live
+from benchmarks.audience import suite as audience
+from benchmarks.cassandra import suite as cql
+from benchmarks.chaos import node_down as ring
+from benchmarks.chaos.scenarios import SHARING
+from benchmarks.fanout import suite as fanout
+from benchmarks.kafka import records as log
+from benchmarks.push import suite as push
+from notifier.devkit.check.faults import STRIKES, STRIKES_ON_ENGINES
 from tests.repo.sources import ROOT
 
 BENCHMARKS, CLUSTER = ((ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md"))

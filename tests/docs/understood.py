@@ -8,9 +8,9 @@ import click
 from notifier.cli import main
 
 
-def understood(words: Sequence[str]) -> None:
+def understood(words: Sequence[str], program: click.Command = main) -> None:
     """Raises UsageError for an option, a command or a value that doesn't exist."""
-    command: click.Command | None = main
+    command: click.Command | None = program
     rest = list(words)
     while isinstance(command, click.Group):
         _, command, rest = command.resolve_command(click.Context(command), rest)

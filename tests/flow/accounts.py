@@ -14,13 +14,12 @@ from notifier.flow.accounts.account_indexer import Registrar
 from notifier.flow.devices.registry import PhoneBook
 from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.devices import MemoryDevices
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.epochs import MemoryEpochs
-from notifier.testing.memory.flags import MemoryFlags
-from notifier.testing.memory.log import MemoryLog
-from notifier.testing.memory.sets import MemoryMemberSets
+from tests.support.fakes.audience import MemoryMemberSets
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.coordination import MemoryEpochs
+from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
+from tests.support.fakes.event_log import MemoryLog
 
 SHARDS = range(4)
 

@@ -17,13 +17,10 @@ from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
-from notifier.testing.memory.activity import MemoryActiveHours, MemoryActivity
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.epochs import MemoryEpochs
-from notifier.testing.memory.leases import MemoryLeases
-from notifier.testing.memory.sets import MemoryMemberSets
-from notifier.testing.memory.stays import MemoryStays
+from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity, MemoryMemberSets, MemoryStays
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases
+from tests.support.fakes.directory import MemoryDirectory
 
 MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE

@@ -2,7 +2,7 @@
 
 from notifier.domain.bursts.moderation import Refusal
 from notifier.flow.operations.event_status import Fates
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
 
 
 def fate(stage: Stage, id: str) -> tuple[str, dict[str, tuple[Refusal | None, int]]]:

@@ -21,14 +21,12 @@ from notifier.flow.indexing.bitmaps import Bitmaps
 from notifier.flow.indexing.graph_indexer import Indexer
 from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
-from notifier.testing.memory.clock import START
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.epochs import MemoryEpochs
-from notifier.testing.memory.follows import MemoryFollows
-from notifier.testing.memory.partings import MemoryPartings
-from notifier.testing.memory.people import MemoryPeople
-from notifier.testing.memory.sets import MemoryMemberSets
-from notifier.testing.memory.wants import MemoryOveralls, MemoryWants
+from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
+from tests.support.fakes.clock import START
+from tests.support.fakes.coordination import MemoryEpochs
+from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryWants
 
 NOVA, LYRA = UserId("nova"), UserId("lyra")
 MUTED, UNMUTED = Wish(muted_until=NEVER), Wish(muted_until=ALWAYS)

@@ -8,10 +8,10 @@ from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.metrics import Metrics
-from notifier.testing.simulator.visits import driven
 from notifier.wiring.system import Reads
 from tests.cli.reads import reads_of
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
 

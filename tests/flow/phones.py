@@ -15,14 +15,14 @@ from notifier.flow.devices.registry import PhoneBook, record
 from notifier.metrics import Metrics
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged
-from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.devices import MemoryDevices
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.epochs import MemoryEpochs
-from notifier.testing.memory.log import MemoryLog
-from notifier.testing.memory.retractions import MemoryRetractions
-from notifier.testing.memory.sets import MemoryMemberSets
+from tests.support.fakes.audience import MemoryMemberSets
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.coordination import MemoryEpochs
+from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.retractions import MemoryRetractions
 
 PEOPLE = {"ada": Member(7), "bea": Member(9), "cleo": Member(3 * SHARD_MEMBERS + 5)}
 """The first two share a shard's bitmap, and the third has another writer."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device
 from notifier.domain.push.send_log import Fate
-from tests.flow.stage import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Stage
 
 SOON = timedelta(seconds=12)
 

@@ -11,7 +11,7 @@ from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.send_log import Window
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
-from tests.flow.stage import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Stage
 
 KIM = UserId("kim")
 ORION = Subject(Kind.MENTION, UserId("orion"))

@@ -11,9 +11,9 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, Unknown
 from notifier.domain.push.send_log import TRIES, Fate
 from notifier.ports.push import Provider
-from notifier.testing.simulator.visits import driven
 from tests.flow.sleeping import KIM, by, heard, member, with_apple
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 EVERY, MENTIONS = timedelta(minutes=15), 4
 """An hour, and no more alerts in it than anybody may get."""

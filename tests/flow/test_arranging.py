@@ -11,8 +11,8 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ShardBlob
-from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import Fuse, Graph, Spoilt
+from tests.support.fakes.audience import MemoryMemberSets
 
 
 def test_who_wants_less_of_everything_is_in_the_bitmap_for_it_and_in_no_other() -> None:

@@ -15,8 +15,8 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity import Attendant
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged, Record
-from notifier.testing.memory.activity import MemoryActiveHours
 from tests.flow.around import HOUR, MINUTE, World
+from tests.support.fakes.audience import MemoryActiveHours
 
 
 def attendant(world: World, **ports: Any) -> Attendant:

@@ -17,10 +17,10 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Badge, Opened, Page
 from notifier.metrics import Metrics
-from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.simulator.scene import VIEWERS
-from notifier.testing.simulator.visits import driven
-from tests.flow.stage import NOVA, Stage
+from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.cast import VIEWERS
+from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
 TICK = timedelta(seconds=1)

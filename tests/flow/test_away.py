@@ -16,9 +16,9 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.visibility import Mark
 from notifier.ports.push import Spare
-from notifier.testing.simulator.visits import driven
-from tests.flow.stage import NOVA, Stage
 from tests.flow.withdrawn import delete
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
 ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")

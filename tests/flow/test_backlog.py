@@ -14,7 +14,7 @@ from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.dispatcher import Dispatcher
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 HOUR = 3600
 

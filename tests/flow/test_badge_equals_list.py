@@ -5,10 +5,10 @@ from random import Random
 
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
-from tests.flow.stage import Stage
 from tests.flow.troubled import Troubled, key_of
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 ORION = Subject(Kind.MENTION, UserId("orion"))
 SECOND = timedelta(seconds=1)

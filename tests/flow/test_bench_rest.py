@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.fanout.stage import is_at_rest
 from notifier import topics
 from notifier.domain.errors import StoreUnavailable
-from notifier.testing.bench.stage import is_at_rest
-from tests.flow.failing import Refusing, Unplanned
-from tests.flow.stage import Stage
+from tests.support.failing_ports import Refusing, Unplanned
+from tests.support.in_memory_system import Stage
 
 
 def step(stage: Stage, stream: str, **ports: Any) -> None:

@@ -7,9 +7,9 @@ import pytest
 from notifier import topics
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import StoreUnavailable
-from tests.flow.failing import Unplanned
-from tests.flow.stage import LYRA, NOVA, Stage, members_of
 from tests.flow.stalling import Stalling
+from tests.support.failing_ports import Unplanned
+from tests.support.in_memory_system import LYRA, NOVA, Stage, members_of
 
 
 def test_mentions_in_the_collapse_window_share_a_burst() -> None:

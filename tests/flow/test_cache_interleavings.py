@@ -2,8 +2,8 @@
 
 import pytest
 
-from notifier.testing.interleavings.orders import Order, orders
-from notifier.testing.interleavings.scenarios import SCENARIOS
+from tests.support.interleavings.orders import Order, orders
+from tests.support.interleavings.scenarios import SCENARIOS
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

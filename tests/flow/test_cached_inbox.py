@@ -16,9 +16,9 @@ from notifier.flow.inbox.looks import SharedLooks
 from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.ports.inbox import Timeline
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes, both_shown
-from tests.flow.stage import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 FIRST = BurstKey(NOVA, 1)
 PATIENT = timedelta(minutes=1)

@@ -7,8 +7,8 @@ from notifier.domain.audience.tiers import TIERS, SetKind, Tier
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.operations.audience_count import Census
-from tests.flow.damaged import Damaged
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.support.damaged_bitmaps import Damaged
+from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 
 def test_it_counts_whom_a_mention_reaches_and_whom_a_rule_leaves_out() -> None:

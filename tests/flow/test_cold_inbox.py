@@ -12,10 +12,10 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.flow.inbox.viewer_cache import viewer_scopes
 from notifier.ports.directory import Account
 from notifier.ports.inbox import Timeline
-from notifier.testing.simulator.scene import SINCE
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.cast import SINCE
+from tests.support.simulator.inbox_visits import driven
 
 FOLLOWED = 300
 UNSEEN = 60

@@ -11,8 +11,8 @@ from notifier.domain.ids import UserId
 from notifier.flow.inbox import store_breaker as deadline
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.store_breaker import AT_ONCE, Crowded, NoDeadline, PageDeadline
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, both_shown
+from tests.support.simulator.inbox_visits import driven
 
 PATIENT = timedelta(minutes=1)
 

@@ -15,10 +15,10 @@ from notifier.domain.ids import BurstKey, Lane, Subject, UserId
 from notifier.flow.intake.router import Sizes
 from notifier.ports.pull_index import FRESH_FOR
 from notifier.profiles import Profile, choose
-from notifier.testing.simulator.visits import driven
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.flow.crossing import VERA, Crossing, on_profile, require_no_gap
-from tests.flow.stage import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 __all__ = ["valkey", "valkey_server"]
 

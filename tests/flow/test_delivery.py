@@ -12,8 +12,8 @@ from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
-from tests.flow.failing import Refusing
-from tests.flow.stage import NOVA, Stage
+from tests.support.failing_ports import Refusing
+from tests.support.in_memory_system import NOVA, Stage
 
 
 def ended(stage: Stage, tier: Tier) -> set[Fact]:

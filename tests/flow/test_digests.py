@@ -18,12 +18,12 @@ from notifier.flow.inbox.digests import digests_by
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.page import DigestItem, Opened, Page
 from notifier.ports.inbox import Place
-from notifier.testing.memory.clock import START
-from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.simulator.visits import driven
-from tests.flow.failing import Refusing
-from tests.flow.stage import LYRA, NOVA, Stage
 from tests.properties.test_digests import drifts
+from tests.support.failing_ports import Refusing
+from tests.support.fakes.clock import START
+from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.in_memory_system import LYRA, NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 from tests.unit.examples import EVE, burst
 
 LEE = UserId("lee")

@@ -17,12 +17,12 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.intake.held_mentions import Release
 from notifier.ports.dead_letters import DeadLetter
-from notifier.testing.memory.clock import START
-from tests.flow.failing import Refusing, Unswapped
 from tests.flow.fates import fate
 from tests.flow.graph import Fuse
-from tests.flow.stage import Stage
 from tests.flow.stalling import Stalling
+from tests.support.failing_ports import Refusing, Unswapped
+from tests.support.fakes.clock import START
+from tests.support.in_memory_system import Stage
 
 BOB = UserId("bob")
 WORDS = ("bob's first", "bob's second", "bob edits")

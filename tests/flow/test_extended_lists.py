@@ -14,9 +14,9 @@ from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.subject_cache import SubjectCache, burst_size
 from notifier.ports.directory import Account
 from notifier.ports.pull_index import SubjectList, SubjectLists
-from notifier.testing.interleavings.orders import Threads
-from notifier.testing.interleavings.world import FIRST, KIM, LEE, OF_LYRA, OF_NOVA, SECOND, SINCE, World, burst_of
-from notifier.testing.simulator.visits import driven
+from tests.support.interleavings.orders import Threads
+from tests.support.interleavings.world import FIRST, KIM, LEE, OF_LYRA, OF_NOVA, SECOND, SINCE, World, burst_of
+from tests.support.simulator.inbox_visits import driven
 
 SECONDS = timedelta(seconds=1)
 

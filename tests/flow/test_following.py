@@ -1,6 +1,6 @@
 """Follows from the gateway to what a person sees and gets."""
 
-from tests.flow.stage import LYRA, Stage
+from tests.support.in_memory_system import LYRA, Stage
 
 
 def members(stage: Stage, *names: str) -> set[int]:

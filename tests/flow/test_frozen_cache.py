@@ -8,9 +8,9 @@ from notifier import topics
 from notifier.adapters.redis import RedisBus, RedisPullIndex, connect
 from notifier.adapters.redis.connect import TIMEOUT
 from notifier.adapters.system_clock import SystemClock
-from notifier.testing.memory.clock import CountedNonces
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.flow.stage import NOVA, Stage
+from tests.support.fakes.clock import CountedNonces
+from tests.support.in_memory_system import NOVA, Stage
 
 __all__ = ["valkey", "valkey_server"]
 

@@ -10,10 +10,10 @@ import pytest
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox.gap_fetch import MOST_READ, NOWHERE, GapFetch, GapPage, SeqRange
-from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.simulator.visits import driven
-from tests.flow.failing import Refusing
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.support.failing_ports import Refusing
+from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.in_memory_system import LYRA, NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 KIM, LEE = UserId("kim"), UserId("lee")
 UNKNOWN = Subject(Kind.MENTION, UserId("who-is-this"))

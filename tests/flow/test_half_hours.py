@@ -16,9 +16,9 @@ from notifier.domain.push.send_log import TRIES, WORTH, Fate
 from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.push.circuit_breakers import Breakers
 from tests.flow.rings import SOON, fates, phone, rang
-from tests.flow.stage import Stage
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard
 from tests.flow.test_ringing_killed import Dying, Killed
+from tests.support.in_memory_system import Stage
 
 AWAY, WELL = "away.example", "well.example"
 WRONG = ConfigError(reason="BadJwtToken")

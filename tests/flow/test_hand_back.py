@@ -9,8 +9,8 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Again, Done, Slice, Step
 from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.inbox import Inbox
-from notifier.testing.memory.clock import ManualClock
-from tests.flow.stage import Stage
+from tests.support.fakes.clock import ManualClock
+from tests.support.in_memory_system import Stage
 
 TOO_SLOW = HAND_BACK_AFTER * 0.6
 """A write: two of them are more than a worker may take."""

@@ -18,10 +18,10 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.intake.held_mentions import Release, as_they_stand
 from notifier.flow.operations.event_status import Status
 from notifier.ports.event_log import Record
-from tests.flow.failing import Refusing
 from tests.flow.fates import counts, fate
 from tests.flow.graph import Fuse
-from tests.flow.stage import Stage
+from tests.support.failing_ports import Refusing
+from tests.support.in_memory_system import Stage
 
 
 def release(stage: Stage, *holds: Hold, **ports: Any) -> list[Hold]:

@@ -13,9 +13,9 @@ from notifier.flow.imports.accounts import Accounts
 from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import Batch
-from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.accounts import Registry
 from tests.flow.graph import Fuse
+from tests.support.fakes.imports import MemoryEdges
 
 Said = Mapping[str, bool]
 

@@ -16,10 +16,10 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.imports.importer import Import
 from notifier.flow.imports.preferences import Preferences
 from notifier.ports.imports import Batch
-from notifier.testing.memory.clock import START, ManualClock
-from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph
 from tests.flow.test_importing import Said
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.imports import MemoryEdges
 
 
 def importer(

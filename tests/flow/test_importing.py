@@ -15,8 +15,8 @@ from notifier.flow.imports.followers import Followers
 from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import Numbers, Rows
-from notifier.testing.memory.edges import MemoryEdges
 from tests.flow.graph import LYRA, NOVA, Fuse, Graph
+from tests.support.fakes.imports import MemoryEdges
 
 Pair = tuple[str, str]
 """A follower and whom."""

@@ -6,9 +6,9 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.page import Badge
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 
 class Devices:

@@ -18,8 +18,8 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import OF_WANTS, Wish
 from notifier.ports.audience import ShardBlob
-from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Fuse, Graph, Spoilt
+from tests.support.fakes.audience import MemoryMemberSets
 
 
 def test_who_follows_is_in_the_bitmap_and_who_leaves_is_not() -> None:

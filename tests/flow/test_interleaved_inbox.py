@@ -10,12 +10,12 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.metrics import Metrics
-from notifier.testing.simulator.visits import driven
 from notifier.wiring.system import Reads
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of
-from tests.flow.stage import NOVA, Stage
 from tests.flow.suspended import Suspended, run_steps, run_to_end
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 OLD, NEW = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
 MOST_STEPS = 200

@@ -14,7 +14,7 @@ from notifier.domain.errors import LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
-from notifier.testing.simulator.ground import Ground
+from tests.support.simulator.durable_state import Ground
 
 LANE = topics.FOLLOWS
 RECORDS = 8

@@ -7,8 +7,8 @@ import pytest
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.inbox_versions import EVERYBODY
-from notifier.testing.memory.viewer_versions import MemoryInboxVersions, MemoryViewerVersions
-from tests.flow.stage import Stage
+from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryViewerVersions
+from tests.support.in_memory_system import Stage
 
 
 class Lapses:

@@ -14,9 +14,9 @@ from notifier.flow.inbox import last_known_pages as lately
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.last_known_pages import KEPT, Lately
 from notifier.flow.inbox.page import Page
-from notifier.testing.simulator.visits import driven
-from tests.flow.failing import Refusing
-from tests.flow.stage import Stage
+from tests.support.failing_ports import Refusing
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
 

@@ -17,12 +17,12 @@ from notifier.domain.push.device import AppleToken, Device, Environment, WebSubs
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.flow.push.circuit_breakers import REPORTED_EVERY, Breakers, line_of
 from notifier.metrics import Metrics
-from notifier.testing.memory.clock import START, ManualClock
-from notifier.testing.memory.pacing import MemoryLineReport
-from tests.flow.failing import Refusing
 from tests.flow.rings import phone
-from tests.flow.stage import Stage
 from tests.flow.test_away import ASLEEP, KIM, NIGHT
+from tests.support.failing_ports import Refusing
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.push import MemoryLineReport
+from tests.support.in_memory_system import Stage
 from tests.unit.examples import MINUTE
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")

@@ -1,11 +1,11 @@
 """Words that the live bus lost: what an open page and its badge show once the hub hears again."""
 
 from notifier.domain.upstream.validation import DELETED_TYPE
-from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM
-from tests.flow.stage import Stage
 from tests.properties.inbox_streams import LiveProcess
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 
 def test_badge_of_stream_forgets_retraction_that_the_bus_lost() -> None:

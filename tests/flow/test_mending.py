@@ -12,8 +12,8 @@ from notifier.domain.delivery.slice import Again
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import Subject, UserId
 from notifier.ports.event_log import Record
-from tests.flow.damaged import Damaged
-from tests.flow.stage import NOVA, Stage
+from tests.support.damaged_bitmaps import Damaged
+from tests.support.in_memory_system import NOVA, Stage
 
 
 def damaged(kind: SetKind, owner: Subject | None = NOVA) -> Stage:

@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey
 from notifier.flow.push.catch_up import AT_FIRST, Neighbours
-from notifier.testing.memory.bursts import MemoryBursts
+from tests.support.fakes.bursts import MemoryBursts
 from tests.unit.examples import BOB, HOUR, MINUTE, NOON, burst
 
 DAY = timedelta(hours=24)

@@ -12,9 +12,9 @@ from notifier.domain.ids import UserId
 from notifier.domain.users.visibility import Mark
 from notifier.flow.intake.gateway import Answer
 from notifier.ports.event_log import Record
-from notifier.testing.simulator.visits import driven
-from tests.flow.failing import Broken, Refusing
-from tests.flow.stage import NOVA, Stage
+from tests.support.failing_ports import Broken, Refusing
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 
 def facts(stage: Stage) -> set[Fact]:

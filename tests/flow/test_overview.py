@@ -7,8 +7,8 @@ from notifier.domain.delivery.ledger import State
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.flow.operations.overview import Overview, Running
-from tests.flow.failing import Refusing
-from tests.flow.stage import NOVA, Stage
+from tests.support.failing_ports import Refusing
+from tests.support.in_memory_system import NOVA, Stage
 
 
 def running(overview: Overview) -> Running:

@@ -13,9 +13,9 @@ from notifier.domain.ids import Subject, UserId
 from notifier.flow.sequencing.coordinator import OWN, Coordinator
 from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
-from tests.flow.failing import Unplanned, Unswapped
-from tests.flow.stage import NOVA, Stage
 from tests.flow.stalling import Stalling
+from tests.support.failing_ports import Unplanned, Unswapped
+from tests.support.in_memory_system import NOVA, Stage
 
 
 @dataclass(slots=True)

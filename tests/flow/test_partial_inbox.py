@@ -2,9 +2,9 @@
 
 from random import Random
 
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM
 from tests.flow.troubled import Troubled, key_of
+from tests.support.simulator.inbox_visits import driven
 
 
 def test_partial_cursor_safe() -> None:

@@ -7,8 +7,8 @@ from notifier.domain.delivery.ledger import ATTEMPTS, Fact
 from notifier.domain.delivery.slice import Again, Dead, Pool, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import Work
-from tests.flow.failing import Broken, Refusing
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.support.failing_ports import Broken, Refusing
+from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 STOPPED = Again(reason="the pool is stopped by its dead-letter limit")
 

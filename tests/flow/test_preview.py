@@ -16,9 +16,9 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, PROTECTED_TYPE
 from notifier.flow.operations.preview import Previewed
-from notifier.testing.simulator.script import Changed
-from tests.flow.stage import LYRA, NOVA, Stage
 from tests.flow.withdrawn import delete
+from tests.support.in_memory_system import LYRA, NOVA, Stage
+from tests.support.simulator.script import Changed
 
 
 def preview(

@@ -23,8 +23,8 @@ from notifier.flow.delivery.slice_worker import Hold
 from notifier.ports.directory import Account
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Spare
-from notifier.testing.simulator.visits import driven
-from tests.flow.stage import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 LEE = UserId("lee")
 """Follows nova with a device, and is in P1; kim is in P0 and always alerted."""

@@ -13,9 +13,9 @@ from notifier.domain.bursts.moderation import MentionsAllowed, Refusal, Verdict
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import OverallWish
-from tests.flow.failing import Refusing
 from tests.flow.fates import counts, fate
-from tests.flow.stage import LYRA, Stage
+from tests.support.failing_ports import Refusing
+from tests.support.in_memory_system import LYRA, Stage
 
 
 def test_a_standing_counts_from_the_next_mention_on_and_no_registrar_undoes_it() -> None:

@@ -20,8 +20,8 @@ from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.inbox import Place
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import FRESH_FOR
-from tests.flow.failing import Refusing
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.support.failing_ports import Refusing
+from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 
 @dataclass(frozen=True)

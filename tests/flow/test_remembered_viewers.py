@@ -9,9 +9,9 @@ from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark
 from notifier.ports.inbox_versions import REMEMBERED_FOR
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
-from tests.flow.stage import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 
 OTHERS, FIRST = [UserId(name) for name in ("lee", "max", "pat", "quinn")], BurstKey(NOVA, 1)
 

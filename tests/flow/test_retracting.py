@@ -9,10 +9,10 @@ from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.validation import ERASED_TYPE, PROTECTED_TYPE
-from tests.flow.failing import Unswapped, Unwritten
-from tests.flow.stage import Stage
 from tests.flow.stalling import Stalling
 from tests.flow.withdrawn import burst, delete, delete_in_the_log_alone, edit, names
+from tests.support.failing_ports import Unswapped, Unwritten
+from tests.support.in_memory_system import Stage
 
 SELF_NOVA = Subject(Kind.SELF, UserId("nova"))
 

@@ -10,9 +10,9 @@ from notifier.domain.bursts.retraction import Cause, tweet_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow.sequencing import retraction_settlement as settling
-from tests.flow.failing import Unreadable
-from tests.flow.stage import LYRA, Stage
 from tests.flow.withdrawn import Counting, burst, delete, deleted, names, say_in_the_log_alone
+from tests.support.failing_ports import Unreadable
+from tests.support.in_memory_system import LYRA, Stage
 
 
 def test_where_more_mentioned_than_are_kept_by_name_somebody_is_still_named() -> None:

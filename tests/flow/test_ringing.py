@@ -11,7 +11,7 @@ from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import TRIES, Fate
 from tests.flow.rings import SOON, fates, phone, rang, rings
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
 
 
 def test_who_could_not_be_reached_is_tried_again_and_nobody_else_is() -> None:
@@ -152,7 +152,7 @@ def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
 
 def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:
     from notifier.domain.errors import StoreUnavailable
-    from tests.flow.failing import Refusing
+    from tests.support.failing_ports import Refusing
 
     stage = Stage()
     stage.mention("nova")

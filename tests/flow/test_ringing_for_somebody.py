@@ -17,15 +17,13 @@ from notifier.flow.delivery.slice_worker import Hold
 from notifier.flow.indexing.bitmap_repair import MendedSets
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
-from notifier.testing.memory.claims import MemoryClaims
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.inbox import MemoryInbox
-from notifier.testing.memory.ledger import MemoryLedger
-from notifier.testing.memory.log import MemoryLog
-from notifier.testing.memory.seals import MemorySeals
-from notifier.testing.memory.sets import MemoryMemberSets
 from tests.contracts.made import NOVA, burst
+from tests.support.fakes.audience import MemoryMemberSets
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.ledger import MemoryClaims, MemoryLedger
 
 VIP, ACTIVE, LATE, DORMANT = 1, 2, 3, 4
 SETS: Mapping[SetKind, Iterable[int]] = {

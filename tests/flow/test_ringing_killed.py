@@ -16,7 +16,7 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.ports.push import Sent
 from tests.flow.rings import SOON, fates, phone, rang, rings
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
 
 NIGHT = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
 """From noon by UTC, for eight hours."""

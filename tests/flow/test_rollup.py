@@ -13,7 +13,7 @@ from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Account
 from tests.flow.around import DAILY, HOUR, MINUTE, MONTHLY, WEEKLY, Asleep, Dying, Spoilt, Unwritable, World
-from tests.flow.failing import Refusing
+from tests.support.failing_ports import Refusing
 
 
 def test_who_looked_is_active_after_the_next_round() -> None:

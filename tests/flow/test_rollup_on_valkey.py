@@ -25,7 +25,7 @@ from notifier.ports.directory import Account
 from notifier.wiring.system import System
 from tests.contracts.backends import migrated
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
 
 __all__ = ["valkey", "valkey_server"]
 

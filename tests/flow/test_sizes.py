@@ -5,10 +5,10 @@ from datetime import timedelta
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.intake.router import SIZES_KEPT_FOR, Sizes
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.heads import MemoryHeads
-from notifier.testing.memory.sets import MemoryMemberSets
+from tests.support.fakes.audience import MemoryMemberSets
+from tests.support.fakes.bursts import MemoryHeads
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.directory import MemoryDirectory
 
 
 class CountedSets(MemoryMemberSets):

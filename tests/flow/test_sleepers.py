@@ -16,13 +16,11 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
-from notifier.testing.memory.claims import MemoryClaims
-from notifier.testing.memory.ledger import MemoryLedger
-from notifier.testing.memory.sleepers import MemorySleepers
 from tests.contracts.made import plan
-from tests.flow.stage import NOVA, Stage
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard, mentions
 from tests.flow.test_backlog import Counted
+from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
+from tests.support.in_memory_system import NOVA, Stage
 
 MORNING = NIGHT
 """After the opening of the first."""

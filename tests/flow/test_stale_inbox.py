@@ -9,8 +9,8 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.ports.inbox import Timeline
 from notifier.ports.inbox_versions import MOST
 from tests.flow.inboxes import KIM, Processes, both_shown
-from tests.flow.stage import NOVA, Stage
 from tests.flow.suspended import Suspended, run_steps, run_to_end
+from tests.support.in_memory_system import NOVA, Stage
 
 FIRST = BurstKey(NOVA, 1)
 

@@ -10,7 +10,7 @@ from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.store_breaker import TERMS, StoreBreaker
 from notifier.ports.inbox_versions import BurstChanges
 from tests.flow.inboxes import Processes
-from tests.flow.stage import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Stage
 
 FAILURES, REST = TERMS.failures, TERMS.rest
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

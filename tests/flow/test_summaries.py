@@ -10,8 +10,6 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.device import Device, FirebaseToken, gone
 from notifier.domain.push.send_log import Why
 from notifier.domain.users.visibility import Mark
-from notifier.testing.simulator.script import Changed
-from notifier.testing.simulator.visits import driven
 from tests.flow.sleeping import (
     KIM,
     NIGHT,
@@ -26,8 +24,10 @@ from tests.flow.sleeping import (
     with_apple,
     work,
 )
-from tests.flow.stage import Stage
 from tests.flow.withdrawn import delete
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.script import Changed
 
 
 def test_an_older_one_waits_for_the_newer_and_is_collapsed_once_that_has_told_of_it() -> None:

@@ -13,9 +13,9 @@ from notifier.domain.ids import Lane
 from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.operations.audience_count import Census
 from tests.docs.pages import Page
-from tests.flow.stage import NOVA, Stage
 from tests.flow.test_preview import actual, preview, told
 from tests.repo.sources import ROOT
+from tests.support.in_memory_system import NOVA, Stage
 
 GENEROUS = "examples.tier_rule:generous"
 

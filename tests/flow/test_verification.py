@@ -12,8 +12,8 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.indexing.audience_verification import Compared, Verification
 from notifier.ports.audience import ShardBlob
-from tests.flow.damaged import Damaged
-from tests.flow.stage import Stage
+from tests.support.damaged_bitmaps import Damaged
+from tests.support.in_memory_system import Stage
 
 BEA = UserId("bea")
 OF_BEA = Subject(Kind.MENTION, BEA)

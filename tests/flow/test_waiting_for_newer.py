@@ -13,7 +13,6 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import WhileAway
 from notifier.domain.push.send_log import Sending, Why, Window
 from notifier.domain.timing import STALE
-from notifier.testing.simulator.script import Changed
 from tests.flow.sleeping import (
     KIM,
     NIGHT,
@@ -25,7 +24,8 @@ from tests.flow.sleeping import (
     windows,
     work,
 )
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.script import Changed
 
 MANY = 70
 """Of whom each asks once a minute, in the end: more than there are turns in that time."""

@@ -17,10 +17,10 @@ from notifier.flow.inbox.burst_walk import RUN, YOUNG
 from notifier.flow.inbox.page import Opened
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import FRESH_FOR
-from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.simulator.visits import driven
-from tests.flow.failing import Refusing
-from tests.flow.stage import Stage
+from tests.support.failing_ports import Refusing
+from tests.support.fakes.inbox import MemoryTimeline
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
 STEP = timedelta(milliseconds=100)

@@ -11,9 +11,9 @@ from notifier.domain.ids import Kind, Subject
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import ALWAYS, OF_WANTS, Wish
 from notifier.ports.audience import ShardBlob
-from notifier.testing.memory.clock import START
-from notifier.testing.memory.sets import MemoryMemberSets
 from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Graph, Spoilt
+from tests.support.fakes.audience import MemoryMemberSets
+from tests.support.fakes.clock import START
 
 
 def test_who_mutes_and_who_wants_less_is_in_the_bitmap_for_it_and_in_no_other() -> None:

@@ -6,7 +6,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.inbox.store_breaker import TERMS
 from notifier.flow.inbox.warm_up import MOST_WAITING, WarmUp
 from tests.flow.inboxes import KIM, Processes
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
 
 
 def test_users_beyond_those_who_may_wait_are_dropped() -> None:

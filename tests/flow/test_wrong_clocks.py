@@ -9,9 +9,9 @@ from notifier import topics
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Tab
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.simulator.visits import driven
-from tests.flow.stage import Stage
+from tests.support.fakes.clock import ManualClock
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
 OFF = timedelta(seconds=3)

@@ -14,10 +14,10 @@ from notifier.flow.inbox.viewer_cache import Opening
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
 from notifier.ports.people import People
-from notifier.testing.simulator.visits import driven
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 
 @dataclass

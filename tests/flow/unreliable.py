@@ -10,9 +10,9 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
 from notifier.ports.inbox_versions import Scope
 from notifier.ports.pull_index import SubjectLists
-from notifier.testing.memory.pull import MemoryPullIndex
-from notifier.testing.memory.viewer_versions import MemoryVersions
-from notifier.testing.simulator.ground import Ground
+from tests.support.fakes.inbox_versions import MemoryVersions
+from tests.support.fakes.pull_index import MemoryPullIndex
+from tests.support.simulator.durable_state import Ground
 
 
 class Ending(Enum):

@@ -8,8 +8,8 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Cause, Retraction
 from notifier.domain.ids import Subject, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE
-from tests.flow.failing import Unswapped
-from tests.flow.stage import NOVA, Stage
+from tests.support.failing_ports import Unswapped
+from tests.support.in_memory_system import NOVA, Stage
 
 
 def delete(stage: Stage, tweet: str = "t1", author: str = "ada") -> None:

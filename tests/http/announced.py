@@ -8,8 +8,8 @@ from notifier.domain.users.subject_preferences import Word
 from notifier.domain.users.user_blocks import Parting
 from notifier.ports.directory import Directory
 from notifier.ports.inbox_versions import EVERYBODY
-from notifier.testing.memory.people import MemoryPeople
-from notifier.testing.memory.viewer_versions import MemoryVersions
+from tests.support.fakes.inbox_versions import MemoryVersions
+from tests.support.fakes.people import MemoryPeople
 
 
 class AnnouncedPeople(MemoryPeople):

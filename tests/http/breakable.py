@@ -10,15 +10,14 @@ from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import Member
 from notifier.ports.event_log import Consumer, Logged, Record
 from notifier.ports.inbox_versions import Changes, Position
-from notifier.testing.memory.activity import MemoryActivity
-from notifier.testing.memory.burst_changes import MemoryBurstChanges
-from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.memory.cache import MemoryPressure, MemoryRecent
-from notifier.testing.memory.inbox import MemoryInbox
-from notifier.testing.memory.log import MemoryLog
-from notifier.testing.memory.pacing import MemoryTabReport
-from notifier.testing.memory.throttles import MemoryThrottles
-from notifier.testing.memory.timeline import MemoryTimeline
+from tests.support.fakes.audience import MemoryActivity
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.cache import MemoryPressure, MemoryRecent
+from tests.support.fakes.coordination import MemoryThrottles
+from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.inbox import MemoryInbox, MemoryTimeline
+from tests.support.fakes.inbox_versions import MemoryBurstChanges
+from tests.support.fakes.push import MemoryTabReport
 
 
 @dataclass(slots=True)

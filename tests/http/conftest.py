@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from litestar.testing import TestClient
 
-from tests.http.house import Edge, House
+from tests.support.http_app import Edge, House
 
 
 @pytest.fixture

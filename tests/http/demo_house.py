@@ -11,7 +11,7 @@ from litestar.testing import TestClient
 
 from notifier.api.auth.guards import demo_token
 from notifier.config import Settings
-from tests.http.house import House
+from tests.support.http_app import House
 
 COLLAPSE, REFILL = timedelta(seconds=20), timedelta(seconds=60)
 """As `notifier demo` sets them."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from notifier.domain.upstream.validation import EVENT_TYPE
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 
 def event(

@@ -38,11 +38,11 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Member
 from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.ports.all_ports import Ports
-from notifier.testing.memory.clock import CountedNonces
-from notifier.testing.memory.pull import MemoryPullIndex
-from notifier.testing.memory.viewer_versions import MemoryInboxVersions
 from notifier.wiring.system import Reads
-from tests.http.house import Edge, House
+from tests.support.fakes.clock import CountedNonces
+from tests.support.fakes.inbox_versions import MemoryInboxVersions
+from tests.support.fakes.pull_index import MemoryPullIndex
+from tests.support.http_app import Edge, House
 
 LASTING = timedelta(hours=1)
 PATIENT = timedelta(seconds=15)

@@ -4,7 +4,7 @@ from typing import Any
 
 from litestar.testing import TestClient
 
-from tests.http.house import House
+from tests.support.http_app import House
 
 
 def neighbour(house: House, address: str, name: str = "127.0.0.1:8080") -> TestClient[Any]:

@@ -19,10 +19,10 @@ from notifier.api.auth.service_keys import made
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.example_event import event
-from tests.http.house import SECRET, SERVICE_KEY, Edge, House
-from tests.http.issuing import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
 from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
+from tests.support.http_app import SECRET, SERVICE_KEY, Edge, House
+from tests.support.token_issuer import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
 
 Route = tuple[str, str]
 OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"

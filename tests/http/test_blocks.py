@@ -6,8 +6,8 @@ import pytest
 
 from notifier.domain.upstream.validation import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
 from tests.http.example_event import event
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.http_app import Edge
 
 A_WHILE = timedelta(minutes=2)
 """A mention later than this opens a burst of its own."""

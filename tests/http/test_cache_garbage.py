@@ -6,7 +6,7 @@ from notifier.domain.ids import Kind
 from tests.contracts.garbage import STRINGS, whole
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.http.garbled_house import Garbler, cached_edge, garbling
-from tests.http.house import Edge
+from tests.support.http_app import Edge
 
 __all__ = ["valkey", "valkey_server"]
 

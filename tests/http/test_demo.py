@@ -12,8 +12,8 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Kind, Subject, UserId
 from tests.http.demo_house import COLLAPSE, HERE, visited
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.http_app import Edge
 
 ACTIONS = [("POST", "/demo/storm"), ("POST", "/demo/pause"), ("DELETE", "/demo/pause"), ("POST", "/demo/kill")]
 ACTIONS += [("POST", "/demo/empty"), ("GET", "/demo/people"), ("GET", "/demo/phones"), ("GET", "/v1/system")]

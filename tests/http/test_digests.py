@@ -12,11 +12,11 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.digest import Schedule
 from notifier.domain.users.subject_preferences import Volume
-from notifier.testing.memory.clock import START
 from tests.http.example_event import event
-from tests.http.house import Edge
 from tests.http.listening_client import Studio, events, on_air
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import Edge
 
 U1 = UserId("u1")
 NOVA = "mention:nova"

@@ -13,8 +13,8 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.hub import FRESH_FOR
-from notifier.testing.memory.clock import START
 from tests.http.listening_client import Studio, events, on_air
+from tests.support.fakes.clock import START
 
 U1 = UserId("u1")
 NOVA = "mention:nova"

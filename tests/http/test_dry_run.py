@@ -7,8 +7,8 @@ import pytest
 
 from notifier.domain.upstream.validation import DELETED_TYPE
 from tests.http.example_event import event
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.http_app import Edge
 
 
 def dry(edge: Edge, body: object, *, asked: str = "true", kind: str = "application/cloudevents+json") -> httpx.Response:

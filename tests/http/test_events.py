@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from notifier.domain.errors import Full, LogUnavailable
-from notifier.testing.memory.clock import START
 from tests.http.example_event import event
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import Edge
 
 BATCH = "application/cloudevents-batch+json"
 

@@ -14,10 +14,10 @@ from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.intake.held_mentions import Release
 from notifier.flow.operations.event_status import LOOKED_THROUGH
-from notifier.testing.memory.clock import START
 from tests.http.example_event import event
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import Edge
 
 
 def test_an_event_that_nobody_sent_is_unknown(edge: Edge) -> None:

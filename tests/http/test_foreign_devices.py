@@ -8,9 +8,9 @@ import pytest
 from litestar.testing import TestClient
 
 from notifier.config.push import Apns, Push, Web
-from tests.http.house import Edge, House
 from tests.http.problems import assert_problem
 from tests.http.test_devices import APPLE, BROWSER, KEYS, devices, register, registered
+from tests.support.http_app import Edge, House
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.ports.audience import ShardBlob
 from tests.http.example_event import event
-from tests.http.house import Edge, House
+from tests.support.http_app import Edge, House
 
 MANY = 300
 """More than a byte can count, so that no number keeps its length by luck."""

@@ -9,7 +9,7 @@ from notifier.api.background.limiters import AT_ONCE, Hiding
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Cause, Retraction
 from notifier.domain.ids import UserId
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 WORD = Retraction(id=EventId("s", "1"), cause=Cause.ERASE, author=UserId("eve"), at=START)
 

@@ -15,10 +15,10 @@ from notifier.api.auth.secrets import FILE, Keys, keys_of, load_or_create
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
-from notifier.testing.memory.clock import START
 from tests.http.example_event import event
-from tests.http.house import SECRET, SERVICE_KEY, Edge
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import SECRET, SERVICE_KEY, Edge
 
 NOW = int(START.timestamp())
 GOOD = {"sub": "u1", "aud": "notifier", "iat": NOW, "exp": NOW + 900}

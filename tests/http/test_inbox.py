@@ -7,9 +7,9 @@ import pytest
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.testing.memory.clock import START
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import Edge
 
 SEEN, MARKS = "/v1/inbox/seen", "/v1/inbox/marks"
 

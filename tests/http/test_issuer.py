@@ -17,9 +17,21 @@ from notifier.api.auth.issuer_keys import AGAIN, AWAY, FRESH
 from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
-from tests.http.house import SERVICE_KEY, Edge, House
-from tests.http.issuing import AUDIENCE, GOOD, NAME, NOW, Issuing, ed, forged, jwk, pem, rsa, signed_with_public_key
 from tests.http.problems import assert_problem
+from tests.support.http_app import SERVICE_KEY, Edge, House
+from tests.support.token_issuer import (
+    AUDIENCE,
+    GOOD,
+    NAME,
+    NOW,
+    Issuing,
+    ed,
+    forged,
+    jwk,
+    pem,
+    rsa,
+    signed_with_public_key,
+)
 
 
 @dataclass(slots=True)

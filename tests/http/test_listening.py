@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from tests.http.example_event import event
-from tests.http.house import SERVICE_KEY, House
 from tests.http.problems import assert_problem
+from tests.support.http_app import SERVICE_KEY, House
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = {"Authorization": f"Bearer {SERVICE_KEY}"}
@@ -58,7 +58,7 @@ def test_refusals_are_problems(url: str) -> None:
 
 def test_a_taken_port_is_told_in_a_sentence(url: str) -> None:
     port = httpx.URL(url).port
-    command = [sys.executable, "-m", "tests.http.served", "127.0.0.1", str(port)]
+    command = [sys.executable, "-m", "tests.support.serve_app", "127.0.0.1", str(port)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 1
     assert done.stderr.startswith("port_taken: The port is taken by another program; choose another")
@@ -85,7 +85,7 @@ def test_a_sigterm_ends_it_in_order_with_connections_open_and_its_port_can_be_ta
 
 @contextmanager
 def served(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-m", "tests.http.served", host, str(port)]
+    command = [sys.executable, "-m", "tests.support.serve_app", host, str(port)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:

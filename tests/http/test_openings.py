@@ -18,10 +18,10 @@ from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
-from notifier.testing.memory.clock import START
 from tests.http.breakable import BreakableActivity, Broken
 from tests.http.example_event import event
-from tests.http.house import House
+from tests.support.fakes.clock import START
+from tests.support.http_app import House
 
 HOUR = int(START.timestamp()) // 3600
 

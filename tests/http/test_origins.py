@@ -10,10 +10,10 @@ from litestar.testing import TestClient
 
 from notifier.api.routes.static import known
 from notifier.domain.errors import StoreUnavailable
-from tests.http.house import Edge, House
 from tests.http.listening_client import Studio, on_air
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
+from tests.support.http_app import Edge, House
 
 PAGE, OTHER = "https://app.example", "https://other.example"
 FILES = sorted(name for name in known() if name.startswith("notifier-inbox"))

@@ -10,10 +10,10 @@ from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, Limi
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.testing.memory.clock import START
 from tests.http.demo_house import visited
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import Edge
 
 
 def test_it_takes_the_service_key(edge: Edge) -> None:

@@ -12,9 +12,9 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Record
-from notifier.testing.memory.clock import START
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import Edge
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 ALL = {"subject": "mention:nova", "volume": "default", "muted_until": None}

@@ -29,10 +29,10 @@ from notifier.domain.upstream.validation import (
     SEEN_TYPE,
     UNBLOCKED_TYPE,
 )
-from notifier.testing.memory.clock import START
 from tests.http.example_event import event
-from tests.http.house import Edge, House
 from tests.http.problems import assert_problem
+from tests.support.fakes.clock import START
+from tests.support.http_app import Edge, House
 
 ONE, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from notifier.api.routes.static import TYPES, known
-from tests.http.house import Edge
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
+from tests.support.http_app import Edge
 
 
 def served(path: Path) -> list[str]:

@@ -12,8 +12,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.live.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
 from notifier.flow.live.stream import MOST_WAITING
-from tests.http.house import SERVICE_KEY
 from tests.http.listening_client import Studio, events, on_air
+from tests.support.http_app import SERVICE_KEY
 
 U1 = UserId("u1")
 A_WHILE = timedelta(minutes=2)

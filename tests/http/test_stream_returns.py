@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Viewer
-from notifier.testing.memory.people import MemoryPeople
-from tests.http.house import House
 from tests.http.listening_client import Studio, events, on_air
 from tests.http.test_stream_marked import first as newest
 from tests.http.test_stream_marked import mark
 from tests.http.test_stream_resumed import last_id
+from tests.support.fakes.people import MemoryPeople
+from tests.support.http_app import House
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from notifier.adapters.redis.push_limits import RedisTabReport
 from notifier.api.background.latency_reporter import FEWEST, LATELY, Timing, p99
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
-from notifier.testing.memory.clock import ManualClock
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.http.house import House
+from tests.support.fakes.clock import ManualClock
+from tests.support.http_app import House
 
 __all__ = ["valkey", "valkey_server"]
 

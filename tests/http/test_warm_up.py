@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.upstream.validation import SEEN_TYPE
 from tests.http.example_event import event
-from tests.http.house import Edge
+from tests.support.http_app import Edge
 
 
 def counted(edge: Edge, result: str) -> float:

@@ -9,8 +9,8 @@ from litestar import Litestar
 
 from notifier.api.background.overview_cache import BEAT, Looking
 from notifier.api.background.overview_watchers import MOST, Watchers, Watching
-from tests.http.house import SERVICE_KEY, House
 from tests.http.listening_client import WITHIN, Ear, _scope, still
+from tests.support.http_app import SERVICE_KEY, House
 
 SCOPE = cast(Any, _scope({}))
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from notifier.testing.simulator.courses import COURSES
-from notifier.testing.simulator.trial import trial
 from tests.repo.sources import ROOT
 from tests.simulation.test_seeds import CHUNK, CHUNKS
+from tests.support.simulator.run import trial
+from tests.support.simulator.scenarios.catalog import COURSES
 
 OF_CACHES = {
     "cache_adopted_page_kept_after_a_change": "retract, remembered",

@@ -12,11 +12,11 @@ from notifier.flow.live.hub import Hub
 from notifier.flow.live.stream import Event, Listener, News, Stream
 from notifier.metrics import Metrics
 from notifier.ports.live_bus import Missed
-from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.memory.bus import MemoryBus
-from notifier.testing.simulator.visits import driven
 from notifier.wiring.system import Reads
 from tests.properties.inbox_log import KEPT_FOR, Line
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.live_bus import MemoryBus
+from tests.support.simulator.inbox_visits import driven
 
 MOST = 10_000
 

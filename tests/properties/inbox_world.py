@@ -25,14 +25,14 @@ from notifier.flow.inbox.page import Badge, Item, Page
 from notifier.flow.inbox.preferences import Asking
 from notifier.metrics import Metrics
 from notifier.ports.event_log import Record
-from notifier.testing.simulator.scene import SINCE
-from notifier.testing.simulator.visits import driven
 from notifier.wiring.system import Reads, System
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import inbox_of
-from tests.flow.stage import Stage
 from tests.flow.unreliable import UnreliablePullIndex, UnreliableVersions, unreliable_ground
 from tests.properties.inbox_log import Blocked, Deleted, Followed, Line, Log, Marked, Mentioned, Muted, Seen, VolumeSet
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.cast import SINCE
+from tests.support.simulator.inbox_visits import driven
 
 VIEWERS = ("kim", "lee")
 CELEBRITIES = ("nova", "lyra", "orion", "eve")

@@ -15,7 +15,7 @@ from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Marks, Viewer, visible
-from notifier.testing.oracle import Marked, Oracle, Person, Seen, Tweet
+from tests.support.oracle import Marked, Oracle, Person, Seen, Tweet
 from tests.unit.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
 SINCE = NOON - HOUR

@@ -17,9 +17,9 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wan
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Entry, Look, Opened
 from notifier.metrics import Metrics
-from notifier.testing.memory.clock import START
-from notifier.testing.simulator.visits import driven
-from tests.flow.stage import LYRA, NOVA, Stage
+from tests.support.fakes.clock import START
+from tests.support.in_memory_system import LYRA, NOVA, Stage
+from tests.support.simulator.inbox_visits import driven
 from tests.unit.examples import ADA, BOB, EVE, MINUTE, NOON, burst, viewer
 
 ZONES = st.sampled_from(sorted(available_timezones()))

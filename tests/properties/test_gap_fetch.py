@@ -17,14 +17,12 @@ from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.ports.directory import Account
 from notifier.ports.inbox import Place
-from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.inbox import MemoryInbox
-from notifier.testing.memory.people import MemoryPeople
-from notifier.testing.memory.seals import MemorySeals
-from notifier.testing.memory.timeline import MemoryTimeline
-from notifier.testing.simulator.visits import driven
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.people import MemoryPeople
+from tests.support.simulator.inbox_visits import driven
 from tests.unit.examples import burst
 
 NOW = datetime(2026, 4, 5, 12, 0, 0, 300_000, tzinfo=UTC)

@@ -16,9 +16,9 @@ from notifier.domain.ids import Member
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.metrics import Hits, Metrics
-from notifier.testing.simulator.visits import driven
 from tests.flow.inboxes import KIM, Processes
-from tests.flow.stage import Stage
+from tests.support.in_memory_system import Stage
+from tests.support.simulator.inbox_visits import driven
 
 OPAQUE = Opaque.of(Keys(secret="the same secret for all processes", service_key="a key"))
 Shown = tuple[list[tuple[str, int, bool]], int, object]

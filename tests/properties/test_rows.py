@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifier.devkit.check.check_store import put_together
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, from_offsets, members
 from notifier.domain.audience.inbox_rows import (
     BITMAP_FROM,
@@ -20,7 +21,6 @@ from notifier.domain.audience.inbox_rows import (
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey, Member
 from notifier.ports.archive import StoredRow
-from notifier.testing.rows import put_together
 from tests.properties.crowds import BITMAPS
 from tests.unit.examples import NOON, OF_NOVA
 

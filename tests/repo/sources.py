@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("notifier", "services", "workers")
-CODE = (*PRODUCT, "examples", "tests", "bench")
+PRODUCT = ("notifier", "workers")
+CODE = (*PRODUCT, "examples", "tests", "benchmarks")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from bench.__main__ import BENCHES, PAGE, PICTURES, STORE
-from bench.page import pictures, results, with_results
-from bench.stored import Run, read, write
-from notifier.cli.commands.bench import bench
+from benchmarks.__main__ import bench
+from benchmarks.report.__main__ import BENCHES, PAGE, PICTURES, STORE
+from benchmarks.report.markdown import pictures, results, with_results
+from benchmarks.report.store import Run, read, write
 from tests.repo.test_documents import HOME
 
 

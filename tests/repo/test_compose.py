@@ -1,4 +1,4 @@
-"""services/compose.yaml runs in containers what `notifier services` runs from jars: same versions, same settings."""
+"""The compose file runs in containers what `notifier services` runs from jars: same versions, same settings."""
 
 import re
 import subprocess
@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from services.cassandra.node import ALONE, Sync
-from services.fleet import ENGINES
-from services.kafka.broker import CLUSTER, HEAP
-from services.valkey.server import SETTINGS
+from notifier.devkit.engines.cassandra import ALONE, Sync
+from notifier.devkit.engines.fleet import ENGINES
+from notifier.devkit.engines.kafka import CLUSTER, HEAP
+from notifier.devkit.engines.valkey import SETTINGS
 from tests.repo.sources import ROOT
 from tests.repo.test_requirements import pins
 
-SERVICES = ROOT / "services"
+SERVICES = ROOT / "notifier" / "devkit" / "engines"
 PLACES = {
     "node.id",
     "controller.quorum.voters",
@@ -48,7 +48,7 @@ def test_it_has_the_engines_of_the_fleet_and_a_broker_besides() -> None:
 
 @pytest.mark.parametrize(("name", "image"), [("kafka", "apache/kafka"), ("cassandra", "cassandra")])
 def test_a_version_is_that_of_the_jars(name: str, image: str) -> None:
-    pom = (SERVICES / name / "pom.xml").read_text(encoding="utf-8")
+    pom = (SERVICES / "config" / name / "pom.xml").read_text(encoding="utf-8")
     [version] = re.findall(rf"<{name}\.version>(.+)</{name}\.version>", pom)
     assert engine(name)["image"] == f"{image}:{version}"
 
@@ -78,7 +78,7 @@ def test_what_is_stored_outlives_its_container() -> None:
 
 
 def test_kafka_s_settings_are_those_of_the_broker_from_jars() -> None:
-    text = (SERVICES / "kafka" / "server.properties").read_text(encoding="utf-8")
+    text = (SERVICES / "config" / "kafka" / "server.properties").read_text(encoding="utf-8")
     for word in ("REPLICAS", "INSYNC"):
         text = text.replace(f"@{word}@", "1")
     wanted = dict(re.findall(r"^([a-z.]+)=(.*)$", text, flags=re.MULTILINE))

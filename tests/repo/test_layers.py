@@ -48,6 +48,6 @@ def contract(kind: str) -> dict[str, Any]:
     [found] = [
         each
         for each in pyproject()["tool"]["importlinter"]["contracts"]
-        if each["type"] == kind and "containers" not in each
+        if each["type"] == kind and "containers" not in each and "tests" not in each.get("forbidden_modules", ())
     ]
     return dict(found)

@@ -14,9 +14,9 @@ from notifier.cli.supervisor.processes import ROLES
 from notifier.config import Settings, named
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool
 from tests.docs.understood import understood
-from tests.http.house import House
 from tests.repo.manifests import BASE, COMMANDS, WORKLOADS, base, called, component, kustomization, one, workload
 from tests.repo.sources import ROOT, pyproject
+from tests.support.http_app import House
 from workers.pools import POOLS
 
 OF_A_DEPLOYMENT = {"Deployment", "PodDisruptionBudget", "ServiceAccount"}
@@ -267,5 +267,5 @@ def test_the_page_on_it_names_what_whoever_applies_it_has_to_make() -> None:
     secrets = {each["valueFrom"]["secretKeyRef"]["name"] for each in given} | {"notifier-engines"}
     assert {name for name in secrets if f"`{name}`" not in page} == set()
     assert set(re.findall(r"--tag (\S+)", page)) == {workload(role).container["image"] for role in WORKLOADS}
-    named = set(re.findall(r"\b(?:k8s|services)/[\w./-]+", page))
+    named = set(re.findall(r"\b(?:k8s|notifier/devkit)/[\w./-]+", page))
     assert {path for path in named if not (ROOT / path.rstrip(".")).exists()} == set()

@@ -10,9 +10,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from notifier.testing.bench.inbox.stream_framework import ENVIRONMENT as FEED_PAGE
-from notifier.testing.bench.peers.lineup import PEERS as LINEUP
-from notifier.testing.bench.push.rivals import RIVALS
+from benchmarks.inbox.stream_framework import ENVIRONMENT as FEED_PAGE
+from benchmarks.peers.registry import PEERS as LINEUP
+from benchmarks.push.other_libraries import RIVALS
 from tests.repo.sources import ROOT, pyproject
 
 PINS = ("run.txt", "dev.txt")
@@ -26,8 +26,8 @@ PEERS_PINS = (
     "firebase_admin",
     "pywebpush",
 )
-OF_PEERS = tuple(f"peers/{name}.txt" for name in PEERS_PINS)
-PEERS = ROOT / "notifier" / "testing" / "bench"
+OF_PEERS = tuple(f"{name}.txt" for name in PEERS_PINS)
+PEERS = ROOT / "benchmarks" / "peers" / "pins"
 LOCKS_WITH_ADDRESSES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 ADDRESS = re.compile(r"://|--(?:extra-)?index-url|--find-links|--trusted-host| @ ")
 
@@ -79,16 +79,16 @@ def test_checks_run_on_what_production_runs_on() -> None:
 
 
 def test_every_environment_of_a_peer_has_pins_and_what_they_are_made_from() -> None:
-    pins = {f"peers/{path.name}" for path in (PEERS / "peers").glob("*.txt")}
+    pins = {path.name for path in PEERS.glob("*.txt")}
     assert pins == set(OF_PEERS)
     assert {path.stem for path in (ROOT / "requirements" / "peers").glob("*.in")} == {Path(name).stem for name in pins}
     environments = {*(peer.environment for peer in (*LINEUP, *RIVALS)), FEED_PAGE, "build"}
-    assert {f"peers/{name}.txt" for name in environments} == pins
+    assert {f"{name}.txt" for name in environments} == pins
 
 
 def test_feed_page_of_a_peer_runs_on_the_servers_versions() -> None:
     server = ("granian", "litestar", "msgspec")
-    ours, its = pins("run.txt"), pins(f"peers/{FEED_PAGE}.txt")
+    ours, its = pins("run.txt"), pins(f"{FEED_PAGE}.txt")
     assert {name: its[name] for name in server} == {name: ours[name] for name in server}
 
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from redis import Redis
 
-from services.fleet import Standing
+from notifier.devkit.engines.fleet import Standing
 
 
 def own(folder: Path, fleet: Mapping[str, Standing], databases: Sequence[int]) -> Path:

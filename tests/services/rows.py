@@ -21,8 +21,8 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import BITMAP_FROM, RANGE_MEMBERS, InboxRows, cut
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
-from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA
+from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)
 STORED = "SELECT count(*) FROM inbox"

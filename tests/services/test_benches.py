@@ -8,6 +8,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.cassandra.bursts import Bursts, first
+from benchmarks.cassandra.history import History
+from benchmarks.cassandra.layouts import PEOPLE, fill, layouts
+from benchmarks.cassandra.mentions import Arrivals, coordinator
+from benchmarks.cassandra.protocol import Frames
+from benchmarks.cassandra.widths import WIDTHS, Width, page
+from benchmarks.cassandra.writers import Batches, Lean, Ours, Singles, Stock, values
 from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.system_clock import SystemClock
@@ -16,15 +23,8 @@ from notifier.domain.audience.inbox_rows import window_of
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
-from notifier.testing.bench.cql.bursts import Bursts, first
-from notifier.testing.bench.cql.frames import Frames
-from notifier.testing.bench.cql.history import History
-from notifier.testing.bench.cql.layouts import PEOPLE, fill, layouts
-from notifier.testing.bench.cql.mentions import Arrivals, coordinator
-from notifier.testing.bench.cql.widths import WIDTHS, Width, page
-from notifier.testing.bench.cql.writers import Batches, Lean, Ours, Singles, Stock, values
 from tests.contracts.keyspace import patient_reader
-from tests.services.losing import ON_ENGINES, cluster, made
+from tests.support.lossy_cassandra import ON_ENGINES, cluster, made
 
 __all__ = ["cluster", "made"]
 

@@ -30,16 +30,16 @@ from notifier.adapters.cassandra.bulk.encoding import Message, messages
 from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.cassandra.schema.migrate import FOLDER
 from notifier.config import Settings
+from notifier.devkit.engines.cassandra import node
+from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
-from notifier.testing.memory.clock import ManualClock
-from services.cassandra.node import node
-from services.engine import Engine, free_port
-from services.jars import missing
 from tests.contracts.keyspace import patient_reader
 from tests.contracts.made import NOVA
 from tests.services.rows import BUSY, KEY, MIXED, STORED, answering, rows, stored
+from tests.support.fakes.clock import ManualClock
 
 pytestmark = [
     pytest.mark.timeout(300),

@@ -9,8 +9,8 @@ from notifier.adapters.cassandra import CassandraDevices, Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member
 from notifier.domain.push.device import KEPT, Device, DeviceWord, FirebaseToken, gone
-from notifier.testing.memory.clock import START, ManualClock
-from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
 
 __all__ = ["clock", "cluster", "made"]
 

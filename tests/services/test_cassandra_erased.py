@@ -6,9 +6,9 @@ from notifier.adapters.cassandra import CassandraBursts, CassandraRetractions, C
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import tweet_trail
 from notifier.domain.bursts.sequencer import Sequenced
-from notifier.testing.memory.clock import ManualClock
 from tests.contracts.made import NOVA, burst, mention
-from tests.services.losing import ON_ENGINES, clock, cluster, made
+from tests.support.fakes.clock import ManualClock
+from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
 
 __all__ = ["clock", "cluster", "made"]
 

@@ -20,9 +20,9 @@ from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import NOVA, ORION, piece, plan
-from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
 
 __all__ = ["clock", "cluster", "made"]
 

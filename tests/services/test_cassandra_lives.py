@@ -31,9 +31,9 @@ from notifier.domain.push.send_log import Sending, Window
 from notifier.ports.audience import Stay
 from notifier.ports.bursts import Outcome
 from notifier.ports.dead_letters import DeadLetter
-from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import EVENT, NOVA, burst, event, mention, piece, plan
-from tests.services.losing import ON_ENGINES, clock, cluster, made
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
 
 __all__ = ["clock", "cluster", "made"]
 

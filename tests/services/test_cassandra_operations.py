@@ -21,8 +21,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.dead_letters import DeadLetter
-from notifier.testing.memory.clock import START, ManualClock
-from tests.services.losing import LOST, ON_ENGINES, Losing, clock, cluster, made
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
 
 __all__ = ["clock", "cluster", "made"]
 

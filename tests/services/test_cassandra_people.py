@@ -27,6 +27,8 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.driver.session import AT_ONCE
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
 from notifier.codec.timestamps import to_ms
+from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.tiers import SetKind
@@ -36,11 +38,9 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.testing.memory.clock import START, ManualClock
-from services.engine import Engine, free_port
-from services.jars import missing
 from tests.contracts.keyspace import emptied, keyspace, patient_reader
 from tests.contracts.made import NOVA, burst
+from tests.support.fakes.clock import START, ManualClock
 
 pytestmark = [
     pytest.mark.timeout(180),

@@ -14,12 +14,12 @@ from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
 from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, Reader
+from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
-from notifier.testing.memory.clock import ManualClock
-from services.jars import missing
 from tests.contracts.keyspace import WITHIN, patient_reader
 from tests.services.rows import MIXED, rows
+from tests.support.fakes.clock import ManualClock
 
 pytestmark = [
     pytest.mark.timeout(300),

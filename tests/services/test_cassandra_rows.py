@@ -28,16 +28,16 @@ from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.cassandra.driver.session import PROTOCOL
 from notifier.codec import pack_seal
 from notifier.codec.timestamps import to_ms
+from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRows, window_of
 from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.testing.memory.clock import ManualClock
-from services.jars import missing
 from tests.contracts.made import NOVA, seal
 from tests.services.rows import KEY, MIXED, answering, rows, stored
+from tests.support.fakes.clock import ManualClock
 
 pytestmark = [
     pytest.mark.timeout(300),

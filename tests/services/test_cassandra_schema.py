@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 
 from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending
+from notifier.devkit.engines.maven import missing
 from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, StoreUnavailable
-from services.jars import missing
 
 pytestmark = [
     pytest.mark.timeout(300),

@@ -10,9 +10,9 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import Sending, Window
-from notifier.testing.memory.clock import START
 from tests.contracts.made import NOVA
-from tests.services.losing import LOST, ON_ENGINES, Losing, cluster, made
+from tests.support.fakes.clock import START
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, cluster, made
 
 __all__ = ["cluster", "made"]
 

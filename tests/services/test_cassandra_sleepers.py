@@ -12,9 +12,9 @@ from notifier.adapters.cassandra.stores.deferred_bursts import ANEW, PARTS
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.testing.memory.clock import START, ManualClock
 from tests.contracts.made import NOVA, plan
-from tests.services.losing import ON_ENGINES, clock, cluster, made
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
 
 __all__ = ["clock", "cluster", "made"]
 

@@ -20,6 +20,7 @@ from notifier import topics
 from notifier.cli import main
 from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
+from notifier.devkit.engines.fleet import Standing
 from notifier.domain.ids import Kind
 from notifier.domain.upstream.validation import DELETED_TYPE, EVENT_TYPE, PROTECTED_TYPE
 from notifier.flow.intake.gateway import Answer
@@ -27,7 +28,6 @@ from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.profiles.profile import Profile
 from notifier.wiring.system import System
-from services.fleet import Standing
 from tests.services.own import own
 from tests.services.waiting import until
 

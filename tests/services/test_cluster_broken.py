@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.jars import missing
+from notifier.devkit.engines.maven import missing
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -23,7 +23,7 @@ QUICK = ("log_down_503", "store_outage", "poison_record")
 def test_a_cluster_whose_parts_fail_loses_nothing_and_says_what_is_wrong(tmp_path: Path) -> None:
     only = [word for name in QUICK for word in ("--only", name)]
     ran = subprocess.run(
-        [sys.executable, "-m", "notifier", "bench", "cluster", "--quick", *only, "--json"],
+        [sys.executable, "-m", "benchmarks", "chaos", "--quick", *only, "--json"],
         capture_output=True,
         text=True,
         env={name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}

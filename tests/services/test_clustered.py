@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from notifier.cli import main
-from notifier.testing.times import TIMED
-from notifier.testing.trial import Script, trial
-from notifier.testing.world import World
-from services.fleet import Standing
+from notifier.devkit.check.latency_report import TIMED
+from notifier.devkit.check.run import Script, trial
+from notifier.devkit.engines.fleet import Standing
+from notifier.devkit.fixture.world import World
 from tests.services.own import own
 
 pytestmark = pytest.mark.timeout(480)

@@ -10,8 +10,8 @@ import pytest
 from redis import Redis
 
 from notifier.config import Settings
+from notifier.devkit.engines.fleet import Standing
 from notifier.profiles import choose
-from services.fleet import Standing
 from tests.flow.crossing import on_profile, require_no_gap
 
 pytestmark = pytest.mark.timeout(400)

@@ -15,9 +15,9 @@ from uuid import uuid4
 import pytest
 
 from notifier.config import Settings
+from notifier.devkit.engines.fleet import Standing
 from notifier.profiles import choose
-from services.fleet import Standing
-from tests.services.losing import ON_ENGINES
+from tests.support.lossy_cassandra import ON_ENGINES
 
 INSPECTED_WITHIN = 10.0
 """Seconds; five on a machine that has nothing else to do."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from notifier.devkit.engines.engine import SCRATCH, Engine, free_port
 from notifier.domain.errors import Environment
-from services.engine import SCRATCH, Engine, free_port
 
 SERVER = """
 import signal, socketserver, sys

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from notifier.cli import main
-from services.engine import SCRATCH
-from services.jars import missing
+from notifier.devkit.engines.engine import SCRATCH
+from notifier.devkit.engines.maven import missing
 
 pytestmark = [
     pytest.mark.timeout(300),

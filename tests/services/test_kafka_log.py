@@ -16,12 +16,12 @@ import pytest
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.log import MOST_IN_FLIGHT
 from notifier.config import Settings
+from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.kafka import broker
+from notifier.devkit.engines.maven import missing
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
-from services.engine import Engine, free_port
-from services.jars import missing
-from services.kafka.broker import broker
 from tests.contracts.logs import InKafka, in_kafka
 from tests.services.waiting import until
 

@@ -12,12 +12,12 @@ import pytest
 from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, Access, KafkaLog, migrate, pending
 from notifier.adapters.kafka.python_client_patches import administration
 from notifier.config import Settings
+from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.kafka import brokers
+from notifier.devkit.engines.maven import missing
 from notifier.domain.errors import LogUnavailable, Poison
 from notifier.ports.event_log import Record
 from notifier.topics import MENTIONS
-from services.engine import Engine, free_port
-from services.jars import missing
-from services.kafka.broker import brokers
 from tests.services.waiting import until
 
 BOUNDED = 4.0

@@ -23,6 +23,11 @@ import pytest
 
 from notifier.adapters.cassandra import Access, Cluster, security
 from notifier.config import Settings
+from notifier.devkit.engines.cassandra import Sync, node
+from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.kafka import broker
+from notifier.devkit.engines.security import Security
+from notifier.devkit.engines.valkey import server
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import (
     BadSetting,
@@ -36,17 +41,12 @@ from notifier.domain.errors import (
 from notifier.ports.event_log import Record
 from notifier.profiles import choose
 from notifier.profiles.cluster import Clustered
-from notifier.testing.authority import Authority
 from notifier.topics import GROUPS, MENTIONS
-from services.cassandra.node import Sync, node
-from services.engine import free_port
-from services.kafka.broker import broker
-from services.security import Security
-from services.valkey.server import server
 from tests.contracts.made import NOVA
 from tests.contracts.test_heads import FIRST
-from tests.services.losing import ON_ENGINES
 from tests.services.terminating import terminating
+from tests.support.lossy_cassandra import ON_ENGINES
+from tests.support.test_ca import Authority
 
 pytestmark = ON_ENGINES
 

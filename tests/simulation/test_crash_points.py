@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.testing.simulator.courses import (
+from tests.support.simulator.run import Trial, trial
+from tests.support.simulator.scenarios.catalog import (
     a_join,
     a_look,
     a_pause,
@@ -16,8 +17,7 @@ from notifier.testing.simulator.courses import (
     sleeps,
     watched,
 )
-from notifier.testing.simulator.script import Fault, Happening, How, Script, Stalled
-from notifier.testing.simulator.trial import Trial, trial
+from tests.support.simulator.script import Fault, Happening, How, Script, Stalled
 
 Course = Callable[[], Script]
 Strike = Callable[[str], Fault]

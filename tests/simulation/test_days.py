@@ -1,8 +1,8 @@
 """Some days of people who want digests: lists and badges are the oracle's at every look, and in the end."""
 
-from notifier.testing.simulator.days import some_days
-from notifier.testing.simulator.judge import verdict
-from notifier.testing.simulator.world import World
+from tests.support.simulator.checks import verdict
+from tests.support.simulator.scenarios.quiet_hours import some_days
+from tests.support.simulator.simulation import World
 
 
 def test_digests_are_what_the_oracle_says_whatever_is_said_and_marked_meanwhile() -> None:

@@ -9,12 +9,12 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.ids import Member, Platform, Subject
 from notifier.domain.push.alert import WhileAway
 from notifier.domain.push.send_log import Why
-from notifier.testing.simulator.courses import dies, fails, points, sleeps
-from notifier.testing.simulator.dialling import dialling, redialling
-from notifier.testing.simulator.judge import verdict
-from notifier.testing.simulator.nights import mornings, nights
-from notifier.testing.simulator.script import How, Script
-from notifier.testing.simulator.world import World
+from tests.support.simulator.checks import verdict
+from tests.support.simulator.scenarios.catalog import dies, fails, points, sleeps
+from tests.support.simulator.scenarios.devices import dialling, redialling
+from tests.support.simulator.scenarios.quiet_hours import mornings, nights
+from tests.support.simulator.script import How, Script
+from tests.support.simulator.simulation import World
 
 pytestmark = pytest.mark.timeout(300)
 

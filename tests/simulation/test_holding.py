@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from notifier.testing.simulator.courses import dies, fails, points, sleeps
-from notifier.testing.simulator.desk import a_hold
-from notifier.testing.simulator.judge import verdict
-from notifier.testing.simulator.script import Fault, How
-from notifier.testing.simulator.world import World
+from tests.support.simulator.checks import verdict
+from tests.support.simulator.scenarios.catalog import dies, fails, points, sleeps
+from tests.support.simulator.scenarios.moderation import a_hold
+from tests.support.simulator.script import Fault, How
+from tests.support.simulator.simulation import World
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from notifier.domain.ids import Lane
-from notifier.testing.oracle import FOR_EVER
-from notifier.testing.simulator.courses import (
+from tests.support.oracle import FOR_EVER
+from tests.support.simulator.checks import verdict
+from tests.support.simulator.scenarios.catalog import (
     a_crossing,
     a_graph,
     a_wipe,
@@ -17,10 +18,9 @@ from notifier.testing.simulator.courses import (
     sleeps,
     zombies,
 )
-from notifier.testing.simulator.judge import verdict
-from notifier.testing.simulator.quarrel import a_quarrel
-from notifier.testing.simulator.script import Changed, Happening, How, Lost, Opened, Script, Tweeted
-from notifier.testing.simulator.world import World
+from tests.support.simulator.scenarios.retractions import a_quarrel
+from tests.support.simulator.script import Changed, Happening, How, Lost, Opened, Script, Tweeted
+from tests.support.simulator.simulation import World
 
 pytestmark = pytest.mark.timeout(300)
 

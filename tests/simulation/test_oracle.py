@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from notifier.testing.oracle import (
+from tests.repo.sources import modules
+from tests.support.oracle import (
     FOR_EVER,
     Asked,
     Division,
@@ -20,8 +21,7 @@ from notifier.testing.oracle import (
     Tweet,
     Withdrawn,
 )
-from notifier.testing.simulator.watching import misplaced
-from tests.repo.sources import modules
+from tests.support.simulator.seal_observer import misplaced
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 KEY = ("mention", "nova", 1)

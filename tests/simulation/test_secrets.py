@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from notifier.testing.simulator.courses import dies, many_secrets, points
-from notifier.testing.simulator.judge import COLLAPSE, verdict
-from notifier.testing.simulator.scene import BUDGETED
-from notifier.testing.simulator.world import World
+from tests.support.simulator.cast import BUDGETED
+from tests.support.simulator.checks import COLLAPSE, verdict
+from tests.support.simulator.scenarios.catalog import dies, many_secrets, points
+from tests.support.simulator.simulation import World
 
 
 def played() -> World:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from notifier.testing.simulator.dice import scripted
-from notifier.testing.simulator.trial import shortest, trial
+from tests.support.simulator.random_script import scripted
+from tests.support.simulator.run import shortest, trial
 
 CHUNK = 25
 CHUNKS = 14

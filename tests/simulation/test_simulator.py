@@ -5,11 +5,11 @@ import sys
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.testing.simulator.courses import one_mention
-from notifier.testing.simulator.dice import scripted
-from notifier.testing.simulator.script import Changed, Happening, Killed, Opened, Script, Tweeted
-from notifier.testing.simulator.trial import Trial, shortest, trial
 from tests.repo.sources import ROOT
+from tests.support.simulator.random_script import scripted
+from tests.support.simulator.run import Trial, shortest, trial
+from tests.support.simulator.scenarios.catalog import one_mention
+from tests.support.simulator.script import Changed, Happening, Killed, Opened, Script, Tweeted
 
 
 def test_the_same_script_has_the_same_story() -> None:
@@ -21,8 +21,8 @@ def test_the_same_script_has_the_same_story() -> None:
 def test_the_same_seed_is_the_same_run_in_every_process() -> None:
     """What fails in one is found again in the next: nothing goes by the order of a set of words."""
     told = [
-        "from notifier.testing.simulator.courses import a_crossing, a_graph",
-        "from notifier.testing.simulator.trial import trial",
+        "from tests.support.simulator.scenarios.catalog import a_crossing, a_graph",
+        "from tests.support.simulator.run import trial",
         "print([trial(course()).points for course in (a_crossing, a_graph)])",
     ]
     runs = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.testing.simulator.courses import a_storm, dies, points
+from tests.support.simulator.scenarios.catalog import a_storm, dies, points
 
 SHARES = 7
 

@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.testing.simulator.courses import dies, fails, points, sleeps
-from notifier.testing.simulator.judge import verdict
-from notifier.testing.simulator.script import Fault, Happening, How, Script, TakenBack, Tweeted
-from notifier.testing.simulator.sight import key_of
-from notifier.testing.simulator.taking_back import taking_back
-from notifier.testing.simulator.world import World
+from tests.support.simulator.checks import verdict
+from tests.support.simulator.scenarios.catalog import dies, fails, points, sleeps
+from tests.support.simulator.scenarios.retractions import taking_back
+from tests.support.simulator.script import Fault, Happening, How, Script, TakenBack, Tweeted
+from tests.support.simulator.simulation import World
+from tests.support.simulator.snapshot import key_of
 
 pytestmark = pytest.mark.timeout(300)
 

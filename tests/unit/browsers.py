@@ -8,19 +8,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from notifier.adapters.push.webpush.key_pairs import Pair
 from notifier.adapters.push.webpush.sender import WebPush
 from notifier.adapters.push.webpush.vapid import Vapid
+from notifier.devkit.fake_providers.behaviour import Script
+from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.devices import Phone
+from notifier.devkit.fake_providers.webpush import FakePushService
+from notifier.devkit.fake_providers.webpush_refusals import Manner
 from notifier.domain.ids import Member
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import Post, Reply, Silence
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.providers.browser import Browser
-from notifier.testing.providers.credentials import apple_key, pem
-from notifier.testing.providers.manners import Manner
-from notifier.testing.providers.phones import Phone
-from notifier.testing.providers.script import Script
-from notifier.testing.providers.webpush import FakePushService
+from tests.support.fakes.clock import ManualClock
+from tests.support.push_credentials import apple_key, pem
 from tests.unit.examples import NOON
 from tests.unit.pushing import AGO, ALERT, Wire, sent
 

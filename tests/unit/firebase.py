@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 from notifier.adapters.push import Fcm
 from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
 from notifier.adapters.system_clock import SystemClock
+from notifier.devkit.fake_providers import FakeFcm
+from notifier.devkit.fake_providers.oauth import Grants
+from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.server import serving
 from notifier.ports.push import Post, Reply, Silence
-from notifier.testing.http2.conduct import Conduct
-from notifier.testing.http2.server import serving
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.providers import FakeFcm
-from notifier.testing.providers.credentials import EMAIL, GOOGLE_KEY_ID, PROJECT, TOKEN_URI, google_key, service_account
-from notifier.testing.providers.grants import Grants
+from tests.support.fakes.clock import ManualClock
+from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, PROJECT, TOKEN_URI, google_key, service_account
 from tests.unit.examples import NOON
 from tests.unit.pushing import Google, Wire
 

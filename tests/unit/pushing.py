@@ -8,15 +8,16 @@ from itertools import islice
 from urllib.parse import urlsplit
 
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
+from notifier.devkit.fake_providers import FakeApns, FakeFcm, Script
+from notifier.devkit.fake_providers.apns import Bearers
+from notifier.devkit.fake_providers.oauth import Grants
 from notifier.domain.ids import Member
 from notifier.domain.push.alert import Alert, alert
 from notifier.domain.push.device import Address, AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Receipt
 from notifier.ports.push import Post, Provider, Reply, Silence
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.providers import FakeApns, FakeFcm, Script
-from notifier.testing.providers.bearers import Bearers
-from notifier.testing.providers.credentials import (
+from tests.support.fakes.clock import ManualClock
+from tests.support.push_credentials import (
     EMAIL,
     GOOGLE_KEY_ID,
     KEY_ID,
@@ -28,7 +29,6 @@ from notifier.testing.providers.credentials import (
     pem,
     service_account,
 )
-from notifier.testing.providers.grants import Grants
 from tests.unit.examples import NOON, burst
 
 TOPIC = "com.example.app"

@@ -9,6 +9,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from notifier.devkit.check.check_alerts import Alerts, Promised, Rang, rang
+from notifier.devkit.check.finding import Finding
+from notifier.devkit.check.latency_report import vip_push
+from notifier.devkit.fixture.users import device, platform
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
@@ -17,10 +21,6 @@ from notifier.domain.delivery.plan import SetHead, plan
 from notifier.domain.ids import BurstKey, Member
 from notifier.domain.push.alert import alert
 from notifier.domain.push.device import AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
-from notifier.testing.alerted import Alerts, Promised, Rang, rang
-from notifier.testing.devices import device, platform
-from notifier.testing.finding import Finding
-from notifier.testing.times import vip_push
 from tests.unit.test_outside import BURSTS, NOW, right
 
 OTHER = replace(BURSTS[0], key=BurstKey.parse("mention:orion#1"), tweet="another")

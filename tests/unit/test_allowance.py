@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.domain.token_bucket import Allowance, Limit, seconds
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 LIMIT = Limit(name="reads", most=10, window=timedelta(seconds=100))
 FULL = Allowance.full(LIMIT, START)

@@ -5,9 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from notifier.devkit.fake_providers.behaviour import FOR_EVER, Behaviour, Script, Span
 from notifier.domain.ids import Platform
-from notifier.testing.providers.behaviour import FOR_EVER, Behaviour
-from notifier.testing.providers.script import Script, Span
 
 SECOND = timedelta(seconds=1)
 

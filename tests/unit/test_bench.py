@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from notifier.testing.bench import audience
-from notifier.testing.bench.fanout import PARTS, Part, names, run
-from notifier.testing.bench.memory import growth, most
-from notifier.testing.bench.planning import shard_counts
-from notifier.testing.bench.push import promises, transport
-from notifier.testing.bench.rounds import Cost, Figure, Spread, median_at_most, ratio, worst_at_most
-from notifier.testing.finding import at_most
+from benchmarks.audience import suite as audience
+from benchmarks.fanout.memory import growth, most
+from benchmarks.fanout.planning import shard_counts
+from benchmarks.fanout.suite import PARTS, Part, names, run
+from benchmarks.push import promises, transport
+from benchmarks.rounds import Cost, Figure, Spread, median_at_most, ratio, worst_at_most
+from notifier.devkit.check.finding import at_most
 from tests.repo.sources import ROOT
 
 

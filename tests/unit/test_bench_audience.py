@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.audience import directory as naming
+from benchmarks.audience.alternatives import Bloom, Blooms, Table
+from benchmarks.audience.compare import Bitmaps
+from benchmarks.audience.large_universe import Case, figures, looked
+from benchmarks.fanout.slices import GROWTH_MB, LOOKS
+from benchmarks.fanout.slices import figures as of_slices
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
+from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import nobody
 from notifier.domain.audience.tiers import SetKind, Tier
 from notifier.ports.audience import ShardBlob
-from notifier.testing.bench import naming
-from notifier.testing.bench.beside import Bitmaps
-from notifier.testing.bench.slices import GROWTH_MB, LOOKS
-from notifier.testing.bench.slices import figures as of_slices
-from notifier.testing.bench.universe import Case, figures, looked
-from notifier.testing.bench.ways import Bloom, Blooms, Table
-from notifier.testing.world import World
 
 WORLD = World(universe=20_000, followers=10_000, celebrities=1, seed=1)
 

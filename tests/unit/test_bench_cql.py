@@ -12,21 +12,21 @@ from cassandra import ConsistencyLevel
 from cassandra.protocol import BatchMessage
 from cassandra.query import BatchType
 
-from bench import __main__ as made
+from benchmarks.cassandra import mentions
+from benchmarks.cassandra.bursts import Bursts, first
+from benchmarks.cassandra.history import openings
+from benchmarks.cassandra.protocol import CHUNK, HEADER, Frames, batches
+from benchmarks.cassandra.suite import PARTS
+from benchmarks.cassandra.turns import Turn, cheaper, faster
+from benchmarks.cassandra.writers import LIFE, values
+from benchmarks.kafka import records
+from benchmarks.report import __main__ as made
 from notifier.adapters.cassandra.bulk.driver_splice import Splicing
 from notifier.adapters.cassandra.bulk.encoding import Message, messages
 from notifier.consumer_loop import BATCH
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.ports.event_log import Logged
-from notifier.testing.bench.cql import mentions
-from notifier.testing.bench.cql.bursts import Bursts, first
-from notifier.testing.bench.cql.frames import CHUNK, HEADER, Frames, batches
-from notifier.testing.bench.cql.history import openings
-from notifier.testing.bench.cql.parts import PARTS
-from notifier.testing.bench.cql.turns import Turn, cheaper, faster
-from notifier.testing.bench.cql.writers import LIFE, values
-from notifier.testing.bench.log import records
 from tests.repo.sources import ROOT
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from bench.density import curves, density_plot, density_words
+from benchmarks.fanout.delivery import opened
+from benchmarks.fanout.density import DENSITIES, FORMER, FORMER_FROM, FormerRows, names
+from benchmarks.report.density_plot import curves, density_plot, density_words
 from notifier.adapters.sqlite.files import Files
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, from_offsets
 from notifier.domain.ids import BurstKey
-from notifier.testing.bench.delivery import opened
-from notifier.testing.bench.density import DENSITIES, FORMER, FORMER_FROM, FormerRows, names
 from tests.unit.examples import NOON, OF_NOVA
 
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from benchmarks.cassandra.history import GROUPS, TIERS, History, Opened, cut_into, reaches
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, cut, window_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.testing.bench.cql.history import GROUPS, TIERS, History, Opened, cut_into, reaches
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
 PEOPLE = 8_192

@@ -9,25 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from notifier.testing.bench.inbox.cases import NOT_MODIFIED, PAGES, WARM
-from notifier.testing.bench.inbox.counters import REDIS, STORE, parsed
-from notifier.testing.bench.inbox.crowd import HERD, loads
-from notifier.testing.bench.inbox.figures import calls, cpu, ratio, ratio_to_peer, right_answers
-from notifier.testing.bench.inbox.load import IN_A_BATCH, batches
-from notifier.testing.bench.inbox.measured import (
+from benchmarks.inbox.cases import NOT_MODIFIED, PAGES, WARM
+from benchmarks.inbox.client import get, read_answers
+from benchmarks.inbox.crowd import HERD, loads
+from benchmarks.inbox.figures import (
+    REDIS,
+    STORE,
     Reading,
     Slice,
+    calls,
+    cpu,
     cpu_ratio,
     due_times,
     growth,
+    parsed,
     percentiles,
+    ratio,
+    ratio_to_peer,
     ratios,
+    right_answers,
 )
-from notifier.testing.bench.inbox.messages import get, read_answers
-from notifier.testing.bench.inbox.news import merged
-from notifier.testing.bench.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
-from notifier.testing.bench.inbox.turns import turned
-from notifier.testing.bench.rounds import Spread
+from benchmarks.inbox.load import IN_A_BATCH, batches
+from benchmarks.inbox.news import merged
+from benchmarks.inbox.population import GROUPS, Group, Population, zipf, zipf_picks
+from benchmarks.inbox.shared_stage import turned
+from benchmarks.rounds import Spread
 
 SMALL = Population(
     groups=(Group(name="warm", users=1_500, follows=3), Group(name="crowd", users=1_025, follows=2, shared=True)),

@@ -12,20 +12,10 @@ from selectors import DefaultSelector, SelectSelector
 
 import pytest
 
-from notifier.testing.bench.inbox.aside import Aside, AsideFailed, Client
-from notifier.testing.bench.inbox.client import Files, Job, done, read_requests, write_requests
-from notifier.testing.bench.inbox.loops import (
-    Answer,
-    Broken,
-    Loop,
-    Request,
-    Tally,
-    closed_loop,
-    open_loop,
-    parsed,
-)
-from notifier.testing.bench.inbox.measured import due_times
-from notifier.testing.bench.inbox.messages import get, read_answers
+from benchmarks.inbox.client import Files, Job, done, get, read_answers, read_requests, write_requests
+from benchmarks.inbox.figures import due_times
+from benchmarks.inbox.loops import Answer, Broken, Loop, Request, Tally, closed_loop, open_loop, parsed
+from benchmarks.inbox.other_process import Aside, AsideFailed, Client
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 STALLS, STALL_S = 20, 0.4

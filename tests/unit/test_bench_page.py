@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.page import BEGIN, END, number, pictures, results, with_results
-from bench.plot import Share, share_of_limit
-from bench.stored import Run
+from benchmarks.report.markdown import BEGIN, END, number, pictures, results, with_results
+from benchmarks.report.plot import Share, share_of_limit
+from benchmarks.report.store import Run
 
 
 def check(name: str, **facts: object) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def spread(low: float, middle: float, high: float, unit: str = "s") -> dict[str,
 
 def run(*checks: dict[str, Any], **sides: dict[str, Any]) -> Run:
     return Run(
-        command="notifier bench fanout",
+        command="python -m benchmarks fanout",
         commit="0123456789ab",
         date="2026-01-31",
         machine={"cores": "2", "load before": "0.1"},
@@ -40,7 +40,7 @@ FANOUT = run(
 ALTERNATIVE = "How much of its limit each figure takes: missed by fanout_ratio{5%}, storm_fanouts"
 
 GOLDEN = """\
-### `notifier bench fanout`
+### `python -m benchmarks fanout`
 
 2026-01-31, commit 0123456789ab. 1 of 3 limits kept. **Some were missed.**
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.peers.audience import DENSITIES, Density, sample, written
+from benchmarks.peers.contest import names
+from benchmarks.peers.figures import Rounds, figures
+from benchmarks.peers.ours import Delivered
+from benchmarks.peers.registry import PEERS, Peer
+from benchmarks.rounds import Spread
+from notifier.devkit.fixture.followers import Crowd
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, count
 from notifier.domain.audience.tiers import SetKind
-from notifier.testing.bench.peers.audience import DENSITIES, Density, sample, written
-from notifier.testing.bench.peers.contest import names
-from notifier.testing.bench.peers.figures import Rounds, figures
-from notifier.testing.bench.peers.lineup import PEERS, Peer
-from notifier.testing.bench.peers.ours import Delivered
-from notifier.testing.bench.rounds import Spread
-from notifier.testing.crowd import Crowd
 from tests.repo.sources import ROOT
 
 PEER = Peer(name="slow", place="f:n", environment="e", people=10, quick_people=5, limit=5.0)

@@ -8,16 +8,18 @@ from socket import create_connection
 
 import pytest
 
+from benchmarks.push import kill_workers as killing
+from benchmarks.push import quiet_hours as night
+from benchmarks.push import vip_latency as vips
+from benchmarks.push.arrivals import Told
+from benchmarks.push.dropped_tokens import gone
+from benchmarks.push.kill_workers import Kill, differences
+from benchmarks.push.quiet_hours import SLEEPER, Evening
+from benchmarks.push.ssrf import Trap, rebound, redirected
+from notifier.devkit.check.check_alerts import Rang
+from notifier.devkit.fixture.world import World
 from notifier.domain.ids import Member
 from notifier.domain.push.alert import alert
-from notifier.testing.alerted import Rang
-from notifier.testing.bench.push import killing, night, vips
-from notifier.testing.bench.push.dropping import gone
-from notifier.testing.bench.push.forging import Trap, rebound, redirected
-from notifier.testing.bench.push.heard import Told
-from notifier.testing.bench.push.killing import Kill, differences
-from notifier.testing.bench.push.night import SLEEPER, Evening
-from notifier.testing.world import World
 from tests.contracts.made import burst
 from tests.unit.test_alerted import to
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.push.baseline import AT_ONCE, Floor
+from benchmarks.push.contest import Round, figures
+from benchmarks.push.goaway import Arrived, parting, wrong
+from benchmarks.push.other_libraries import READ, RIVALS, Rival, letters
+from benchmarks.push.our_senders import Place, alert, answers, devices, private, sent, subscriptions
+from benchmarks.push.requests import posts
+from benchmarks.rounds import Cost, Spread
 from notifier.adapters.http2 import Http2Transport
+from notifier.devkit.fake_providers.browser import decrypted
+from notifier.devkit.http2.server import serving
 from notifier.ports.push import Reply, Silence
-from notifier.testing.bench.push.contest import Round, figures
-from notifier.testing.bench.push.floor import AT_ONCE, Floor
-from notifier.testing.bench.push.ours import Place, alert, answers, devices, private, sent, subscriptions
-from notifier.testing.bench.push.partings import Arrived, parting, wrong
-from notifier.testing.bench.push.posts import posts
-from notifier.testing.bench.push.rivals import READ, RIVALS, Rival, letters
-from notifier.testing.bench.rounds import Cost, Spread
-from notifier.testing.http2.server import serving
-from notifier.testing.providers.aes128gcm import decrypted
 
 ACCEPTED = Reply(status=200)
 UNKNOWN, SAFE = (Silence(reason="cut", left=left) for left in (True, False))

@@ -3,8 +3,8 @@
 import pytest
 
 from notifier.adapters.cassandra import Access, Cluster
+from notifier.devkit.engines.engine import free_port
 from notifier.domain.errors import BadSetting, StoreUnavailable
-from services.engine import free_port
 
 
 def test_a_node_that_isnt_there_is_an_outage() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.errors import NotRunning
-from notifier.testing.demo import Demo
+from tests.support.demo_process import Demo
 
 OVERVIEW, PEOPLE, INBOX = "/v1/system", "/demo/people", "/v1/inbox"
 

@@ -29,7 +29,7 @@ from notifier.domain.push.device import (
     later,
     too_many,
 )
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 ADA = Member(7)
 ADDRESSES: list[Address] = [

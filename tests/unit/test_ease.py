@@ -8,9 +8,9 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.push.rate_limit import LEAST, STUCK, TAB, ease
 from notifier.flow.push.rate_limiter import Easing
 from notifier.metrics import Metrics
-from notifier.testing.memory.cache import MemoryPressure
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.pacing import MemoryTabReport
+from tests.support.fakes.cache import MemoryPressure
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.push import MemoryTabReport
 from tests.unit.examples import SECOND
 
 

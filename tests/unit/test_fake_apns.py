@@ -10,10 +10,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+from notifier.devkit.fake_providers import Script, Span
 from notifier.domain.push.device import Environment
 from notifier.ports.push import Post, Reply
-from notifier.testing.providers import Script, Span
-from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key
+from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key
 from tests.unit.examples import NOON
 from tests.unit.pushing import TOPIC, Apple, apple
 

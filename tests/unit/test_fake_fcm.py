@@ -10,9 +10,9 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from notifier.devkit.fake_providers import Script, Span
 from notifier.ports.push import Post, Reply
-from notifier.testing.providers import Script, Span
-from notifier.testing.providers.credentials import EMAIL, GOOGLE_KEY_ID, TOKEN_URI, google_key
+from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, TOKEN_URI, google_key
 from tests.unit.examples import NOON
 from tests.unit.pushing import Google, google
 

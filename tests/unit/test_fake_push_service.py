@@ -11,13 +11,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.push.jwt import base64url, es256_token
+from notifier.devkit.fake_providers.behaviour import Script, Span
+from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.webpush import FakePushService
+from notifier.devkit.fake_providers.webpush_refusals import Fault, Manner, fault, refusal
 from notifier.ports.push import Post, Reply, Silence
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.providers.browser import Browser
-from notifier.testing.providers.manners import Manner, refusal
-from notifier.testing.providers.script import Script, Span
-from notifier.testing.providers.vapid import Fault, fault
-from notifier.testing.providers.webpush import FakePushService
+from tests.support.fakes.clock import ManualClock
 from tests.unit.browsers import ORIGINS, World, device, vapid
 from tests.unit.examples import HOUR, NOON, SECOND
 

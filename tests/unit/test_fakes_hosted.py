@@ -15,6 +15,13 @@ from notifier.adapters.push.dev_credentials import KEY_ID, SUBJECT, TEAM_ID, ell
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Fcm, Push, Web
+from notifier.devkit.check.check_alerts import rang
+from notifier.devkit.fake_providers import FakePushService
+from notifier.devkit.fake_providers.arrivals import Arrivals
+from notifier.devkit.fake_providers.behaviour import Behaviour
+from notifier.devkit.fake_providers.devices import TOPIC, fixture_address, fixture_subscription, member_of
+from notifier.devkit.fake_providers.hosting import Hosted, hosted
+from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.alert import Alert, trial
@@ -22,15 +29,8 @@ from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Receipt, RetryAt, Unknown
 from notifier.ports.push import Provider
 from notifier.profiles.push_providers import CONNECTIONS, credentials, providers, require_credentials
-from notifier.testing.alerted import rang
-from notifier.testing.authority import Authority
-from notifier.testing.http2.server import serving
-from notifier.testing.providers import FakePushService
-from notifier.testing.providers.arrivals import Arrivals
-from notifier.testing.providers.behaviour import Behaviour
-from notifier.testing.providers.credentials import pem, service_account
-from notifier.testing.providers.fixture import TOPIC, fixture_address, fixture_subscription, member_of
-from notifier.testing.providers.hosting import Hosted, hosted
+from tests.support.push_credentials import pem, service_account
+from tests.support.test_ca import Authority
 
 NOW = datetime.now(UTC)
 AGO = NOW - timedelta(days=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.testing.finding import agreement, at_least, at_most, quantile, weighted_quantile
+from notifier.devkit.check.finding import agreement, at_least, at_most, quantile, weighted_quantile
 
 
 def test_one_exception_fails_an_agreement_and_is_told() -> None:

@@ -13,7 +13,7 @@ from notifier.domain.push.alert import Alert, summary
 from notifier.domain.push.device import FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
 from notifier.ports.push import Reply, Silence
-from notifier.testing.memory.clock import ManualClock
+from tests.support.fakes.clock import ManualClock
 from tests.unit.examples import NOON, burst
 from tests.unit.firebase import ByFirebaseAdmin, another, by_firebase_admin
 from tests.unit.pushing import ALERT, android, device, installation, sent

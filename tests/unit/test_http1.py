@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from notifier.adapters.http2.frames import PREFACE, SETTINGS
+from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.server import Server, serving
 from notifier.ports.push import Post, Reply, Silence
-from notifier.testing.authority import Authority
-from notifier.testing.http2.conduct import Conduct
-from notifier.testing.http2.server import Server, serving
+from tests.support.test_ca import Authority
 
 REQUEST = b"POST /send HTTP/1.1\r\nHost: push.example\r\nTTL: 60\r\nContent-Length: 4\r\n\r\nbody"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"

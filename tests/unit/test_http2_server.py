@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.http2 import frames
+from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.server import Server, serving
 from notifier.ports.push import Post, Reply, Silence
-from notifier.testing.http2.conduct import Conduct
-from notifier.testing.http2.elsewhere import Elsewhere, elsewhere
-from notifier.testing.http2.server import Server, serving
+from tests.support.http2_process import Elsewhere, elsewhere
 
 HEADERS = [(":method", "POST"), (":scheme", "http"), (":authority", "push.example"), (":path", "/send"), ("x", "é")]
 

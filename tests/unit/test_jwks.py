@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from notifier.api.auth.jwks import public_key, public_keys
-from tests.http.issuing import ed, jwk, pem, rsa
+from tests.support.token_issuer import ed, jwk, pem, rsa
 
 STRANGE = [
     {"kty": "oct", "k": "c2VjcmV0", "kid": "s", "alg": "HS256"},

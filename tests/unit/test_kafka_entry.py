@@ -3,8 +3,8 @@
 import pytest
 
 from notifier.adapters.kafka import Access, knock
+from notifier.devkit.engines.engine import free_port
 from notifier.domain.errors import LogUnavailable
-from services.engine import free_port
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "nobody.invalid"])

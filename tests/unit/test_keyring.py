@@ -8,7 +8,7 @@ import pytest
 
 from notifier.api.auth.issuer_keys import AGAIN, FRESH, Fetched
 from notifier.domain.errors import IssuerUnavailable
-from tests.http.issuing import Issuing
+from tests.support.token_issuer import Issuing
 
 
 @dataclass(slots=True)

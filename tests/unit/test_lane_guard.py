@@ -11,9 +11,9 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import ADD_EVERY, READ_EVERY, LaneGuard, LaneGuards, stopped_lanes
 from notifier.metrics import Metrics
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.lane_tallies import MemoryLaneTallies
 from notifier.topics import LANES
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.dead_letters import MemoryLaneTallies
 
 LANE = "mentions"
 

@@ -13,9 +13,9 @@ from notifier.domain.push.rate_limit import LEAST, TERMS
 from notifier.flow.push.frequency_caps import MOST, Capping
 from notifier.flow.push.rate_limiter import ALONE, Easing, Pacing
 from notifier.metrics import Metrics
-from notifier.testing.memory.cache import MemoryPressure
-from notifier.testing.memory.clock import START, ManualClock
-from notifier.testing.memory.pacing import MemoryCaps, MemoryPaces, MemoryTabReport
+from tests.support.fakes.cache import MemoryPressure
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.push import MemoryCaps, MemoryPaces, MemoryTabReport
 from tests.unit.examples import MINUTE, SECOND, burst
 
 ZOE, ADA = Member(1), Member(2)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from notifier.devkit.check.run import Script
+from notifier.devkit.fixture import users as people
+from notifier.devkit.fixture.marker import NOTES, claim, require_same
+from notifier.devkit.fixture.world import World
 from notifier.domain.errors import OtherWorld
-from notifier.testing import people
-from notifier.testing.loaded import NOTES, claim, require_same
-from notifier.testing.trial import Script
-from notifier.testing.world import World
 
 WORLD = World(universe=400_000, followers=400_000, celebrities=3, seed=1)
 

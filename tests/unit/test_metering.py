@@ -10,8 +10,8 @@ from notifier.config import Limits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import Limit
 from notifier.metrics import Metrics
-from notifier.testing.memory.cache import MemoryBuckets
-from notifier.testing.memory.clock import ManualClock
+from tests.support.fakes.cache import MemoryBuckets
+from tests.support.fakes.clock import ManualClock
 
 
 @dataclass(slots=True)

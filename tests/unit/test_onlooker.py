@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from notifier.testing.instance import Instance
-from notifier.testing.onlooker import ANSWERED_WITHIN, Onlooker
-from notifier.testing.wire import Answer
+from notifier.devkit.check.faults import ANSWERED_WITHIN, Onlooker
+from notifier.devkit.check.http_client import Answer
+from notifier.devkit.check.instance import Instance
 
 
 def ok(answer: Answer, *, killed: bool = False) -> bool:

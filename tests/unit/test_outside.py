@@ -4,6 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from notifier.devkit.check.check_store import Outside
+from notifier.devkit.check.expected import Truth
+from notifier.devkit.check.traffic import SOURCE, Tweet
+from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRow, cut
 from notifier.domain.audience.snapshot import Seal
@@ -15,11 +19,7 @@ from notifier.domain.delivery.ledger import Account
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.ports.archive import StoredRow
 from notifier.ports.bursts import Outcome
-from notifier.testing.memory.bursts import MemoryBursts
-from notifier.testing.outside import Outside
-from notifier.testing.storm import SOURCE, Tweet
-from notifier.testing.truth import Truth
-from notifier.testing.world import World
+from tests.support.fakes.bursts import MemoryBursts
 
 WORLD = World(universe=20_000, followers=15_000, celebrities=2, seed=1)
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from notifier.testing.bench import live
-from notifier.testing.bench.large import FOLLOWERS
-from notifier.testing.bench.page import PARTS, axe_figure, ready_figures, storm_figure, weight_figures
-from notifier.testing.browser.seen import Seen
-from notifier.testing.browser.states import STAR_DELIVERED
-from notifier.testing.browser.storm import BURST, TOOK
+from benchmarks import live
+from benchmarks.demo_page import PARTS, axe_figure, ready_figures, storm_figure, weight_figures
+from benchmarks.fanout.large_burst import FOLLOWERS
 from tests.repo.sources import ROOT
+from tests.support.browser.page import Seen
+from tests.support.browser.states import STAR_DELIVERED
+from tests.support.browser.storm_watcher import BURST, TOOK
 
 SEEN = Seen(burst="mention:nova#2", followers=FOLLOWERS, people=9_000_000, told_s=6.3, shown_s=7.9)
 

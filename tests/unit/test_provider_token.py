@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.adapters.push import AppleKey, ProviderTokens
-from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem
+from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
 from tests.unit.examples import NOON
 
 MINUTES = timedelta(minutes=1)

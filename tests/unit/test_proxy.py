@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from notifier.testing.proxy import Proxy
+from notifier.devkit.tcp_proxy import Proxy
 
 
 class Echo:

@@ -14,8 +14,8 @@ from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.dead_letters import DeadLetter
 from notifier.ports.event_log import Logged, Record
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.lane_tallies import MemoryLaneTallies
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.dead_letters import MemoryLaneTallies
 
 P0, P1 = "mentions/0", "mentions/1"
 

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from notifier.adapters.push import AppleKey, ServiceAccount
 from notifier.domain.errors import BadSetting
-from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, google_key, pem, service_account
 from tests.repo.sources import ROOT
+from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, google_key, pem, service_account
 from tests.unit.examples import NOON
 
 GOOD = pem(apple_key())
@@ -80,7 +80,7 @@ def test_a_key_that_is_shown_shows_nothing_of_itself() -> None:
 ASK = """
 from datetime import UTC, datetime
 from notifier.adapters.push import AppleKey, ProviderTokens
-from notifier.testing.providers.credentials import KEY_ID, TEAM_ID, apple_key, pem
+from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
 tokens = ProviderTokens(AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID))
 print(tokens.current(datetime.fromtimestamp(float(input()), UTC)))
 """

@@ -17,7 +17,7 @@ from notifier.domain.bursts.moderation import (
 )
 from notifier.domain.errors import BadReach
 from notifier.domain.ids import UserId
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 WORD = ReachWord(user=UserId("bob"), verdict=Verdict.HOLD, reason="a flood", who="grace", at=START)
 SECOND = timedelta(seconds=1)

@@ -11,8 +11,8 @@ from notifier.domain.push.send_log import Sending, Try, Why, Window
 from notifier.flow.push.batches import Call, Part
 from notifier.flow.push.circuit_breakers import Breakers, Reachable
 from notifier.metrics import Metrics
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.pacing import MemoryLineReport
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.push import MemoryLineReport
 from tests.unit.examples import NOON, SECOND
 
 SHUT, WELL = "web shut.example", "web well.example"

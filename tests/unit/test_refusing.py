@@ -2,7 +2,7 @@
 
 import struct
 
-from notifier.testing.refusing import (
+from notifier.devkit.cql_proxy import (
     BATCH,
     ERROR,
     EXECUTE,

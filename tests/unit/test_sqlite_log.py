@@ -20,8 +20,8 @@ from notifier.adapters.sqlite.log.log import SqliteLog, partitions
 from notifier.adapters.sqlite.log.partition_leases import Seat
 from notifier.domain.errors import Full, LogUnavailable
 from notifier.ports.event_log import Logged, Record
-from notifier.testing.memory.clock import START, ManualClock
 from notifier.topics import MENTIONS
+from tests.support.fakes.clock import START, ManualClock
 
 AT_ONCE = timedelta(0)
 

@@ -19,7 +19,7 @@ from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 LIMIT = 20
 MANY = 1_000

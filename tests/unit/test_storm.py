@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.cli.commands.demo import KINDS, OF_A_CLUSTER
-from notifier.testing.faults import STORE_OUTAGE, STRIKES, STRIKES_ON_ENGINES, schedule
-from notifier.testing.people import sample
-from notifier.testing.storm import letter, rehearsal, tweets
-from notifier.testing.trial import Script
-from notifier.testing.world import World
+from notifier.devkit.check.faults import STORE_OUTAGE, STRIKES, STRIKES_ON_ENGINES, schedule
+from notifier.devkit.check.run import Script
+from notifier.devkit.check.traffic import letter, rehearsal, tweets
+from notifier.devkit.fixture.users import sample
+from notifier.devkit.fixture.world import World
 
 WORLD = World(universe=20_000, followers=10_000, celebrities=12, seed=1)
 

@@ -11,8 +11,8 @@ import pytest
 
 from notifier.api.demo.traffic import LASTING, NEIGHBOURS, STARS, STORM, TRICKLE_TERM, Storming
 from notifier.domain.errors import StoreUnavailable
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.leases import MemoryLeases
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.coordination import MemoryLeases
 
 
 @dataclass

@@ -6,7 +6,7 @@ from notifier.api.auth import tokens as verified_tokens
 from notifier.api.auth.tokens import HOLDER_BYTES, Holder, VerifiedTokens
 from notifier.domain.ids import UserId
 from notifier.metrics import Hits, Metrics
-from notifier.testing.memory.clock import START
+from tests.support.fakes.clock import START
 
 KIM = Holder(user=UserId("kim"), ends_at=START.timestamp() + 60)
 

@@ -11,7 +11,7 @@ SLEEPS = "import time; time.sleep(60)"
 RUNS = """
 import subprocess, sys, time
 from pathlib import Path
-from services.watch import watched
+from notifier.devkit.engines.reaper import watched
 
 folder = Path(sys.argv[1])
 with watched(folder):

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifier.devkit.fake_providers.behaviour import Script, Span
+from notifier.devkit.fake_providers.browser import Browser, Shown
+from notifier.devkit.fake_providers.webpush_refusals import Manner
 from notifier.domain.ids import UserId
 from notifier.domain.push.alert import Mentioned, alert, summary
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, RetryAt, Unknown
 from notifier.domain.push.translations import PHRASES
 from notifier.ports.push import Post, Provider, Silence
-from notifier.testing.providers.browser import Browser, Shown
-from notifier.testing.providers.manners import Manner
-from notifier.testing.providers.script import Script, Span
 from tests.unit.browsers import World, device, vapid
 from tests.unit.examples import HOUR, MINUTE, NOON, SECOND, burst
 from tests.unit.pushing import ALERT

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypted
 from notifier.adapters.push.webpush.key_pairs import Pair
-from notifier.testing.providers.aes128gcm import decrypted
+from notifier.devkit.fake_providers.browser import decrypted
 
 
 def plain(*parts: str) -> bytes:

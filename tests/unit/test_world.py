@@ -17,24 +17,22 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifier.devkit.fake_providers.devices import ORIGIN, fixture_subscription, member_of
+from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.load import Advance, Load, steps
+from notifier.devkit.fixture.users import LOCALES, device, platform
+from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, count, from_flags, offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member
 from notifier.domain.push.device import KEPT, AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
 from notifier.domain.push.device_address import web
-from notifier.testing.crowd import Crowd
-from notifier.testing.devices import LOCALES, device, platform
-from notifier.testing.load import Advance, Load, steps
-from notifier.testing.memory.clock import ManualClock
-from notifier.testing.memory.devices import MemoryDevices
-from notifier.testing.memory.directory import MemoryDirectory
-from notifier.testing.memory.follows import MemoryFollows
-from notifier.testing.memory.people import MemoryPeople
-from notifier.testing.memory.sets import MemoryMemberSets
-from notifier.testing.memory.stays import MemoryStays
-from notifier.testing.memory.wants import MemoryWants
-from notifier.testing.providers.fixture import ORIGIN, fixture_subscription, member_of
-from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World, user
+from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets, MemoryStays
+from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.user_preferences import MemoryWants
 
 SMALL = World(universe=300_000, followers=100_000, celebrities=8, seed=7)
 NOON = datetime(2026, 1, 5, 12, 30, tzinfo=UTC)

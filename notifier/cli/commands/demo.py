@@ -20,9 +20,9 @@ from notifier.config import PROFILES
 from notifier.domain.errors import NotEmpty
 
 if TYPE_CHECKING:
-    from notifier.testing.finding import Finding
-    from notifier.testing.trial import Script
-    from notifier.testing.world import World
+    from notifier.devkit.check.finding import Finding
+    from notifier.devkit.check.run import Script
+    from notifier.devkit.fixture.world import World
 
 KINDS = (
     *("kill-worker", "kill-push", "kill-fakes", "kill-pump", "kill-api", "kill-valkey", "flush-valkey"),
@@ -136,8 +136,8 @@ def demo(
     With --headless there is no page: a real service on a folder of its own meets a storm, and then it is checked from
     outside that every person got what the formulas say. --mentions, --threshold and --faults are for that alone.
     """
-    from notifier.testing.trial import Script
-    from notifier.testing.world import World
+    from notifier.devkit.check.run import Script
+    from notifier.devkit.fixture.world import World
 
     headless = headless or as_json
     if profile != "cluster" and (alien := [kind for kind in faults if kind in OF_A_CLUSTER]):
@@ -201,7 +201,7 @@ def show(
 
 
 def run(script: "Script") -> "Sequence[Finding]":
-    from notifier.testing.trial import trial
+    from notifier.devkit.check.run import trial
 
     with trial(script, lambda words: click.echo(words, err=True)) as prepared:
         return prepared.run()

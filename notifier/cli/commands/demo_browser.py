@@ -28,8 +28,8 @@ from notifier.config import PREFIX, Settings, has_display
 from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 
 if TYPE_CHECKING:
+    from notifier.devkit.fixture.world import World
     from notifier.profiles import Profile
-    from notifier.testing.world import World
 
 FOLDER = Path("notifier-demo")
 """Where the next start finds it again: beside what one has just cloned, and easy to throw away."""
@@ -64,7 +64,7 @@ class Loading:
 
     def start(self) -> None:
         """Nothing where the world is whole. Raises OtherWorld or Unwritable."""
-        from notifier.testing.loaded import DEMO, DEMO_BEGUN, claim, require_nobody
+        from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN, claim, require_nobody
 
         if (self.data / DEMO).exists():
             return
@@ -104,8 +104,8 @@ class Loading:
 
     def _load(self) -> None:
         from notifier.api.processes import loading_file
-        from notifier.testing.load import Load, steps
-        from notifier.testing.loaded import DEMO, DEMO_BEGUN
+        from notifier.devkit.fixture.load import Load, steps
+        from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN
 
         ports, file = self.profile.ports(), loading_file(self.data)
         first = replace(self.world, celebrities=1, second_followers=None)
@@ -155,8 +155,8 @@ class Show:
     def run(self) -> None:
         """Until Ctrl-C."""
         from notifier.cli.data_folder import require_ours
-        from notifier.testing.engines import engines
-        from services.cassandra.node import Sync
+        from notifier.devkit.check.engines import engines
+        from notifier.devkit.engines.cassandra import Sync
 
         began = monotonic()
         prepare(self.data)
@@ -220,7 +220,7 @@ class Show:
         """What an earlier process left, before anything runs on it. Raises NotOurs, OtherWorld or Unwritable."""
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import forget, half_forgotten, untouched
-        from notifier.testing.loaded import DEMO_BEGUN, claim
+        from notifier.devkit.fixture.marker import DEMO_BEGUN, claim
 
         if self.fresh or half_forgotten(self.data):
             forget(self.data)
@@ -233,7 +233,7 @@ class Show:
 
     def _require_same(self) -> None:
         """Raises OtherWorld."""
-        from notifier.testing.loaded import DEMO, DEMO_BEGUN, notes_a_world, require_same
+        from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN, notes_a_world, require_same
 
         try:
             require_same(self.data, self.world)
@@ -276,9 +276,9 @@ def people(world: "World") -> list[str]:
     """
     import numpy as np
 
+    from notifier.devkit.fixture.users import LOCALES
+    from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
     from notifier.domain.push.translations import ENGLISH
-    from notifier.testing.devices import LOCALES
-    from notifier.testing.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
 
     everybody: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
     ringing = world.reachable()[:LOOKED_AMONG]

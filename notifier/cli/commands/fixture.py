@@ -54,9 +54,9 @@ def fixture(
     """
     from notifier.cli.context import opened
     from notifier.cli.data_folder import prepare
-    from notifier.testing.load import Load, steps
-    from notifier.testing.loaded import claim, require_nobody
-    from notifier.testing.world import World
+    from notifier.devkit.fixture.load import Load, steps
+    from notifier.devkit.fixture.marker import claim, require_nobody
+    from notifier.devkit.fixture.world import World
 
     try:
         world = World(

@@ -11,7 +11,7 @@ from notifier.cli.options import data_option, json_option, settings_for, words_f
 from notifier.cli.output import print_json
 
 if TYPE_CHECKING:
-    from services.fleet import Fleet
+    from notifier.devkit.engines.fleet import Fleet
 
 
 @click.group(cls=Family, epilog=example("notifier services up", "notifier services status", "notifier services down"))
@@ -31,7 +31,7 @@ def services() -> None:
 @data_option
 def up(*, periodic: bool, data: Path | None) -> None:
     """Start those that don't run, and wait until they answer. The first time Maven fetches their jars."""
-    from services.cassandra.node import Sync
+    from notifier.devkit.engines.cassandra import Sync
 
     fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.BATCH
     prepare(fleet.folder)
@@ -66,7 +66,7 @@ def down(*, data: Path | None) -> None:
 
 
 def _fleet(data: Path | None) -> "Fleet":
-    from services.fleet import Fleet
+    from notifier.devkit.engines.fleet import Fleet
 
     settings = settings_for(data)
     return Fleet(folder=settings.data / "services", cache=settings.jars.expanduser())

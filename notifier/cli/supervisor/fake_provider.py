@@ -20,8 +20,8 @@ from notifier.domain.errors import Environment, FileUnwritable, NotifierError, P
 from notifier.domain.ids import Platform
 
 if TYPE_CHECKING:
-    from notifier.testing.providers.behaviour import Behaviour
-    from notifier.testing.providers.hosting import Hosted
+    from notifier.devkit.fake_providers.behaviour import Behaviour
+    from notifier.devkit.fake_providers.hosting import Hosted
 
 COUNTS_EVERY = 0.5
 """Seconds between two looks at what came."""
@@ -89,7 +89,7 @@ class Playing:
 
 def behaviour(script: str, platform: Platform) -> "Behaviour":
     """Raises UsageError."""
-    from notifier.testing.providers.behaviour import Behaviour
+    from notifier.devkit.fake_providers.behaviour import Behaviour
 
     try:
         return Behaviour.read(script, platform)
@@ -102,7 +102,7 @@ def playing_at(
     platform: Platform, plays: "Behaviour", *, port: int, out: Path | None, certificate: Path | None = None
 ) -> Iterator["Hosted"]:
     """Raises PortTaken, FileUnwritable or Environment."""
-    from notifier.testing.providers.hosting import hosted
+    from notifier.devkit.fake_providers.hosting import hosted
 
     with ExitStack() as stack:
         try:
@@ -121,7 +121,7 @@ def _trouble(error: OSError, port: int, out: Path | None) -> NotifierError:
 
 
 def _require_certificate(file: Path | None) -> None:
-    from notifier.testing.http2.server import secure
+    from notifier.devkit.http2.server import secure
 
     try:
         if file is not None:

@@ -1,1 +1,0 @@
-"""What `make bench` runs, and how it writes docs/benchmarks.md from what was measured."""

@@ -1,0 +1,1 @@
+"""What it costs to know whom a burst is for."""

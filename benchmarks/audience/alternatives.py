@@ -1,0 +1,194 @@
+"""Whom a burst is for, by the ways of others: followers in a table or a sorted set, page by page, and Bloom filters."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from notifier.adapters.redis.connect import Client
+from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Members, World
+from notifier.domain.audience.tiers import Tier
+
+PAGE = 100_000
+Tiers = Counter[Tier]
+"""A tier that isn't there has nobody."""
+
+_TABLES = """
+    CREATE TABLE followers (followed INTEGER, follower INTEGER, PRIMARY KEY (followed, follower)) WITHOUT ROWID;
+    CREATE TABLE users (user INTEGER PRIMARY KEY, vip INTEGER, idle INTEGER);
+"""
+_PAGE = f"""
+    SELECT follower, vip, idle FROM followers JOIN users ON user = follower
+    WHERE followed = 1 AND follower > ? ORDER BY follower LIMIT {PAGE}
+"""
+_IDS = f"SELECT follower FROM followers WHERE followed = 1 AND follower > ? ORDER BY follower LIMIT {PAGE}"
+
+
+class Way(Protocol):
+    def tiers(self) -> Tiers:
+        """Everybody in a list of a tier, and how many are in each; lists of a page are given away with the page."""
+        ...
+
+    def size(self) -> int:
+        """Bytes that the followers take, without what is said of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Pages by key, joined with what is known of each follower."""
+
+    db: sqlite3.Connection
+
+    @classmethod
+    def filled(cls, file: Path, world: World) -> "Table":
+        db = sqlite3.connect(file)
+        db.executescript(_TABLES)
+        for m in _numbers(world):
+            vip, idle = world.vip(m).tolist(), world.idleness(m).tolist()
+            db.executemany("INSERT INTO users VALUES (?, ?, ?)", zip(m.tolist(), vip, idle, strict=True))
+            db.executemany("INSERT INTO followers VALUES (1, ?)", ((one,) for one in m[world.follows(0, m)].tolist()))
+        db.commit()
+        return cls(db=db)
+
+    def tiers(self) -> Tiers:
+        found, last = Counter[Tier](), -1
+        while page := self.db.execute(_PAGE, (last,)).fetchall():
+            lists: dict[Tier, list[int]] = {tier: [] for tier in Tier}
+            for follower, vip, idle in page:
+                lists[_tier(vip, idle)].append(follower)
+            found.update({tier: len(some) for tier, some in lists.items()})
+            last = page[-1][0]
+        return found
+
+    def pages(self) -> Iterator[Members]:
+        last = -1
+        while page := self.db.execute(_IDS, (last,)).fetchall():
+            yield np.fromiter((follower for (follower,) in page), dtype=np.int64, count=len(page))
+            last = page[-1][0]
+
+    def size(self) -> int:
+        found = self.db.execute("SELECT sum(pgsize) FROM dbstat WHERE name = 'followers'").fetchone()[0]
+        return int(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedSet:
+    """Pages by rank, and each page asked for in the sets of the VIPs and the active."""
+
+    redis: Client
+
+    @classmethod
+    def filled(cls, redis: Client, world: World) -> "SortedSet":
+        for m in _numbers(world):
+            redis.zadd("followers", {str(one): one for one in m[world.follows(0, m)].tolist()})
+            for name, of in _sets(world, m).items():
+                redis.sadd(name, *m[of].tolist())
+        return cls(redis=redis)
+
+    def tiers(self) -> Tiers:
+        found, first = Counter[Tier](), 0
+        while page := self.redis.zrange("followers", first, first + PAGE - 1):
+            told = [self.redis.smismember(name, page) for name in _SETS]
+            lists: dict[Tier, list[bytes]] = {tier: [] for tier in Tier}
+            for follower, *of in zip(page, *told, strict=True):
+                lists[_tier_of(*of)].append(follower)
+            found.update({tier: len(some) for tier, some in lists.items()})
+            first += PAGE
+        return found
+
+    def size(self) -> int:
+        return int(self.redis.memory_usage("followers", samples=0) or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blooms:
+    """A filter for each set of people, one in a hundred wrong; the followers come from the table."""
+
+    table: Table
+    filters: "Sequence[Bloom]"
+
+    @classmethod
+    def filled(cls, table: Table, world: World) -> "Blooms":
+        everybody = np.concatenate(list(_numbers(world)))
+        return cls(table=table, filters=[Bloom.of(everybody[of]) for of in _sets(world, everybody).values()])
+
+    def tiers(self) -> Tiers:
+        found = Counter[Tier]()
+        for page in self.table.pages():
+            vip, day, week, month = (one.may_have(page) for one in self.filters)
+            p0 = vip & week
+            p1 = day & ~p0
+            p2 = month & ~p0 & ~p1
+            for tier, of in ((Tier.P0, p0), (Tier.P1, p1), (Tier.P2, p2), (Tier.DORMANT, ~(p0 | p1 | p2))):
+                found[tier] += len(page[of])
+        return found
+
+    def size(self) -> int:
+        return self.table.size()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bloom:
+    bits: npt.NDArray[np.uint8]
+
+    HASHES = 7
+    BITS_EACH = 9.6
+    """With seven hashes one in a hundred strangers is taken for a member."""
+
+    @classmethod
+    def of(cls, members: Members) -> "Bloom":
+        bits = np.zeros(max(8, int(len(members) * cls.BITS_EACH)), dtype=np.uint8)
+        for places in cls._places(members, len(bits)):
+            bits[places] = 1
+        return cls(bits=bits)
+
+    def may_have(self, members: Members) -> npt.NDArray[np.bool_]:
+        found = np.ones(len(members), dtype=np.bool_)
+        for places in self._places(members, len(self.bits)):
+            found &= self.bits[places].view(np.bool_)
+        return found
+
+    @classmethod
+    def _places(cls, members: Members, size: int) -> Iterator[npt.NDArray[np.uint64]]:
+        one, other = _mixed(members, 0x9E3779B97F4A7C15), _mixed(members, 0xC2B2AE3D27D4EB4F) | np.uint64(1)
+        for number in range(cls.HASHES):
+            yield (one + np.uint64(number) * other) % np.uint64(size)
+
+
+_SETS = ("vip", "active24h", "active7d", "active30d")
+
+
+def _sets(world: World, m: Members) -> Mapping[str, npt.NDArray[np.bool_]]:
+    idle = world.idleness(m)
+    return dict(zip(_SETS, (world.vip(m), idle < ACTIVE_24H, idle < ACTIVE_7D, idle < ACTIVE_30D), strict=True))
+
+
+def _tier(vip: int, idle: int) -> Tier:
+    return _tier_of(vip, idle < ACTIVE_24H, idle < ACTIVE_7D, idle < ACTIVE_30D)
+
+
+def _tier_of(vip: int, day: int, week: int, month: int) -> Tier:
+    if vip and week:
+        return Tier.P0
+    if day:
+        return Tier.P1
+    return Tier.P2 if month else Tier.DORMANT
+
+
+def _numbers(world: World) -> Iterator[Members]:
+    """Everybody's, a page at a time."""
+    for first in range(0, world.universe, PAGE):
+        yield np.arange(first, min(first + PAGE, world.universe), dtype=np.int64)
+
+
+def _mixed(members: Members, by: int) -> npt.NDArray[np.uint64]:
+    found = (members.astype(np.uint64) + np.uint64(1)) * np.uint64(by)
+    found ^= found >> np.uint64(31)
+    found *= np.uint64(0xD6E8FEB86659FD93)
+    return found ^ (found >> np.uint64(32))

@@ -1,0 +1,235 @@
+"""What an import of follows costs, from the file to the bitmaps, against the leanest writer of the same tables.
+
+Rows in random order, as an export by follower brings them: every second person follows each of two accounts.
+"""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from benchmarks.fanout.suite import Parts
+from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, told
+from notifier import topics
+from notifier.adapters.imports.datasets import EDGES
+from notifier.adapters.imports.source import form_of, opened
+from notifier.adapters.imports.spill import SpilledEdges
+from notifier.adapters.sqlite.files import Files
+from notifier.codec.timestamps import to_ms
+from notifier.config import Settings
+from notifier.consumer_loop import pump
+from notifier.devkit.check.finding import at_least
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, encode, from_offsets, shard_of
+from notifier.domain.audience.follow_import import HALF, Crowds, Keys, cut, keyed
+from notifier.domain.audience.id_ranges import IdRange
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.domain.users.subject_preferences import ALWAYS
+from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.importer import Import
+from notifier.metrics import Metrics
+from notifier.profiles import choose
+from notifier.wiring.system import System
+
+# The leanest import of the same tables: everything in memory, one transaction, and gone when it is killed.
+
+_USER = "INSERT INTO users (user, member, account, deleted) VALUES (?, ?, x'', 0)"
+_MEMBER = "INSERT INTO members (member, user) VALUES (?, ?)"
+_FOLLOW = "INSERT INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
+_SET = "INSERT INTO member_sets (owner, shard, kind, blob, stamp) VALUES (?, ?, ?, ?, 1)"
+_HEAD = "INSERT INTO set_heads (subject, total, counts, stamp) VALUES (?, ?, ?, 1)"
+
+
+def lean_import(files: Files, file: Path) -> None:
+    """Of a file of names, into an empty store."""
+    table = pq.read_table(file, columns=["followed", "follower"])
+    followed, followers = (table.column(name).to_pylist() for name in ("followed", "follower"))
+    members = {UserId(user): Member(n) for n, user in enumerate(dict.fromkeys((*followers, *followed)))}
+    names = {member: user for user, member in members.items()}
+    keys = keyed((members[user] for user in followed), (members[user] for user in followers))
+    with files.core.write() as c:
+        c.executemany(_USER, members.items())
+        c.executemany(_MEMBER, names.items())
+        for crowds in cut(keys):
+            c.executemany(_FOLLOW, _follows(crowds, names))
+        for subject, shards in _shards(keys, names).items():
+            c.executemany(
+                _SET, [(subject, s, str(SetKind.FOLLOWERS), encode(from_offsets(o))) for s, o in shards.items()]
+            )
+            counts = np.zeros(max(shards) + 1, dtype=np.uint32)
+            counts[[*shards]] = [len(some) for some in shards.values()]
+            c.execute(_HEAD, (subject, int(counts.sum()), counts.tobytes()))
+
+
+def _follows(crowds: Crowds, names: Mapping[Member, UserId]) -> list[tuple[object, ...]]:
+    since = to_ms(ALWAYS)
+    shared = [(block, BLOCK_SLOT, _subject(names[of]), since, bits) for of, block, bits in crowds.shared]
+    own = [(m // BLOCK_MEMBERS, m % BLOCK_MEMBERS, _subject(names[of]), since, None) for of, m in crowds.own]
+    return [*shared, *own]
+
+
+def _shards(keys: Keys, names: Mapping[Member, UserId]) -> Mapping[str, Mapping[int, list[int]]]:
+    found: dict[str, dict[int, list[int]]] = defaultdict(dict)
+    places = keys // np.uint64(SHARD_MEMBERS)
+    for some in np.split(keys, np.flatnonzero(np.diff(places)) + 1):
+        of = names[Member(int(some[0]) >> HALF)]
+        offsets = (some % np.uint64(SHARD_MEMBERS)).tolist()
+        found[_subject(of)][shard_of(Member(int(some[0]) & (1 << HALF) - 1))] = offsets
+    return found
+
+
+def _subject(user: UserId) -> str:
+    return str(Subject(Kind.MENTION, user))
+
+
+NUMBERED, NUMBERED_QUICK = 20_000_000, 2_000_000
+NAMED, NAMED_QUICK = 2_000_000, 200_000
+"""Rows; two of each follower."""
+ROUNDS, ROUNDS_QUICK = 3, 1
+STARS = (1, 2)
+SPARSE, SPARSE_QUICK = 100_000, 10_000
+"""Rows, of accounts that have two followers each."""
+AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    file: Path
+    rows: int
+    named: bool
+    """Ids are `u7`; else 7, of a range that the directory has."""
+    stars: Sequence[int] = STARS
+
+    def write(self) -> None:
+        each = self.rows // len(self.stars)
+        people = np.arange(each, dtype=np.int64) * 2 + max(self.stars) + 1
+        order = np.random.default_rng(1).permutation(self.rows)
+        columns = {
+            "follower": np.tile(people, len(self.stars))[order],
+            "followed": np.repeat(np.array(self.stars, dtype=np.int64), each)[order],
+        }
+        table = pa.table({name: self._ids(numbers) for name, numbers in columns.items()})
+        (pc.write_csv if self.file.suffix == ".csv" else pq.write_table)(table, self.file)
+
+    def users(self) -> list[UserId]:
+        return [UserId(f"u{star}" if self.named else str(star)) for star in self.stars]
+
+    def _ids(self, numbers: np.ndarray) -> object:
+        return [f"u{number}" for number in numbers.tolist()] if self.named else numbers
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    rounds, named, numbered, sparse = (
+        (ROUNDS_QUICK, NAMED_QUICK, NUMBERED_QUICK, SPARSE_QUICK) if quick else (ROUNDS, NAMED, NUMBERED, SPARSE)
+    )
+    exports = {
+        "numbers": Export(file=folder / "numbers.parquet", rows=numbered, named=False),
+        "names": Export(file=folder / "names.parquet", rows=named, named=True),
+        "csv": Export(file=folder / "names.csv", rows=named, named=True),
+        "sparse": Export(file=folder / "sparse.parquet", rows=sparse, named=False, stars=range(1, sparse // 2 + 1)),
+    }
+    tell("writing files")
+    for export in exports.values():
+        export.write()
+    costs: dict[str, list[Cost]] = {name: [] for name in (*exports, "lean")}
+    for number in range(rounds):
+        tell(f"round {number + 1} of {rounds}")
+        for name, export in exports.items():
+            costs[name].append(_ours(folder / "data", export))
+        costs["lean"].append(_lean(folder / "data", exports["names"]))
+    return _figures(costs, exports)
+
+
+def _figures(costs: Mapping[str, Sequence[Cost]], exports: Mapping[str, Export]) -> list[Figure]:
+    rows = {name: export.rows for name, export in exports.items()}
+    core = Spread.of([rows["numbers"] / one.processor for one in costs["numbers"]], "1/s")
+    took = Spread.of([one.seconds for one in costs["numbers"]])
+    words = f"rows a second of processor time; {rows['numbers']:,} rows took {took.median:g} s"
+    judged = at_least("import_numbered_edges_per_s", core.median, 1e6, unit="1/s", n=core.n, detail=words)
+    return [
+        Figure(finding=judged, ours=core),
+        ratio("import_full_ratio", costs["names"], costs["lean"], 0.5, rows=rows["names"]),
+        *(
+            told(
+                f"import_rows_per_s{{{name}}}",
+                Spread.of([rows[name] / one.seconds for one in costs[name]], "1/s"),
+                rows[name],
+            )
+            for name in ("names", "csv", "sparse")
+        ),
+    ]
+
+
+def _ours(data: Path, export: Export) -> Cost:
+    """Into an empty store."""
+    settings = Settings(data=data)
+    data.mkdir()
+    profile = choose(settings)
+    try:
+        profile.prepare()
+        ports = profile.ports()
+        ids = IdRange(prefix="", first=1, count=2 * NUMBERED, member=ports.directory.lease(2 * NUMBERED))
+        ports.directory.enrol_range(ids)
+        system = System(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
+        took = cost(lambda: _imported(system, data / "imports", export.file))
+        _require_counted(system, export)
+        return took
+    finally:
+        profile.close()
+        shutil.rmtree(data)
+
+
+def _imported(system: System, folder: Path, file: Path) -> None:
+    p = system.ports
+    followers = Followers(directory=p.directory, follows=p.follows, log=p.log, since=ALWAYS)
+    work = Import(matter=followers, edges=SpilledEdges(folder))
+    with opened(file, form_of(file.name), EDGES, _unexpected, AT_ONCE) as source:
+        work.read(source.behind(0))
+    work.write()
+    reader = pump(system, topics.FOLLOWS)
+    with closing(reader.consumer):
+        while reader.step(timedelta(milliseconds=10)):
+            pass
+
+
+def _lean(data: Path, export: Export) -> Cost:
+    data.mkdir()
+    files = Files.at(data)
+    try:
+        files.migrate()
+        return cost(lambda: lean_import(files, export.file))
+    finally:
+        files.close()
+        shutil.rmtree(data)
+
+
+def _require_counted(system: System, export: Export) -> None:
+    heads = [system.ports.sets.head(Subject(Kind.MENTION, user)).total for user in export.users()]
+    if sum(heads) != export.rows:
+        raise AssertionError(f"{sum(heads)} of {export.rows} follows were counted.")
+
+
+def _unexpected(line: int, why: str) -> None:
+    raise AssertionError(f"Row {line} isn't taken: {why}")
+
+
+PARTS: Parts = {
+    "imports": (
+        run,
+        (
+            "import_numbered_edges_per_s",
+            "import_full_ratio",
+            "import_rows_per_s{names}",
+            "import_rows_per_s{csv}",
+            "import_rows_per_s{sparse}",
+        ),
+    )
+}

@@ -1,0 +1,183 @@
+"""Audiences by the size of the universe: planned, and sealed shard by shard, of many followers and of few."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks.fanout.delivery import opened
+from benchmarks.fanout.suite import Parts
+from benchmarks.process_stats import forget_peak, peak_mb
+from benchmarks.rounds import Cost, Figure, Spread, cost, seconds, told, worst_at_most
+from notifier.adapters.system_clock import SystemClock
+from notifier.config import Settings
+from notifier.devkit.check.engines import engines
+from notifier.devkit.check.finding import at_most
+from notifier.devkit.engines.cassandra import Sync
+from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.load import bitmaps, head
+from notifier.devkit.fixture.world import World
+from notifier.domain.audience.snapshot import seal
+from notifier.domain.audience.tiers import TIERS, ShardSets
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.plan import plan
+from notifier.domain.ids import BurstKey
+from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
+from notifier.ports.audience import MemberSets
+from notifier.profiles import choose
+
+PLAN_S = 1.0
+ALGEBRA_S, ALGEBRA_FEW_S = 2.0, 1.0
+GROWTH_MB = 15.0
+"""A run of 64 shards is 7 MB, and a connection keeps 2; a bitmap for each shard of the largest would be 125."""
+GROWTH_ON_CASSANDRA_MB = 30.0
+"""A run's answers stand beside its bitmaps while they are decoded: some 20 MB were measured."""
+ROUNDS, ROUNDS_QUICK = 3, 1
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Millions."""
+
+    followers: int
+    universe: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.followers}m_of_{self.universe}m"
+
+    @property
+    def world(self) -> World:
+        return World(universe=self.universe * MILLION, followers=self.followers * MILLION, celebrities=1, seed=1)
+
+
+GROWING = tuple(Case(followers=n, universe=n) for n in (10, 50, 100, 200))
+"""From the smallest to the largest audience: time grows with it, memory doesn't."""
+WIDE = tuple(Case(followers=200, universe=n) for n in (500, 1_000))
+FEW = tuple(Case(followers=1, universe=n) for n in (200, 1_000))
+CASES = (*GROWING, *WIDE, *FEW)
+CASES_QUICK = (*GROWING[:2], FEW[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """At one case."""
+
+    case: Case
+    shards: int
+    planned: Sequence[float]
+    """Seconds of each round."""
+    sealed: Sequence[Cost]
+    """All shards, from the store's bytes to seals."""
+    algebra: Sequence[Cost]
+    """Of these, what isn't reading."""
+    peak: float
+    """MB of this process."""
+
+    @property
+    def few(self) -> bool:
+        return self.case.followers * 100 < self.case.universe
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None], profile: str = "embedded") -> list[Figure]:
+    """A world at a time, each in a store of its own that is thrown away: the largest has a gigabyte."""
+    found = []
+    for case in CASES_QUICK if quick else CASES:
+        tell(f"{case.followers:,} million followers among {case.universe:,} million people")
+        found.append(looked(folder / case.name, case, ROUNDS_QUICK if quick else ROUNDS, profile))
+        shutil.rmtree(folder / case.name)
+    return [*(figure for one in found for figure in figures(one)), _growth(found, profile)]
+
+
+def looked(folder: Path, case: Case, rounds: int, profile: str = "embedded") -> Looked:
+    folder.mkdir()
+    read = partial(Settings.read, data=folder, profile=profile)  # once the engines have their addresses
+    with engines(folder, profile, Sync.PERIODIC), closing(choose(read())) as chosen:
+        chosen.migrate()
+        sets = chosen.ports().sets
+        crowd = Crowd(case.world)
+        sets.put_heads({case.world.subject(0): head(crowd, 0)})
+        sets.put(bitmaps(crowd))
+        return _measured(sets, case, rounds)
+
+
+def _measured(sets: MemberSets, case: Case, rounds: int) -> Looked:
+    burst = opened(BurstKey(case.world.subject(0), 1), SystemClock().now())
+    forget_peak()
+    planned, sealed, algebra = list[float](), list[Cost](), list[Cost]()
+    for _ in range(rounds):
+        planned.append(seconds(partial(_plan, sets, burst)))
+        divided = list[Cost]()
+        sealed.append(cost(partial(_seal_all, sets, burst, case.world, divided)))
+        algebra.append(sum(divided, start=Cost(seconds=0.0, processor=0.0)))
+    return Looked(
+        case=case,
+        shards=case.world.shards,
+        planned=planned,
+        sealed=sealed,
+        algebra=algebra,
+        peak=peak_mb(),
+    )
+
+
+def _plan(sets: MemberSets, burst: Burst) -> None:
+    """Down to the last slice."""
+    made = plan(burst, sets.head(burst.key.subject))
+    assert sum(piece.width for piece in made.slices()) >= made.shards
+
+
+def _seal_all(sets: MemberSets, burst: Burst, world: World, divided: list[Cost]) -> None:
+    """As workers do, a run of shards at a time; nothing is kept of one when the next begins."""
+    reached = 0
+    for first in range(0, world.shards, SHARDS_AT_ONCE):
+        shards = range(first, min(first + SHARDS_AT_ONCE, world.shards))
+        live = sets.live(burst.key.subject, shards)
+        counts: list[int] = []
+        divided.append(cost(partial(_seal, burst, shards, live, counts)))
+        reached += sum(counts)
+    if reached != world.followers:
+        raise AssertionError(f"{reached:,} of {world.followers:,} followers were found.")
+
+
+def _seal(burst: Burst, shards: Sequence[int], live: Sequence[ShardSets], counts: list[int]) -> None:
+    for shard, one in zip(shards, live, strict=True):
+        tally = seal(burst, shard, one).tally()
+        counts.append(sum(tally.reached[tier] for tier in TIERS) + tally.dormant + tally.suppressed)
+
+
+def figures(found: Looked) -> list[Figure]:
+    inside = f"{{{found.case.name}}}"
+    limit = ALGEBRA_FEW_S if found.few else ALGEBRA_S
+    whole = Spread.of([one.seconds for one in found.sealed])
+    return [
+        worst_at_most(f"plan_s{inside}", found.planned, PLAN_S),
+        worst_at_most(
+            f"audience_algebra_s{inside}",
+            [one.processor for one in found.algebra],
+            limit,
+            detail=f"Processor time for {found.shards:,} shards.",
+        ),
+        told(f"audience_s{inside}", whole, found.shards, "with reading"),
+        told(f"audience_mb{inside}", Spread.of([found.peak], "MB"), found.shards, "the most that the process held"),
+    ]
+
+
+def _growth(found: Sequence[Looked], profile: str) -> Figure:
+    """Every audience's memory beside the smallest one's."""
+    least, most = found[0].peak, max(one.peak for one in found)
+    held = ", ".join(f"{one.peak:.1f} for {one.case.name}" for one in found)
+    limit = GROWTH_ON_CASSANDRA_MB if profile == "cluster" else GROWTH_MB
+    finding = at_most("audience_mb_independent", most - least, limit, unit="MB", n=len(found), detail=held)
+    return Figure(finding=finding, ours=Spread.of([one.peak for one in found], "MB"))
+
+
+OF_EACH = ("plan_s", "audience_algebra_s", "audience_s", "audience_mb")
+FIGURES = (
+    *(f"{figure}{{{case.name}}}" for case in CASES for figure in OF_EACH),
+    "audience_mb_independent",
+)
+PARTS: Parts = {"universe": (run, FIGURES)}
+OF_CLUSTER: Parts = {"universe": (partial(run, profile="cluster"), FIGURES)}

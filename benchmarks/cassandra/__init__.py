@@ -1,0 +1,1 @@
+"""Rows, pages, mentions and large bursts on Cassandra."""

@@ -1,0 +1,108 @@
+"""Rows of bursts to a share of every range, made without a world: what is measured is how they are written."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.fanout.large_burst import FOLLOWERS, large_burst, last_row
+from benchmarks.fanout.stage import staged
+from benchmarks.rounds import Figure
+from notifier.devkit.engines.cassandra import Sync
+from notifier.devkit.fixture.world import World
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_flags
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, cut
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+
+SUBJECT = Subject(Kind.MENTION, UserId("nova"))
+DIFFERENT = 8
+"""Bitmaps, which the shards share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bursts:
+    shards: range
+    share: float
+    """Of a range's members."""
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
+
+    def rows(self, opened_at: datetime) -> list[InboxRows]:
+        """Return the rows of the next burst, shard by shard."""
+        key = BurstKey(SUBJECT, next(self._numbers))
+        bitmaps = [self._bits() for _ in range(min(DIFFERENT, len(self.shards)))]
+        return [
+            cut(bitmaps[shard % len(bitmaps)], burst=key, opened_at=opened_at, tier=Tier.P1, shard=shard)
+            for shard in self.shards
+        ]
+
+    def _bits(self) -> Bits:
+        return from_flags(self._random.random(SHARD_MEMBERS) < self.share)
+
+
+def single(rows: InboxRows) -> Iterator[InboxRow]:
+    """Return each row as a reader finds it."""
+    for members in rows.members:
+        yield InboxRow(burst=rows.burst, opened_at=rows.opened_at, tier=rows.tier, members=members)
+
+
+def first(rows: Sequence[InboxRows], deliveries: int) -> list[InboxRows]:
+    """Return the first rows that reach so many members, the last row whole. A slow writer gets no more than these."""
+    found: list[InboxRows] = []
+    left = deliveries
+    for each in rows:
+        some, reached = 0, 0
+        for row in single(each):
+            if reached >= left:
+                break
+            some, reached = some + 1, reached + len(row.places())
+        if some:
+            found.append(replace(each, ranges=each.ranges[:some], members=each.members[:some], deliveries=reached))
+        left -= reached
+    return found
+
+
+# One mention of a celebrity with 200,000,000 followers, through the whole running system on engines of its own.
+
+P1_S, P2_S = 8.0, 12.0
+P1_DURABLE_S, P2_DURABLE_S = 20.0, 35.0
+"""With a commit log that survives the SIGKILL of its only node."""
+WARMING, BURSTS, BURSTS_QUICK = 4, 4, 2
+"""A cold node takes twice as long: until the fourth, its compiler has most of a core."""
+WITHIN = 180.0
+RESTS_FOR = 5.0
+"""Seconds, after the last alert of the burst before, in which the node puts its rows in order: it is one mention."""
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    return _bursts(folder, Sync.PERIODIC, "", (P1_S, P2_S), quick=quick, tell=tell)
+
+
+def durable(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    return _bursts(folder, Sync.BATCH, "_durable", (P1_DURABLE_S, P2_DURABLE_S), quick=quick, tell=tell)
+
+
+def _bursts(
+    folder: Path, sync: Sync, suffix: str, limits: tuple[float, float], *, quick: bool, tell: Callable[[str], None]
+) -> list[Figure]:
+    world = World(universe=FOLLOWERS, followers=FOLLOWERS, celebrities=1, seed=1)
+    with staged(folder, world, tell=tell, profile="cluster", sync=sync, collapse="PT1S", refill="1") as stage:
+        tell(f"loaded after {stage.loaded_s:.0f} s")
+        for number in range(WARMING):
+            tell(f"warming: one mention, {number + 1} of {WARMING}")
+            large_burst(stage, WITHIN)
+        accounts = []
+        for number in range(BURSTS_QUICK if quick else BURSTS):
+            stage.rest(WITHIN)
+            time.sleep(RESTS_FOR)
+            tell(f"one mention, {FOLLOWERS:,} followers, {number + 1}")
+            accounts.append(large_burst(stage, WITHIN))
+    return [
+        last_row(f"burst_200m_p1{suffix}_s", accounts, Tier.P1, limits[0]),
+        last_row(f"burst_200m_p2{suffix}_s", accounts, Tier.P2, limits[1]),
+    ]

@@ -1,0 +1,100 @@
+"""One history in three layouts: inbox rows, a row for each member, and a partition for each member."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+
+from benchmarks.cassandra.history import History
+from benchmarks.cassandra.writers import BATCH, Delivery, Stock, Values, grouped, values
+from notifier.adapters.cassandra import CassandraInbox, CassandraTimeline, Cluster, Reader
+from notifier.adapters.system_clock import SystemClock
+from notifier.codec.timestamps import to_ms
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, window_of
+from notifier.domain.ids import Member
+
+LIMIT = 20
+READERS = 2 * BLOCK_MEMBERS
+"""The first members: those who have rows in every layout."""
+PEOPLE = max(READERS, RANGE_MEMBERS)
+"""Everybody of the ranges that the readers are in."""
+TOGETHER = 500
+"""Rows of one block in a batch."""
+
+_TABLE = (Path(__file__).parent / "member_rows.cql").read_text()
+_INSERT = (
+    "INSERT INTO member_rows (block, inbox_window, slot, opened_at, subject, seq, tier) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
+)
+_OF_SLOT = (
+    "SELECT opened_at, subject, seq, tier FROM member_rows "
+    f"WHERE block = ? AND inbox_window = ? AND slot = ? LIMIT {LIMIT}"
+)
+_OF_MEMBER = (
+    f"SELECT opened_at, subject, seq, tier FROM one_per_partition WHERE member = ? AND inbox_window = ? LIMIT {LIMIT}"
+)
+
+Found = tuple[int, str, int]
+"""A row of a page: when the burst opened, its subject and number."""
+Read = Callable[[Member], Awaitable[Sequence[Found]]]
+"""Return a member's newest rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    name: str
+    read: Read
+
+
+def fill(cluster: Cluster, history: History, windows: int, tell: Callable[[str], None]) -> None:
+    """Write the history's inbox windows, the oldest first, in every layout."""
+    inbox, stock = CassandraInbox(cluster, SystemClock()), Stock(cluster.access)
+    try:
+        stock.session.execute(_TABLE)
+        of_member_rows = stock.session.prepare(_INSERT)
+        for number, opened in enumerate(history.windows(SystemClock().now(), windows)):
+            tell(f"filling inbox window {number + 1} of {windows}")
+            rows = [rows for burst in opened for rows in burst.rows(RANGE_MEMBERS)]
+            inbox.write(rows)
+            each = sorted((one for one in values(rows) if one[0] < READERS), key=itemgetter(0))
+            stock.write(stock.insert, grouped(each, BATCH))
+            stock.write(of_member_rows, grouped([*_of_blocks(each)], TOGETHER))
+    finally:
+        stock.close()
+
+
+def layouts(cluster: Cluster, reader: Reader, history: History, windows: int) -> Sequence[Layout]:
+    """Return a way to read each of them; the last two ask window by window until they have enough."""
+    clock = SystemClock()
+    timeline = CassandraTimeline(reader, clock)
+    newest = window_of(clock.now())
+    wanted = range(newest, newest - windows, -1)
+
+    async def inbox_rows(member: Member) -> Sequence[Found]:
+        rows = await timeline.rows(member, history.subjects(member), None, LIMIT)
+        return [(to_ms(row.opened_at), str(row.burst.subject), row.burst.seq) for row in rows]
+
+    async def member_rows(member: Member) -> Sequence[Found]:
+        block, slot = divmod(member, BLOCK_MEMBERS)
+        return await _newest(reader, _OF_SLOT, [(block, window, slot) for window in wanted])
+
+    async def one_per_partition(member: Member) -> Sequence[Found]:
+        return await _newest(reader, _OF_MEMBER, [(member, window) for window in wanted])
+
+    return [Layout(name=read.__name__, read=read) for read in (inbox_rows, member_rows, one_per_partition)]
+
+
+async def _newest(reader: Reader, statement: str, places: Sequence[Values]) -> Sequence[Found]:
+    found: list[Found] = []
+    for place in places:
+        found += [(row.opened_at, row.subject, row.seq) for row in await reader(statement, place)]
+        if len(found) >= LIMIT:
+            break
+    return found[:LIMIT]
+
+
+def _of_blocks(each: Sequence[Delivery]) -> Iterator[Values]:
+    """Return the same rows as `member_rows` has them."""
+    for member, window, *rest in each:
+        yield (member // BLOCK_MEMBERS, window, member % BLOCK_MEMBERS, *rest)

@@ -1,0 +1,201 @@
+"""Mentions by the coordinator on Cassandra: how many of one celebrity a second, and 500 a second of as many.
+
+The stage is called as its pump calls it, with records as the router makes them. Log, pull index and live bus are left
+out: what is measured is the store's part.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from zlib import crc32
+
+from benchmarks.cassandra.node import noded
+from benchmarks.fanout.planning import FEW, shard_counts
+from benchmarks.rounds import Figure, Spread
+from notifier import topics
+from notifier.adapters.cassandra import (
+    CassandraBursts,
+    CassandraDirectory,
+    CassandraHeads,
+    CassandraLedger,
+    CassandraMemberSets,
+    CassandraRetractions,
+    Cluster,
+)
+from notifier.adapters.system_clock import SystemClock, UuidNonces
+from notifier.codec import pack
+from notifier.consumer_loop import BATCH
+from notifier.devkit.check.finding import at_least
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
+from notifier.flow.sequencing.coordinator import Coordinator
+from notifier.flow.sequencing.live_publisher import Voice
+from notifier.flow.sequencing.publisher import Publisher
+from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.metrics import Metrics
+from notifier.ports.directory import Account
+from notifier.ports.event_log import Logged, Record
+from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.pull_index import MemoryPullIndex
+
+HOT_PER_S, MANY_PER_S = 2_000.0, 500
+CELEBRITIES = 500
+ROUNDS, BATCHES, BATCHES_QUICK = 5, 20, 6
+"""Of the one celebrity, after as many that aren't counted."""
+WARMING, WARMING_QUICK = 100, 5
+"""Batches of each lane before the clock: a cold node takes five times as long for a conditional write, and until then
+its compiler has a third of it."""
+HELD_S, HELD_QUICK_S = 60, 10
+BEHIND_S = 1.0
+"""What waits for longer than that when the time is over isn't done."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Arrivals:
+    """A lane's records, of its subjects in turns, each in the partition of its subject."""
+
+    subjects: Sequence[Subject]
+    lane: Lane
+    clock: SystemClock = field(default_factory=SystemClock)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def batch(self, size: int) -> list[Logged]:
+        stream, now = topics.LANE_STREAM[self.lane], self.clock.now()
+        found = []
+        for _ in range(size):
+            number = next(self._numbers)
+            subject = self.subjects[number % len(self.subjects)]
+            mention = Mention(
+                event=EventId("bench", f"{subject}-{number}"),
+                subject=subject,
+                tweet=f"t{number}",
+                author=UserId(f"u{number}"),
+                text="@you have you seen this",
+                protected=False,
+                verdict=Verdict.ALL,
+                lane=self.lane,
+                followers=FEW if subject.kind is Kind.MENTION else 1,
+                happened_at=now,
+                accepted_at=now,
+            )
+            partition = crc32(str(subject).encode()) % topics.PARTITIONS[stream]
+            record = Record(stream=stream, key=topics.lane_key(subject), value=pack(mention))
+            found.append(Logged(partition=f"{stream}/{partition}", offset=number, record=record))
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """How a lane went on while its records came at an even pace."""
+
+    done: int
+    behind: Sequence[float]
+    """Seconds that the oldest record had waited, whenever a batch was done."""
+
+    def halves(self) -> tuple[float, float]:
+        """The longest of the first half of the batches, and of the second."""
+        middle = len(self.behind) // 2
+        return max(self.behind[:middle], default=0.0), max(self.behind[middle:], default=0.0)
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    names = [UserId(f"star{number}") for number in range(CELEBRITIES)]
+    with noded(folder) as node:
+        _enrol(node.cluster, [UserId("nova"), *names])
+        tell("mentions of one celebrity")
+        figures = [_hot(coordinator(node.cluster), BATCHES_QUICK if quick else BATCHES)]
+        seconds = HELD_QUICK_S if quick else HELD_S
+        tell(f"{MANY_PER_S} mentions a second of {CELEBRITIES} celebrities, for {seconds} s")
+        return [*figures, _many(node.cluster, names, seconds, WARMING_QUICK if quick else WARMING)]
+
+
+def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
+    sets, counts = CassandraMemberSets(cluster), shard_counts(FEW)
+    for name in names:
+        sets.put_heads({Subject(Kind.MENTION, name): SetHead(total=FEW, counts=counts)})
+    CassandraDirectory(cluster).enrol([Account(user=name, member=Member(n)) for n, name in enumerate(names)])
+
+
+def coordinator(cluster: Cluster) -> Coordinator:
+    clock, nonces = SystemClock(), UuidNonces()
+    bursts = CassandraBursts(cluster, clock)
+    publisher = Publisher(
+        heads=CassandraHeads(cluster),
+        bursts=bursts,
+        sets=CassandraMemberSets(cluster),
+        ledger=CassandraLedger(cluster, clock),
+        pull=MemoryPullIndex(clock),
+        voice=Voice(bus=MemoryBus()),
+        clock=clock,
+        nonces=nonces,
+        metrics=Metrics(),
+    )
+    settling = Settling(retractions=CassandraRetractions(cluster), bursts=bursts, publisher=publisher, nonces=nonces)
+    return Coordinator(bursts=bursts, settling=settling, publisher=publisher, clock=clock, nonces=nonces)
+
+
+def _hot(stage: Coordinator, batches: int) -> Figure:
+    arrivals = Arrivals(subjects=[Subject(Kind.MENTION, UserId("nova"))], lane=Lane.CELEBRITY)
+    rates = []
+    for number in range(ROUNDS + 1):
+        some = [arrivals.batch(BATCH) for _ in range(batches)]
+        began = time.perf_counter()
+        for batch in some:
+            stage(batch)
+        if number:
+            rates.append(batches * BATCH / (time.perf_counter() - began))
+    spread, detail = Spread.of(rates, "1/s"), f"the median; the stage alone, {BATCH} records a batch"
+    name, n = "hot_celebrity_mentions_per_s", len(rates) * batches * BATCH
+    return Figure(finding=at_least(name, spread.median, HOT_PER_S, unit="1/s", n=n, detail=detail), ours=spread)
+
+
+def _many(cluster: Cluster, names: Sequence[UserId], seconds: int, warming: int) -> Figure:
+    """Each event is a record of the followers' subject and one of the celebrity's own, in two lanes, as it is routed;
+    the lanes' coordinators are two threads of one process, as in the pump."""
+    lanes = {Lane.CELEBRITY: Kind.MENTION, Lane.STANDARD: Kind.SELF}
+    each = [
+        (coordinator(cluster), Arrivals(subjects=[Subject(kind, name) for name in names], lane=lane))
+        for lane, kind in lanes.items()
+    ]
+    with ThreadPoolExecutor(len(each)) as pool:
+        list(pool.map(lambda one: [one[0](one[1].batch(BATCH)) for _ in range(warming)], each))
+        found = list(pool.map(lambda one: hold(one[0], one[1], seconds), each))
+    rate = min(one.done for one in found) / seconds
+    early, late = (max(each, default=0.0) for each in zip(*(one.halves() for one in found), strict=True))
+    detail = (
+        f"the stage alone, both lanes' for {seconds} s; of what was done in time the oldest had waited "
+        f"{early:.2f} s at most in the first half of the batches and {late:.2f} s in the second"
+    )
+    n = sum(one.done for one in found)
+    return Figure(
+        finding=at_least("mentions_500_per_s", rate, MANY_PER_S, unit="1/s", n=n, detail=detail),
+        ours=Spread.of([one.done / seconds for one in found], "1/s"),
+    )
+
+
+def hold(
+    stage: Callable[[Sequence[Logged]], None],
+    arrivals: Arrivals,
+    seconds: int,
+    now: Callable[[], float] = time.monotonic,
+    rest: Callable[[float], None] = time.sleep,
+) -> Held:
+    """Takes what has arrived, a batch at most, until all of it is done or it is too late."""
+    began, done, every = now(), 0, MANY_PER_S * seconds
+    behind = []
+    while done < every:
+        size = min(BATCH, every - done, int((now() - began) * MANY_PER_S) - done)
+        if size < 1:
+            rest(1 / MANY_PER_S)
+            continue
+        stage(arrivals.batch(size))
+        if (passed := now() - began) > seconds + BEHIND_S:
+            break
+        behind.append(passed - done / MANY_PER_S)
+        done += size
+    return Held(done=done, behind=behind)

@@ -1,0 +1,19 @@
+"""How long tabs read Cassandra alone after Redis was emptied: as `bench fanout` measures it of SQLite."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.cassandra.node import noded
+from benchmarks.fanout.pull_index import measured
+from benchmarks.rounds import Figure
+from notifier.adapters.cassandra import CassandraBursts, CassandraRecentBursts
+from notifier.adapters.system_clock import SystemClock
+
+NAME = "redis_rebuild_s{cassandra}"
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    clock = SystemClock()
+    with noded(folder) as node:
+        bursts, recent = CassandraBursts(node.cluster, clock), CassandraRecentBursts(node.cluster, clock)
+        return [measured(NAME, bursts, recent, folder, quick=quick, tell=tell)]

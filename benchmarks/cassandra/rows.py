@@ -1,0 +1,141 @@
+"""How fast rows are written, by density: against the leanest writer, and against the driver as everybody has it."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from benchmarks.cassandra.bursts import Bursts, first
+from benchmarks.cassandra.node import Node, noded
+from benchmarks.cassandra.protocol import Frames
+from benchmarks.cassandra.turns import Rounds, Turn, Writer, cheaper, faster, turns
+from benchmarks.cassandra.writers import Batches, Lean, Ours, Singles, Stock
+from benchmarks.fanout.densities import shown
+from benchmarks.rounds import Figure, Spread
+from notifier.adapters.cassandra import CassandraInbox
+from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.system_clock import SystemClock
+from notifier.devkit.check.finding import Finding
+from notifier.domain.audience.inbox_rows import InboxRows
+from workers.watchdog import seldom
+
+DENSITIES = (0.1, 0.5, 1, 2, 5, 25)
+"""Percent of a range that a burst reaches."""
+RATIO, CPU_RATIO = 0.75, 0.85
+STOCK: Mapping[float, Mapping[str, float]] = {
+    0.5: {"single": 10.0, "batch": 2.5},
+    5: {"single": 10.0, "batch": 2.5},
+    25: {"single": 15.0, "batch": 4.0},
+}
+"""Densities at which the driver's own statements and batches are measured, and how often ours must reach as many."""
+WINDOW = 128
+"""Messages of the leanest writer on their way: with 32 the node waits for it, with 512 it isn't faster."""
+APART = timedelta(hours=12)
+"""Between bursts that the inboxes hold already: six an inbox window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    shards: int
+    filled: int
+    """Bursts that the inboxes hold before."""
+    rounds: int
+    singles: int
+    batched: int
+    """Deliveries of a turn of the driver's own ways."""
+
+
+QUICK = Size(shards=512, filled=6, rounds=4, singles=4_000, batched=12_000)
+FULL = Size(shards=1_024, filled=12, rounds=8, singles=10_000, batched=40_000)
+
+
+def figures_at(percent: float) -> tuple[str, ...]:
+    """Return the names of the figures of one density."""
+    at = f"{{{shown(percent)}}}"
+    stock = [f"cql_vs_stock_{way}{at}" for way in STOCK.get(percent, {})]
+    return f"fanout_ratio_cql{at}", f"fanout_cpu_ratio_cql{at}", f"deliveries_per_s{at}", *stock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    node: Node
+    inbox: CassandraInbox
+    lean: Lean
+    stock: Stock
+    clock: SystemClock
+    size: Size
+
+    def fill(self) -> None:
+        """Write bursts of every density in turns, so that the inboxes hold some."""
+        bursts = [self.bursts(percent) for percent in DENSITIES]
+        for number in range(self.size.filled, 0, -1):
+            self.inbox.write(bursts[number % len(bursts)].rows(self.clock.now() - number * APART))
+
+    def bursts(self, percent: float) -> Bursts:
+        return Bursts(shards=range(self.size.shards), share=percent / 100)
+
+    def figures(self, percent: float) -> list[Figure]:
+        """Ours and the leanest write all rows of a burst each, the driver's own ways as many as they are given."""
+        ratio, cpu_ratio, deliveries, *stock = figures_at(percent)
+        bursts = self.bursts(percent)
+        whole: Rounds = lambda _: bursts.rows(self.clock.now())  # noqa: E731
+        sides: dict[str, tuple[Writer, Rounds]] = {"ours": (Ours(self.inbox), whole), "lean": (self.lean, whole)}
+        if stock:
+            sides["single"] = Singles(self.stock), partial(self._some, bursts, self.size.singles)
+            sides["batch"] = Batches(self.stock), partial(self._some, bursts, self.size.batched)
+        found = turns(self.node, sides, self.size.rounds)
+        ours = found["ours"]
+        return [
+            faster(ratio, ours, found["lean"], RATIO),
+            cheaper(cpu_ratio, ours, found["lean"], CPU_RATIO),
+            _rate(deliveries, ours),
+            *(
+                faster(name, ours, found[way], limit)
+                for name, (way, limit) in zip(stock, STOCK.get(percent, {}).items(), strict=True)
+            ),
+        ]
+
+    def _some(self, bursts: Bursts, deliveries: int, _: int) -> Sequence[InboxRows]:
+        return first(bursts.rows(self.clock.now()), deliveries)
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    figures: list[Figure] = []
+    with _bench(folder, QUICK if quick else FULL) as bench:
+        tell("filling inboxes")
+        bench.fill()
+        for percent in DENSITIES:
+            tell(f"writing rows that reach {shown(percent)} of a range")
+            figures += bench.figures(percent)
+    return figures
+
+
+@contextmanager
+def _bench(folder: Path, size: Size) -> Iterator[Bench]:
+    clock = SystemClock()
+    # The node warns of every batch of 50 that it is of too many partitions: what everybody does all the same.
+    logging.getLogger("cassandra").setLevel(logging.ERROR)
+    seldom()  # as workers do
+    with noded(folder) as node:
+        access, bulk = node.cluster.access, Bulk(node.cluster)
+        with closing(Stock(access)) as stock, closing(Frames(access.hosts[0], access.port, WINDOW)) as frames:
+            yield Bench(
+                node=node,
+                inbox=CassandraInbox(node.cluster, clock, bulk),
+                lean=Lean(frames, bulk.query_id()),
+                stock=stock,
+                clock=clock,
+                size=size,
+            )
+
+
+def _rate(name: str, turns: Sequence[Turn]) -> Figure:
+    """Tell how many members are reached in a second, and by how many rows."""
+    spread = Spread.of([turn.rate for turn in turns], "1/s")
+    rows = sum(turn.rows for turn in turns) / sum(turn.deliveries for turn in turns)
+    detail = f"the median; {rows:.4f} rows for each person"
+    finding = Finding(name=name, ok=True, value=round(spread.median), unit="1/s", n=len(turns), detail=detail)
+    return Figure(finding=finding, ours=spread)

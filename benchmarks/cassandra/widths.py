@@ -1,0 +1,191 @@
+"""What the width of a member range costs: one history written, pages of it read, and read from the disk.
+
+Each width has range numbers of its own in the one table; people, bursts and inbox windows are the same.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import mean, median
+
+import numpy as np
+
+from benchmarks.cassandra.history import History, Opened, reaches
+from benchmarks.cassandra.node import Node, noded, page_out
+from benchmarks.rounds import Figure, Spread, seconds, told
+from notifier.adapters.cassandra import CassandraInbox, Cluster
+from notifier.adapters.cassandra.driver.statements import statement
+from notifier.adapters.cassandra.stores.inbox_reads import LAST, ROWS
+from notifier.adapters.system_clock import SystemClock
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.inbox_rows import window_of
+from notifier.domain.ids import Member
+
+PEOPLE = SHARD_MEMBERS
+"""As many as the product cuts at once: how many rows share a message depends on it."""
+MOST = 32
+"""Subjects of a group that have bursts; with all of them it would take hours."""
+SOME = 128
+"""People who follow only subjects that have bursts: those whose pages are read."""
+WINDOWS, WINDOWS_QUICK = 30, 4
+UNCOUNTED = 2
+"""Windows that are written while the node is cold."""
+READS, READS_QUICK = 2_000, 300
+FROM_DISK, FROM_DISK_QUICK = 60, 15
+LIMIT = 20
+THREADS = 8
+
+_READ = statement("inbox_rows")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    members: int
+    first: int
+    """The number of its first range."""
+    write_us: list[float] = field(default_factory=list)
+    rows: list[float] = field(default_factory=list)
+    """For 1,000 people who are reached, as the times are."""
+    newest_us: list[float] = field(default_factory=list)
+    whole_us: list[float] = field(default_factory=list)
+    disk_ms: list[float] = field(default_factory=list)
+    found: list[float] = field(default_factory=list)
+    """Rows of everything that a reader has."""
+
+
+WIDTHS = (1_024, 4_096, 8_192, 16_384)
+FIGURES = tuple(
+    f"width_{what}{{{members}}}"
+    for members in WIDTHS
+    for what in ("write_us", "newest_20_us", "30_windows_us", "disk_ms")
+)
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    windows = WINDOWS_QUICK if quick else WINDOWS
+    readers = range(0, PEOPLE, PEOPLE // SOME)
+    history = History.made(PEOPLE, most=MOST, readers=readers)
+    widths = [Width(members=members, first=number * PEOPLE) for number, members in enumerate(WIDTHS)]
+    with noded(folder) as node:
+        _fill(node, history, widths, windows, tell)
+        tell("stopping and starting the node, so that pages come from its files")
+        node.again()
+        newest = window_of(SystemClock().now())
+        reading = Reading(
+            node=node,
+            history=history,
+            members=_sample(readers, READS_QUICK if quick else READS),
+            windows=range(newest, newest - windows, -1),
+            from_disk=FROM_DISK_QUICK if quick else FROM_DISK,
+        )
+        for number in range(3):
+            tell(f"reading pages, round {number + 1} of 3")
+            for width in widths:
+                reading.round(width, counted=number > 0)
+    return [figure for width in widths for figure in _figures(width, windows)]
+
+
+def page(
+    cluster: Cluster, width: Width, member: int, subjects: Sequence[str], *, windows: Sequence[int], limit: int | None
+) -> int:
+    """Read a member's rows of so many windows, newest first, until there are enough. Return how many."""
+    number, place = divmod(member, width.members)
+    found = 0
+    for some in _growing(windows):
+        questions = [(width.first + number, window, subjects, LAST, ROWS) for window in some]
+        for rows in cluster.ask_each(_READ, questions):
+            found += sum(reaches(row.members, place, width.members) for row in rows)
+        if limit is not None and found >= limit:
+            break
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    node: Node
+    history: History
+    members: Sequence[Member]
+    windows: Sequence[int]
+    from_disk: int
+    """Pages that are read from the disk in a round."""
+
+    def round(self, width: Width, *, counted: bool) -> None:
+        some = self.members[: len(self.members) // 4]
+        newest, _ = self._read(width, self.members, LIMIT)
+        whole, found = self._read(width, some, None)
+        disk = [self._from_disk(width, member) for member in self.members[: self.from_disk]]
+        if counted:
+            width.newest_us.append(newest / len(self.members) * 1e6)
+            width.whole_us.append(whole / len(some) * 1e6)
+            width.disk_ms.append(median(disk) * 1e3)
+            width.found.append(mean(found))
+
+    def _read(self, width: Width, members: Sequence[Member], limit: int | None) -> tuple[float, Sequence[int]]:
+        """Return seconds of the node and rows; several read, so that what the node does while it waits is little."""
+        self.node.settle()
+        busy = self.node.processor()
+        with ThreadPoolExecutor(THREADS) as threads:
+            found = list(threads.map(lambda member: self._page(width, member, limit), members))
+        return self.node.processor() - busy, found
+
+    def _from_disk(self, width: Width, member: Member) -> float:
+        page_out(self.node.engine)
+        return seconds(partial(self._page, width, member, LIMIT))
+
+    def _page(self, width: Width, member: Member, limit: int | None) -> int:
+        subjects = list(map(str, self.history.subjects(member)))
+        return page(self.node.cluster, width, member, subjects, windows=self.windows, limit=limit)
+
+
+def _sample(readers: Sequence[int], reads: int) -> Sequence[Member]:
+    return [Member(member) for member in np.random.default_rng(3).choice(readers, size=reads).tolist()]
+
+
+def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
+    """The first alone, then ever more side by side, as the product asks."""
+    begin, many = 0, 1
+    while begin < len(windows):
+        yield windows[begin : begin + many]
+        begin, many = begin + many, 2 * many
+
+
+def _fill(node: Node, history: History, widths: Sequence[Width], windows: int, tell: Callable[[str], None]) -> None:
+    """Window by window, the widths in turns."""
+    inbox = CassandraInbox(node.cluster, SystemClock())
+    for number, opened in enumerate(history.windows(SystemClock().now(), windows)):
+        tell(f"writing inbox window {number + 1} of {windows}")
+        for width in widths:
+            _write(node, inbox, opened, width, counted=number >= UNCOUNTED)
+
+
+def _write(node: Node, inbox: CassandraInbox, opened: Sequence[Opened], width: Width, *, counted: bool) -> None:
+    rows = [rows for burst in opened for rows in burst.rows(width.members, width.first)]
+    thousands = sum(burst.deliveries for burst in opened) / 1_000
+    node.settle()
+    busy = node.processor()
+    inbox.write(rows)
+    node.settle()  # what the rows left it to do belongs to them
+    if counted:
+        width.write_us.append((node.processor() - busy) / thousands * 1e6)
+        width.rows.append(sum(each.written for each in rows) / thousands)
+
+
+def _figures(width: Width, windows: int) -> list[Figure]:
+    whole = f"of the node for all {mean(width.found):,.0f} rows that a reader has in {windows} windows"
+    figures = (
+        (
+            "write_us",
+            width.write_us,
+            "us",
+            f"of the node for 1,000 people who are reached, in {mean(width.rows):.0f} rows",
+        ),
+        ("newest_20_us", width.newest_us, "us", "of the node for a newest page"),
+        ("30_windows_us", width.whole_us, "us", whole),
+        ("disk_ms", width.disk_ms, "ms", "for a newest page of which no byte is in memory"),
+    )
+    return [
+        told(f"width_{name}{{{width.members}}}", Spread.of(values, unit), len(values), text)
+        for name, values, unit, text in figures
+    ]

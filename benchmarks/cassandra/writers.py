@@ -1,0 +1,127 @@
+"""Writers of the same deliveries: ours, the leanest there can be, and the driver as everybody has it."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cassandra.cluster import Cluster as Driver
+from cassandra.cluster import Session
+from cassandra.query import BatchStatement, BatchType, PreparedStatement
+
+from benchmarks.cassandra.bursts import single
+from benchmarks.cassandra.protocol import Frames, batches
+from notifier.adapters.cassandra import Access, CassandraInbox
+from notifier.adapters.cassandra.bulk.encoding import Message, messages
+from notifier.codec.timestamps import to_ms
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
+from notifier.domain.bursts.burst import RETENTION
+
+LIFE = int(RETENTION.total_seconds())
+BATCH = 50
+"""Rows of the driver's own batches: what is usual. Of 500 it writes as many rows a second."""
+SINGLES_AT_ONCE, BATCHES_AT_ONCE = 128, 32
+"""On their way; with more it isn't faster."""
+
+TABLE = (Path(__file__).parent / "one_per_partition.cql").read_text()
+INSERT = (
+    "INSERT INTO one_per_partition (member, inbox_window, opened_at, subject, seq, tier) "
+    "VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
+)
+
+Values = tuple[object, ...]
+Delivery = tuple[int, int, int, str, int, str, int]
+"""As `one_per_partition` has it: member, inbox window, opened at, subject, seq, tier, life."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    inbox: CassandraInbox
+
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
+        return partial(self.inbox.write, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Lean:
+    """The same statements in the same messages, encoded before the clock starts, and a socket."""
+
+    frames: Frames
+    query_id: bytes
+
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
+        made: list[Message] = [message for one in rows for message in messages(one, LIFE, self.query_id)]
+        return partial(self.frames.send, batches(made), len(made))
+
+
+class Stock:
+    """A session with the driver's defaults, and a table with a partition for each member."""
+
+    def __init__(self, access: Access) -> None:
+        self._driver = Driver(contact_points=list(access.hosts), port=access.port)
+        self.session: Session = self._driver.connect(access.keyspace)
+        self.session.execute(TABLE)
+        self.insert: PreparedStatement = self.session.prepare(INSERT)
+
+    def close(self) -> None:
+        self._driver.shutdown()
+
+    def write(self, insert: PreparedStatement, groups: Sequence[Sequence[Values]]) -> None:
+        """Write each group as an unlogged batch."""
+        answered((self.session.execute_async(_batch(insert, group)) for group in groups), BATCHES_AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Singles:
+    """One prepared statement a delivery."""
+
+    stock: Stock
+
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
+        return partial(self._write, list(values(rows)))
+
+    def _write(self, each: Sequence[Values]) -> None:
+        session, insert = self.stock.session, self.stock.insert
+        answered((session.execute_async(insert, one) for one in each), SINGLES_AT_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Unlogged batches, as people write them who want to be fast."""
+
+    stock: Stock
+
+    def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
+        return partial(self.stock.write, self.stock.insert, grouped(list(values(rows)), BATCH))
+
+
+def values(rows: Sequence[InboxRows]) -> Iterator[Delivery]:
+    """Return a row of `one_per_partition` for each member of each inbox row."""
+    for one in rows:
+        tail = (window_of(one.opened_at), to_ms(one.opened_at), str(one.burst.subject), one.burst.seq, str(one.tier))
+        for member_range, row in zip(one.ranges, single(one), strict=True):
+            for place in row.places().tolist():
+                yield (member_range * RANGE_MEMBERS + place, *tail, LIFE)
+
+
+def grouped(each: Sequence[Values], size: int) -> list[Sequence[Values]]:
+    return [each[at : at + size] for at in range(0, len(each), size)]
+
+
+def answered(futures: Iterator[Any], at_once: int) -> None:
+    going: deque[Any] = deque()
+    for future in futures:
+        if len(going) == at_once:
+            going.popleft().result()
+        going.append(future)
+    for future in going:
+        future.result()
+
+
+def _batch(insert: PreparedStatement, group: Sequence[Values]) -> BatchStatement:
+    batch = BatchStatement(batch_type=BatchType.UNLOGGED)
+    for one in group:
+        batch.add(insert, one)
+    return batch

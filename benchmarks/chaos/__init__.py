@@ -1,0 +1,1 @@
+"""The cluster profile, broken on purpose under load."""

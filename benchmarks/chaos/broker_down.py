@@ -1,0 +1,92 @@
+"""`log_down_503`: the broker dies; events are refused in time, with a reason, and may be sent again."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.chaos.stage import Stage
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.traffic import Tweet, letter
+
+NAME = "log_down_503"
+AWAY = 10.0
+ANSWERED_WITHIN = 4.0
+"""Seconds: 3 for the log, and one for a machine that has other things to do."""
+BACK_WITHIN = 60.0
+EVENTS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+    seconds: float
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    """Each event is sent while the log is away, and again when it is back: by the same id."""
+    stage.send(3)  # the service has a connection, as in the middle of its life
+    written = stage.written(EVENTS)
+    striking = Thread(target=lambda: stage.engines.kill("kafka", AWAY))
+    striking.start()
+    while stage.engines.fleet.runs("kafka"):
+        time.sleep(0.05)
+    wrong: list[str] = []
+    for tweet in written[:3]:
+        wrong += wrong_refusal(post(stage, tweet))
+    striking.join()
+    for tweet in written:
+        wrong += _taken(stage, tweet)
+    return agreement(NAME, wrong + stage.wrong(), n=len(written))
+
+
+def wrong_refusal(told: Told) -> list[str]:
+    code = told.body.get("code") if isinstance(told.body, dict) else None
+    wrong = []
+    if (told.status, code) != (503, "log_unavailable"):
+        wrong.append(f"answered with {told.status} {told.body}")
+    elif not told.headers.get("retry-after", "").isdigit():
+        wrong.append("the refusal doesn't say when to come again")
+    if told.seconds > ANSWERED_WITHIN:
+        wrong.append(f"refused after {told.seconds:.1f} s")
+    return wrong
+
+
+def _taken(stage: Stage, tweet: Tweet) -> list[str]:
+    """A claim that was left behind would make it a duplicate of nothing."""
+    deadline = time.monotonic() + BACK_WITHIN
+    while (told := post(stage, tweet)).status != 202:
+        if time.monotonic() > deadline:
+            return [f"{tweet.id} isn't accepted afterwards: {told.status} {told.body}"]
+        time.sleep(0.2)
+    stage.accepted.append(tweet)
+    return [] if told.body.get("status") == "accepted" else [f"{tweet.id} is taken for {told.body}"]
+
+
+def post(stage: Stage, tweet: Tweet) -> Told:
+    body, kind = letter([tweet])
+    place, began = urlsplit(stage.instance.url), time.monotonic()
+    connection = HTTPConnection(place.hostname or "", place.port, timeout=15)
+    try:
+        connection.request(
+            "POST",
+            "/v1/events",
+            body,
+            {"Authorization": f"Bearer {stage.instance.service_key}", "Content-Type": kind},
+        )
+        answer = connection.getresponse()
+        content = answer.read()
+    except (OSError, HTTPException) as error:
+        return Told(status=0, headers={}, body=str(error), seconds=time.monotonic() - began)
+    finally:
+        connection.close()
+    headers = {name.lower(): value for name, value in answer.getheaders()}
+    return Told(
+        status=answer.status, headers=headers, body=json.loads(content or b"null"), seconds=time.monotonic() - began
+    )

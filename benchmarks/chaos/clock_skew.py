@@ -1,0 +1,33 @@
+"""`clock_off`: a pump and workers whose clocks are 3 s ahead, or behind, work beside those whose clocks are right."""
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+from datetime import timedelta
+
+from benchmarks.chaos.consumer_groups import await_members
+from benchmarks.chaos.stage import Stage
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.domain.delivery.slice import Pool
+
+NAME = "clock_off"
+OFF = (timedelta(seconds=3), timedelta(seconds=-3))
+MENTIONS, LASTING = 60, 12.0
+POOLS = tuple(Pool)
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    """In the middle the one with the right clock dies, and comes back: subjects go from clock to clock, both ways."""
+    wrong: list[str] = []
+    for number, off in enumerate(OFF):
+        with ExitStack() as others:
+            others.enter_context(stage.another("pump", name=f"askew-{number}", clock=off))
+            for pool in POOLS:
+                others.enter_context(stage.another("worker", pool, name=f"askew-{number}-{pool}", clock=off))
+            await_members(stage, 2)
+            with stage.storming(MENTIONS, LASTING):
+                time.sleep(LASTING / 3)
+                os.kill(stage.role("pump"), signal.SIGKILL)
+            wrong += [f"{off.total_seconds():+g} s: {text}" for text in stage.wrong()]
+    return agreement(NAME, wrong, n=len(OFF) * MENTIONS)

@@ -1,0 +1,70 @@
+"""`cas_unknown_resolved`: the answer to a conditional write is lost with its connection; it took effect, once."""
+
+import time
+from dataclasses import replace
+from threading import Thread
+
+from benchmarks.chaos.stage import Stage
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.domain.bursts.sequencer import Head
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import Kind, Subject, UserId
+
+NAME = "cas_unknown_resolved"
+MENTIONS, LASTING = 60, 14.0
+LOST_FOR = 0.5
+"""Seconds of answers, of everything that is asked by everybody."""
+SUBJECT, ANOTHER = (Subject(Kind.MENTION, UserId(name)) for name in ("nobody", "nobody-else"))
+ANSWERED_WITHIN = 30.0
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    """Once alone, where it is seen what the writer was told; then in a storm."""
+    wrong, proxy = _swapped_once(stage), stage.engines.proxies["cassandra"]
+    with stage.storming(MENTIONS, LASTING) as storm:
+        for _ in range(3 if quick else 6):
+            time.sleep(1.5)
+            proxy.answers_lost = True
+            time.sleep(LOST_FOR)
+            proxy.answers_lost = False
+            proxy.sever()
+    if not proxy.swallowed:
+        wrong.append("no answer was lost")
+    return agreement(NAME, wrong + stage.wrong(), n=1 + len(storm.sent.accepted))
+
+
+def _swapped_once(stage: Stage) -> list[str]:
+    """Who was told that nobody knows asks again with the same swap, as a pump does with the same records."""
+    heads, proxy = stage.ports.heads, stage.engines.proxies["cassandra"]
+    heads.load([SUBJECT])  # connects
+    heads.swap([_first(stage, ANOTHER)])  # prepares: what is lost is to be the answer to the swap itself
+    next_one = _first(stage, SUBJECT)
+    swapping = Thread(target=_swap, args=(stage, next_one))
+    proxy.answers_lost, before = True, proxy.swallowed
+    swapping.start()
+    deadline = time.monotonic() + ANSWERED_WITHIN
+    while proxy.swallowed == before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(LOST_FOR)
+    proxy.answers_lost = False
+    proxy.sever()
+    swapping.join()
+    again = _swap(stage, next_one)
+    stored = heads.load([SUBJECT])[SUBJECT]
+    told = [] if again else ["the writer isn't told that the swap was its own"]
+    return told + ([] if stored == next_one else [f"stored is {stored}"])
+
+
+def _first(stage: Stage, subject: Subject) -> Head:
+    return replace(Head.fresh(subject), version=1, nonce=stage.ports.nonces.new(), applied={"lost/0": 1})
+
+
+def _swap(stage: Stage, head: Head) -> bool:
+    deadline = time.monotonic() + ANSWERED_WITHIN
+    while True:
+        try:
+            return list(stage.ports.heads.swap([head])) == [True]
+        except StoreUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)

@@ -1,0 +1,94 @@
+"""`one_node_down`: of three nodes one is killed in a storm; nothing is lost, and nobody is told of it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from secrets import token_urlsafe
+
+from benchmarks.chaos.stage import WORLD, Stage, played
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import keys_of
+from notifier.config import Settings
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.run import Tell
+from notifier.devkit.engines.cassandra import Sync, nodes
+from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.kafka import broker
+from notifier.devkit.engines.reaper import watched
+from notifier.devkit.engines.valkey import server
+from notifier.devkit.fixture import users as people
+from notifier.domain.errors import Environment
+
+NAME = "one_node_down"
+MENTIONS, LASTING = 60, 20.0
+TOKENS_LAST = timedelta(hours=1)
+LOOKS_EVERY = 0.25
+TRIES = 8
+
+
+def run(folder: Path, *, quick: bool, tell: Tell, seed: int) -> Finding:
+    with _ring(folder, tell, seed) as (stage, victims):
+        wrong = _raging(stage, victims[-1])
+        tell("comparing everything with the formulas")
+        return agreement(NAME, wrong + stage.wrong(), n=len(stage.accepted))
+
+
+def _raging(stage: Stage, victim: Engine) -> list[str]:
+    """What anybody was told besides what they asked for. Events are never refused, not even once."""
+    keys, wrong = keys_of(stage.settings), list[str]()
+    some, now = people.sample(WORLD, 1), stage.ports.clock.now()
+    with stage.storming(MENTIONS, LASTING) as storm:
+        began, looks, killed = time.monotonic(), 0, False
+        while time.monotonic() < began + LASTING:
+            if not killed and time.monotonic() > began + LASTING / 4:
+                victim.kill()
+                killed = True
+            person = some[looks % len(some)]
+            wire = Wire(url=stage.instance.url, bearer=issue(keys, person.user, now, TOKENS_LAST))
+            answer = wire.get("/v1/inbox")
+            wire.close()
+            looks += 1
+            if answer.status != 200 or answer.body["partial"]:
+                wrong.append(f"a tab was answered with {answer.status} after {answer.seconds:.1f} s")
+            time.sleep(LOOKS_EVERY)
+    stage.tell(f"{looks} tabs were opened, {storm.sent.retries} requests were sent again")
+    return wrong + [f"{storm.sent.retries} requests were refused at first"] * bool(storm.sent.retries)
+
+
+def _start(engine: Engine) -> None:
+    """A node that doesn't find the others within a tenth of a second ends: so short is it for idle machines."""
+    for more in range(TRIES, 0, -1):
+        engine.start()
+        try:
+            engine.ready()
+        except Environment:
+            if more == 1 or engine.pid is not None:
+                raise
+        else:
+            return
+
+
+@contextmanager
+def _ring(folder: Path, tell: Tell, seed: int) -> Iterator[tuple[Stage, list[Engine]]]:
+    data, cache = folder / "data", Settings.read().jars.expanduser()
+    port, password = free_port(), token_urlsafe(24)
+    ring = nodes(data / "services" / "cassandra", cache, 3, port=port, sync=Sync.PERIODIC)
+    log = broker(data / "services" / "kafka", cache, port=free_port())
+    redis = server(data / "services" / "valkey", port=free_port(), password=password)
+    with ExitStack() as closing:
+        closing.enter_context(watched(data / "services"))
+        for engine in (*ring, log, redis):
+            tell(f"starting {engine.name}")
+            closing.callback(engine.stop)
+            _start(engine)
+        hosts = ",".join(one.host for one in ring)
+        settings = data / "services" / "settings.toml"
+        settings.touch(mode=0o600)  # it holds a password
+        settings.write_text(
+            f'redis_url = "redis://:{password}@{redis.address}"\n\n[kafka]\nservers = "{log.address}"\n\n'
+            f'[cassandra]\nhosts = "{hosts}"\nport = {port}\nreplicas = 3\n'
+        )
+        yield closing.enter_context(played(data, None, tell, seed)), ring

@@ -1,0 +1,74 @@
+"""`partitions_grown_live`: a topic grows while mentions go through it, and every subject's order stays."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from benchmarks.chaos.stage import Stage
+from notifier import topics
+from notifier.adapters.kafka import migrate
+from notifier.adapters.kafka.topics import plan
+from notifier.codec import unpack
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.ids import Subject
+from notifier.ports.event_log import Logged
+from notifier.profiles.cluster_access import of_kafka
+
+NAME = "partitions_grown_live"
+STREAM = topics.MENTIONS_CELEBRITY
+PARTITIONS = 2 * topics.PARTITIONS[STREAM]
+MENTIONS, LASTING = 75, 25.0
+"""Longer than new partitions are held."""
+READ_WITHIN = 60.0
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    topic = next(topic for topic in plan() if topic.stream == STREAM)
+    stage.send(24)  # every partition has a reader that has committed
+    wrong = stage.wrong()
+    with stage.storming(MENTIONS, LASTING):
+        time.sleep(LASTING / 4)
+        migrate(of_kafka(stage.settings), [replace(topic, partitions=PARTITIONS)])
+    wrong += stage.wrong()
+    found = _by_subject(stage)
+    moved = sum(len({_number(one) for one in records}) > 1 for records in found.values())
+    if not moved:
+        wrong.append("no subject came to another partition: nothing was tried")
+    for subject, records in found.items():
+        numbers = list(_numbers(stage, subject, records))
+        if numbers != sorted(numbers):
+            wrong.append(f"{subject}: {numbers}")
+    stage.tell(f"{moved} of {len(found)} subjects came to a new partition")
+    return agreement(NAME, wrong, n=sum(map(len, found.values())))
+
+
+def _by_subject(stage: Stage) -> Mapping[Subject, list[Logged]]:
+    """All that the topic holds, as a reader of its own has it; in the order of the log: old partitions come first."""
+    reader = stage.ports.log.subscribe(STREAM, "check", "check")
+    found: dict[Subject, list[Logged]] = defaultdict(list)
+    quiet = time.monotonic() + READ_WITHIN
+    while time.monotonic() < quiet:
+        records = reader.poll(200, timedelta(seconds=0.5))
+        for one in records:
+            found[unpack(Mention, one.record.value).subject].append(one)
+        if records:
+            quiet = time.monotonic() + 5.0
+    reader.close()
+    for records_of_one in found.values():
+        records_of_one.sort(key=lambda one: (_number(one), one.offset))
+    return found
+
+
+def _numbers(stage: Stage, subject: Subject, records: list[Logged]) -> Iterator[int]:
+    """Those that the mentions were given; of one that is in the log twice, by its first place."""
+    for id in dict.fromkeys(unpack(Mention, one.record.value).event for one in records):
+        for outcome in stage.ports.bursts.outcomes(id.source, id.id):
+            if outcome.burst is not None and outcome.burst.subject == subject:
+                yield outcome.burst.seq
+
+
+def _number(one: Logged) -> int:
+    return int(one.partition.rpartition("/")[2])

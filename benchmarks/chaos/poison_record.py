@@ -1,0 +1,46 @@
+"""`poison_record`: a record that nobody can read, on every topic, becomes a dead letter; everything else flows."""
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+
+from kafka import KafkaProducer
+
+from benchmarks.chaos.stage import LETTERS_SHOWN, Stage
+from notifier import topics
+from notifier.adapters.kafka import Access
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.ports.event_log import Record
+from notifier.profiles.cluster_access import of_kafka
+
+NAME = "poison_record"
+MENTIONS, LASTING = 40, 6.0
+BURIED_WITHIN = 30.0
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    ours = {stream: f"no record of {stream} at all" for stream in topics.PARTITIONS}
+    strange = {stream: f"nothing of ours, and without a key, in {stream}" for stream in topics.PARTITIONS}
+    bodies = {*ours.values(), *strange.values()}
+    stage.expected_letters |= bodies
+    with stage.storming(MENTIONS, LASTING):
+        time.sleep(LASTING / 3)
+        key = stage.world.names[0]
+        stage.ports.log.append([Record(stream=s, key=key, value=body.encode()) for s, body in ours.items()])
+        _write(of_kafka(stage.settings), strange)
+    wrong = stage.wrong()
+    deadline = time.monotonic() + BURIED_WITHIN
+    while (missing := bodies - _buried(stage)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return agreement(NAME, wrong + [f"no dead letter of {body!r}" for body in sorted(missing)], n=len(bodies))
+
+
+def _write(access: Access, bodies: Mapping[str, str]) -> None:
+    """As a stranger would: our own log gives every record a key."""
+    with closing(KafkaProducer(**access.options())) as producer:
+        for stream, body in bodies.items():
+            producer.send(access.topic(stream), value=body.encode()).get(BURIED_WITHIN)
+
+
+def _buried(stage: Stage) -> set[str]:
+    return {letter.body.decode(errors="replace") for letter in stage.ports.dead_letters.list(LETTERS_SHOWN)}

@@ -1,0 +1,37 @@
+"""`redis_wiped_recovers`: Redis is emptied in a storm; seconds until the pull index is whole, and no tab is wrong."""
+
+import time
+
+from benchmarks.chaos.stage import Stage
+from notifier.adapters.redis.connect import connect
+from notifier.devkit.check.finding import Finding, agreement, at_most
+from notifier.domain.errors import CacheUnavailable
+
+NAME = "redis_wiped_recovers"
+LIMIT = 30.0
+"""Seconds; of some hundred bursts. That of many is `redis_rebuild_s`."""
+MENTIONS, LASTING = 60, 12.0
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    with stage.storming(MENTIONS, LASTING):
+        time.sleep(LASTING / 3)
+        client = connect(stage.profile.redis_url())
+        client.flushall()
+        client.close()
+        took = _whole(stage)
+    if wrong := stage.wrong():
+        return agreement(NAME, wrong, n=MENTIONS)
+    return at_most(NAME, took, LIMIT, unit="s", n=MENTIONS)
+
+
+def _whole(stage: Stage) -> float:
+    began = time.monotonic()
+    while time.monotonic() < began + 2 * LIMIT:
+        try:
+            if stage.ports.pull.generation() is not None:
+                break
+        except CacheUnavailable:
+            pass
+        time.sleep(0.05)
+    return time.monotonic() - began

@@ -1,0 +1,62 @@
+"""One role of another instance: a process like those of `notifier up`, with nobody who starts it again."""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from notifier.config import environment_with
+from notifier.devkit.check.instance import end_with_parent
+
+ENDS_WITHIN = 15.0
+"""Seconds."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Role:
+    words: Sequence[str]
+    data: Path
+    environment: Mapping[str, str]
+    clock: timedelta = timedelta(0)
+    """How far its clock is ahead."""
+    process: "subprocess.Popen[bytes] | None" = None
+
+    @property
+    def log(self) -> Path:
+        return self.data / "role.log"
+
+    def start(self) -> None:
+        program = ["tests.support.skewed_clock", str(self.clock.total_seconds())] if self.clock else ["notifier"]
+        command = [sys.executable, "-m", *program, *self.words, "--data", str(self.data)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment_with(self.environment),
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            )
+
+    def end(self) -> None:
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def ended(self, within: float) -> int | None:
+        """Its exit code; None while it runs on."""
+        assert self.process is not None
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")

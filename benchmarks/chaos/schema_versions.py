@@ -1,0 +1,60 @@
+"""`schema_ahead_and_behind`: what was added hinders no role; what is missing or taken away ends it in a sentence."""
+
+import shutil
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.chaos.rolling_migration import newer
+from benchmarks.chaos.stage import Stage
+from notifier.adapters.cassandra import Access, Cluster, Phase, migrate
+from notifier.adapters.cassandra.schema.migrate import FOLDER
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.profiles.cluster_access import of_cassandra
+
+NAME = "schema_ahead_and_behind"
+ADDED = "CREATE TABLE IF NOT EXISTS trial (id text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;\n"
+LIVES_FOR = 20.0
+"""Seconds; a role that refuses to start has done so by then."""
+ENVIRONMENT = 3
+"""The exit code of what this machine, or its stores, can't do."""
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    """Keyspaces of their own, each as another version left it."""
+    folder = stage.data.parent
+    behind = _older(folder / "older")
+    added, taken = newer(folder / "added", ADDED), newer(folder / "taken", ADDED, Phase.POST)
+    wrong = [
+        *_role(stage, "behind", behind, (Phase.PRE,), "It lacks the migration"),
+        *_role(stage, "ahead", added, (Phase.PRE,), None),
+        *_role(stage, "taken", taken, (Phase.PRE, Phase.POST), "It has the migration"),
+    ]
+    return agreement(NAME, wrong, n=3)
+
+
+def _role(stage: Stage, name: str, folder: Path, phases: tuple[Phase, ...], refusal: str | None) -> list[str]:
+    access = replace(of_cassandra(stage.settings), keyspace=f"trial_{name}")
+    _made(access, folder, phases)
+    environment = {"NOTIFIER_CASSANDRA_KEYSPACE": access.keyspace}
+    with stage.another("worker", "p2", name=name, environment=environment) as role:
+        code = role.ended(LIVES_FOR)
+        said = role.said()
+    if refusal is None:
+        return [] if code is None else [f"{name}: it ended with {code}: {said[-300:]}"]
+    right = code == ENVIRONMENT and refusal in said and "Traceback" not in said
+    return [] if right else [f"{name}: it ended with {code}: {said[-300:]}"]
+
+
+def _made(access: Access, folder: Path, phases: tuple[Phase, ...]) -> None:
+    with closing(Cluster(access)) as cluster:
+        for phase in phases:
+            migrate(cluster, phase, folder)
+
+
+def _older(folder: Path) -> Path:
+    """The migrations of a version that lacks the last one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(FOLDER, folder)
+    sorted((folder / Phase.PRE).glob("*.cql"))[-1].unlink()
+    return folder

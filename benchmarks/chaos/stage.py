@@ -1,0 +1,268 @@
+"""The stage of the scenarios: engines of its own, a small world, a running notifier, and the check of everything."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from threading import Thread
+
+from benchmarks.chaos.archive_once import Once
+from benchmarks.chaos.role_process import Role
+from notifier.api.auth.identity import issue
+from notifier.api.auth.secrets import keys_of
+from notifier.config import Settings
+from notifier.devkit.check.check_alerts import Promised, rang
+from notifier.devkit.check.check_inboxes import Tabs
+from notifier.devkit.check.check_store import Outside, drained
+from notifier.devkit.check.engines import Engines, engines, migrate_patiently
+from notifier.devkit.check.expected import Truth
+from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.run import Tell
+from notifier.devkit.check.traffic import SOURCE, Storm, Tweet, tweets
+from notifier.devkit.engines.cassandra import Sync
+from notifier.devkit.fixture import users as people
+from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load
+from notifier.devkit.fixture.marker import claim
+from notifier.devkit.fixture.world import World
+from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
+from notifier.ports.all_ports import Ports
+from notifier.ports.clock import Clock
+from notifier.profiles import Profile, choose
+
+# What people see after a scenario: some of every class open their tabs, page by page.
+
+TOKENS_LAST = timedelta(hours=1)
+ONE_IN = 4
+"""Of the people of a trial's sample: a scenario's world is small, and there are many scenarios."""
+
+
+def wrong_tabs(url: str, settings: Settings, clock: Clock, world: World, truth: Truth) -> list[str]:
+    """Lists that aren't as the formulas say, badges that aren't as their lists, and what is shown twice."""
+    keys, now = keys_of(settings), clock.now()
+    some = people.sample(world, 1)[::ONE_IN]
+    tabs = Tabs(url=url, token=lambda user: issue(keys, user, now, TOKENS_LAST), people=some)
+    tabs.look()
+    return [*tabs.differences(truth, {}), *tabs.badges(), *tabs.twice()]
+
+
+WORLD = World(universe=120_000, followers=60_000, celebrities=12, seed=1)
+"""Nobody has too many followers for a wish not to be collapsed: what is done twice is a row too many."""
+THRESHOLD = 1_000
+ENVIRONMENT = {
+    **STANDS_STILL,
+    **ONE_API_PROCESS,
+    "NOTIFIER_PROFILE": "cluster",
+    "NOTIFIER_THRESHOLD": str(THRESHOLD),
+    "NOTIFIER_COLLAPSE": "0",
+}
+SETTLES_WITHIN = 300.0
+"""Seconds; a slice that was lost with its worker is back within a minute."""
+LOOKS_EVERY = 0.1
+LETTERS_SHOWN = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    data: Path
+    struck: Engines | None
+    """Where they can be struck by their names."""
+    profile: Profile
+    ports: Ports
+    instance: Instance
+    tell: Tell
+    settings: Settings
+    dice: Random
+    """Of the storms and the moments of the faults."""
+    world: World = WORLD
+    accepted: list[Tweet] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """By the service, for good: there must be none."""
+    expected_letters: set[str] = field(default_factory=set)
+    """Bodies of what was meant to become a dead letter."""
+
+    @property
+    def engines(self) -> Engines:
+        assert self.struck is not None
+        return self.struck
+
+    @contextmanager
+    def storming(self, mentions: int, lasting: float) -> Iterator[Storm]:
+        """A storm that goes on while the block does; all of it was accepted or refused when it is left."""
+        storm = self._storm(mentions, lasting)
+        thread = Thread(target=storm, name="storm", daemon=True)
+        thread.start()
+        try:
+            yield storm
+        finally:
+            thread.join()
+            self._noted(storm)
+
+    def send(self, mentions: int) -> list[Tweet]:
+        """At once; returns when they are accepted."""
+        storm = self._storm(mentions, 0.0)
+        storm()
+        self._noted(storm)
+        return storm.sent.accepted
+
+    def written(self, mentions: int) -> list[Tweet]:
+        return tweets(self.world, mentions, self.dice.getrandbits(31))
+
+    def _storm(self, mentions: int, lasting: float) -> Storm:
+        return Storm(instance=self.instance, tweets=self.written(mentions), lasting=lasting)
+
+    def _noted(self, storm: Storm) -> None:
+        self.accepted += storm.sent.accepted
+        self.refused += storm.sent.refused
+
+    def sequenced(self, sent: Sequence[Tweet], within: float = SETTLES_WITHIN) -> float:
+        """Seconds until all of them have their bursts. Raises NotRunning when it takes too long."""
+        began, waiting = time.monotonic(), {tweet.id: tweet for tweet in sent}
+        while not _sequenced(self.ports, waiting):
+            if time.monotonic() > began + within:
+                raise NotRunning(f"{len(waiting)} events have no burst after {within:g} s.")
+            time.sleep(LOOKS_EVERY)
+        return time.monotonic() - began
+
+    def wrong(self) -> list[str]:
+        """Waits until everything is delivered; then whatever isn't as the formulas say, of all storms so far."""
+        waiting, deadline = {tweet.id: tweet for tweet in self.accepted}, time.monotonic() + SETTLES_WITHIN
+        while not drained(self.ports.ledger, self.ports.sleepers, self.ports.bursts, waiting):
+            if time.monotonic() > deadline:
+                return [f"{len(waiting)} events without bursts, {len(self.ports.ledger.open())} bursts with work left"]
+            time.sleep(LOOKS_EVERY)
+        while True:
+            try:
+                return self._compared()
+            except StoreUnavailable:  # one that was just started anew is slow to read a whole keyspace
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LOOKS_EVERY)
+
+    def _compared(self) -> list[str]:
+        outside = Outside(archive=Once(archive=self.ports.archive), outcomes=self.ports.bursts, world=self.world)
+        truth = outside.truth(self.accepted)
+        found = [outside.nothing_lost(truth, self.refused), outside.rows_equal_oracle(truth)]
+        found += [outside.books_balance(truth), outside.distinct_rows(truth)]
+        # Those of other instances, too, some of which were killed.
+        alerts = list(rang(self.data.parent.glob("*/alerts.ndjson")))
+        promised = Promised(caps=Settings().push.hourly, once=False, counted=False)
+        found.append(outside.alerts_equal_oracle(alerts, promised))
+        seen = wrong_tabs(self.instance.url, self.settings, self.ports.clock, self.world, truth)
+        return [f"{one.name}: {one.detail}" for one in found if not one.ok] + outside.twice() + seen + self._letters()
+
+    def _letters(self) -> list[str]:
+        letters = self.ports.dead_letters.list(LETTERS_SHOWN)
+        return [
+            f"a dead letter of {one.stage}: {one.cause}"
+            for one in letters
+            if one.body.decode(errors="replace") not in self.expected_letters
+        ]
+
+    @contextmanager
+    def another(
+        self,
+        *words: str,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        clock: timedelta = timedelta(0),
+    ) -> Iterator[Role]:
+        """A role of another instance, with a folder of its own, on the same engines; ended with the block."""
+        folder = self.data.parent / name
+        (folder / "services").mkdir(parents=True, exist_ok=True)
+        shutil.copy(self.data / "services" / "settings.toml", folder / "services" / "settings.toml")
+        named = {**ENVIRONMENT, "NOTIFIER_INSTANCE": name, **(environment or {})}
+        role = Role(words=words, data=folder, environment=named, clock=clock)
+        role.start()
+        try:
+            yield role
+        finally:
+            role.end()
+
+    @contextmanager
+    def stopped(self, pid: int) -> Iterator[None]:
+        """A process that does nothing, notices nothing and holds on to everything, until the block ends."""
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    @contextmanager
+    def unattended(self) -> Iterator[None]:
+        """Nobody starts again what dies."""
+        assert self.instance.process is not None
+        with self.stopped(self.instance.process.pid):
+            yield
+
+    def role(self, name: str, within: float = 20.0) -> int:
+        """The process that has the role now, or gets it soon. Raises NotRunning."""
+        deadline = time.monotonic() + within
+        while (pid := self.instance.pid(name)) is None or not _alive(pid):
+            if time.monotonic() > deadline:
+                raise NotRunning(f"There is no {name}.")
+            time.sleep(LOOKS_EVERY)
+        return pid
+
+
+def _sequenced(ports: Ports, waiting: dict[str, Tweet]) -> bool:
+    with suppress(Unavailable):
+        for tweet in list(waiting.values()):
+            if not [one for one in ports.bursts.outcomes(SOURCE, tweet.id) if one.burst]:
+                return False
+            del waiting[tweet.id]
+        return True
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def stage(folder: Path, tell: Tell, seed: int) -> Iterator[Stage]:
+    """Everything that was started has ended, and everything that was written is gone, when the block is left."""
+    data = folder / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    tell("starting engines and a notifier")
+    try:
+        with (
+            engines(data, "cluster", Sync.BATCH, proxied=["cassandra"]) as struck,
+            played(data, struck, tell, seed) as found,
+        ):
+            yield found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def played(data: Path, struck: Engines | None, tell: Tell, seed: int) -> Iterator[Stage]:
+    """On engines that run, as the folder's settings name them."""
+    settings = Settings.read(data=data, profile="cluster", threshold=THRESHOLD)
+    instance = Instance(data=data, environment=ENVIRONMENT)
+    with closing(choose(settings)) as profile:
+        migrate_patiently(profile)
+        ports = profile.ports()
+        claim(data, WORLD)
+        Load.into(ports)(WORLD)
+        with instance:
+            yield Stage(
+                data=data,
+                struck=struck,
+                profile=profile,
+                ports=ports,
+                instance=instance,
+                tell=tell,
+                settings=settings,
+                dice=Random(seed),
+            )

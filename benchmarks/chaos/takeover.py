@@ -1,0 +1,27 @@
+"""`takeover_s`: a router and coordinator dies, and another instance goes on with its partitions."""
+
+import os
+import signal
+
+from benchmarks.chaos.consumer_groups import await_members
+from benchmarks.chaos.stage import Stage
+from notifier.devkit.check.finding import Finding, agreement, at_most
+
+NAME = "takeover_s"
+LIMIT = 10.0
+"""Seconds until events flow again; a reader's lease is 5 of them."""
+EVENTS = 12
+"""Enough that every partition has some."""
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    """Nobody starts the dead one again meanwhile: its name doesn't come back."""
+    with stage.another("pump", name="second"):
+        await_members(stage, 2)
+        with stage.unattended():
+            os.kill(stage.role("pump"), signal.SIGKILL)
+            took = stage.sequenced(stage.send(EVENTS))
+        wrong = stage.wrong()
+    if wrong:
+        return agreement(NAME, wrong, n=EVENTS)
+    return at_most(NAME, took, LIMIT, unit="s", n=EVENTS)

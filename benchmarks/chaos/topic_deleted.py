@@ -1,0 +1,38 @@
+"""`topic_deleted`: a topic is deleted under a running service; `notifier migrate` brings it back, and all goes on."""
+
+import time
+
+from benchmarks.chaos.broker_down import post, wrong_refusal
+from benchmarks.chaos.stage import Stage
+from notifier import topics
+from notifier.adapters.kafka.config import translated
+from notifier.adapters.kafka.python_client_patches import administration
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.profiles.cluster_access import of_kafka
+
+NAME = "topic_deleted"
+MENTIONS = 30
+GONE_FOR = 3.0
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    """What it held is gone with it, so that it is deleted when all of that is done: events are refused from then on."""
+    stage.send(MENTIONS)
+    wrong = stage.wrong()
+    for stream in (topics.MENTIONS, topics.MENTIONS_CELEBRITY):
+        stage.tell(f"deleting {stream}")
+        _delete(stage, stream)
+        time.sleep(GONE_FOR)
+        if stream == topics.MENTIONS:
+            [tweet] = stage.written(1)
+            wrong += wrong_refusal(post(stage, tweet))
+        stage.profile.migrate()
+        sent = stage.send(MENTIONS)
+        stage.tell(f"after {stream} came back, events were sequenced within {stage.sequenced(sent):.1f} s")
+    return agreement(NAME, wrong + stage.wrong(), n=3 * MENTIONS)
+
+
+def _delete(stage: Stage, stream: str) -> None:
+    access = of_kafka(stage.settings)
+    with translated("The topic was not deleted"), administration(access) as admin:
+        admin.delete_topics([access.topic(stream)])

@@ -1,0 +1,58 @@
+"""`workers_killed_mid_slice`: Celery workers die again and again while they hold a slice, in a storm."""
+
+import os
+import signal
+import time
+from contextlib import ExitStack, suppress
+from itertools import cycle, islice
+
+from benchmarks.chaos.stage import Stage
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.errors import Unavailable
+
+NAME = "workers_killed_mid_slice"
+KILLS, QUICK_KILLS = 20, 4
+POOLS = tuple(Pool)
+MENTIONS_A_KILL, SECONDS_A_KILL = 27, 9.0
+WITHIN = 30.0
+"""Seconds until one is caught with a slice; while a storm goes on some have one most of the time."""
+ARRIVES_AFTER = 0.2
+"""Seconds in which what a stopped worker has sent already is done."""
+
+
+def run(stage: Stage, *, quick: bool) -> Finding:
+    kills = QUICK_KILLS if quick else KILLS
+    with stage.storming(kills * MENTIONS_A_KILL, kills * SECONDS_A_KILL):
+        caught = [_kill(stage, pool) for pool in islice(cycle(POOLS), kills)]
+    wrong = [] if all(caught) else [f"only {sum(caught)} of {kills} were caught with a slice"]
+    return agreement(NAME, [*wrong, *stage.wrong()], n=kills)
+
+
+def _kill(stage: Stage, pool: Pool) -> bool:
+    """All of the pool are stopped first, so that what one holds then is what it dies with."""
+    deadline = time.monotonic() + WITHIN
+    while time.monotonic() < deadline:
+        time.sleep(stage.dice.uniform(0.05, 0.3))
+        with ExitStack() as stopped, suppress(ProcessLookupError):
+            workers = stage.instance.workers(str(pool))
+            for pid in workers.values():
+                stopped.enter_context(stage.stopped(pid))
+            time.sleep(ARRIVES_AFTER)
+            for role, pid in workers.items():
+                if _holding(stage, f"{role}-{pid}-"):
+                    os.kill(pid, signal.SIGKILL)
+                    return True
+    return False
+
+
+def _holding(stage: Stage, owner: str) -> bool:
+    """Whether the worker whose name begins so has claimed what hasn't ended."""
+    with suppress(Unavailable):
+        ledger = stage.ports.ledger
+        return any(
+            one.claim and one.claim.owner.startswith(owner) and not one.ended
+            for account in ledger.read(ledger.open()).values()
+            for one in account.standings.values()
+        )
+    return False

@@ -1,0 +1,59 @@
+"""How soon a mention is a row on the page that somebody has open, in a real browser."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.fanout.stage import Stage, staged
+from benchmarks.rounds import Figure, worst_at_most
+from notifier.devkit.fixture.world import World
+from notifier.domain.ids import Kind, Subject, UserId
+from tests.support.browser.chromium import chromium
+
+if TYPE_CHECKING:
+    from tests.support.browser.page import Shown
+
+VISIBLE_S = 1.0
+ROUNDS, ROUNDS_QUICK = 30, 10
+APART = 0.3
+"""Seconds between two rounds."""
+WORLD = World(universe=2_000, followers=2_000, celebrities=1, seed=1)
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    executable = chromium()
+    from tests.support.browser.chromium import headless, visit
+    from tests.support.browser.page import Shown
+
+    with staged(folder / "seeing", WORLD, tell=tell, threshold=1, collapse="0") as stage:
+        token = stage.token(_follower(stage))
+        tell("one page")
+        with headless(executable) as browser, visit(browser) as page:
+            shown = Shown(page=page, address=f"{stage.instance.url}/static/inbox.html").open(token=token)
+            _round(stage, shown)  # then its stream is open, too
+            seconds = [_round(stage, shown) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
+    return [worst_at_most("live_visible_s{page}", seconds, VISIBLE_S, detail="From the 202 to the row on the page.")]
+
+
+def _round(stage: Stage, shown: "Shown") -> float:
+    """Seconds from the 202 of a mention until there is one row more."""
+    before = shown.rows.count()
+    stage.mention(WORLD.names[0])
+    accepted = time.monotonic()
+    shown.rows.nth(before).wait_for()
+    found = time.monotonic() - accepted
+    time.sleep(APART)
+    return found
+
+
+def _follower(stage: Stage) -> UserId:
+    async def looked_for() -> UserId:
+        try:
+            subject = Subject(Kind.MENTION, WORLD.names[0])
+            return (await stage.followers(stage.profile.reads().people, subject, 1))[0]
+        finally:
+            await stage.profile.leave()
+
+    return asyncio.run(looked_for())

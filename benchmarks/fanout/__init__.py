@@ -1,0 +1,1 @@
+"""How fast a burst reaches its audience."""

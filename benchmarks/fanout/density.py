@@ -1,0 +1,272 @@
+"""People reached in a second by density: ours, the leanest writer, the rows as they were before, and a peer."""
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks.fanout.delivery import Bed, LeanWriter
+from benchmarks.fanout.densities import Lively
+from benchmarks.peers.audience import sample
+from benchmarks.peers.contest import Pythons
+from benchmarks.peers.registry import PEERS
+from benchmarks.peers.subprocess_peer import Guest
+from benchmarks.peers.valkey import PeersValkey, peers_valkey
+from benchmarks.rounds import Figure, Spread
+from benchmarks.settled_rounds import Settling
+from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.files import Files
+from notifier.codec.timestamps import to_ms
+from notifier.devkit.check.finding import Finding, at_least, at_most
+from notifier.devkit.check.run import Tell
+from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, SHARD_MEMBERS, Bits, count, offsets
+from notifier.domain.audience.inbox_rows import window_of
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.slice import Slice
+
+ROUNDS, ROUNDS_QUICK = 6, 3
+WARMING = 2
+UNIT = "deliveries/s"
+LEAN = 0.8
+PEER_PEOPLE = 60_000
+"""Whom the peer reaches in a round, at most: it takes a second."""
+ZADD = next(peer for peer in PEERS if peer.name == "pipelined_zadd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Density:
+    per_mille: int
+    """People of 1,000 whom a burst reaches."""
+    shards: int
+    gain: float
+    """Least multiple of the speed with the rows as they were before."""
+    peer: float | None = None
+    """Least multiple of the peer's speed; None is told and not judged."""
+    bytes: float | None = None
+    """Most bytes on disk for a delivery."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.per_mille / 10:g}%"
+
+    def world(self, *, quick: bool) -> Lively:
+        universe = self.size(quick=quick) * SHARD_MEMBERS
+        return Lively(universe=universe, followers=universe, celebrities=1, seed=1, active=self.per_mille)
+
+    def size(self, *, quick: bool) -> int:
+        return self.shards // 4 if quick else self.shards
+
+
+DENSITIES = (
+    Density(per_mille=1, shards=512, gain=1),
+    Density(per_mille=5, shards=512, gain=4, bytes=8),
+    Density(per_mille=10, shards=256, gain=5, peer=1),
+    Density(per_mille=20, shards=128, gain=4),
+    Density(per_mille=50, shards=512, gain=1),
+    Density(per_mille=250, shards=512, gain=1),
+)
+"""Fewer shards where the rows as they were before take seconds."""
+
+
+def names() -> tuple[str, ...]:
+    kinds = ("density_gain", "density_lean", "density_zadd", "density_bytes")
+    return tuple(f"{kind}{{{each.name}}}" for each in DENSITIES for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DensityBench:
+    pythons: Pythons
+
+    def __call__(self, folder: Path, *, quick: bool, tell: Tell) -> list[Figure]:
+        with peers_valkey(folder) as valkey, ExitStack() as stack:
+            tell(f"getting ready: {ZADD.name}")
+            guest = Guest(
+                python=self.pythons(ZADD.environment),
+                place=ZADD.place,
+                given=str(valkey.socket),
+                log=folder / f"{ZADD.name}.log",
+            )
+            peer = Peer(guest=stack.enter_context(guest), valkey=valkey, folder=folder)
+            found = list[Figure]()
+            for density in DENSITIES:
+                found += _figures(density, _measure(folder / density.name, density, peer, quick=quick, tell=tell))
+            return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    guest: Guest
+    valkey: PeersValkey
+    folder: Path
+
+    def rate(self, everybody: np.ndarray[tuple[int], np.dtype[np.int64]], number: int) -> float:
+        """A sample takes as long for each person as all of them would."""
+        some, path = sample(everybody, PEER_PEOPLE), self.folder / "people"
+        some.astype("=i8").tofile(path)
+        self.valkey.forget()
+        return len(some) / self.guest.deliver(path, len(some), number)
+
+
+@dataclass(slots=True, kw_only=True)
+class Rates:
+    """Deliveries a second, by round."""
+
+    ours: list[float] = field(default_factory=list)
+    lean: list[float] = field(default_factory=list)
+    before: list[float] = field(default_factory=list)
+    peer: list[float] = field(default_factory=list)
+    bytes: float = 0.0
+    """On disk for a delivery."""
+    people: int = 0
+
+
+def _measure(folder: Path, density: Density, peer: Peer, *, quick: bool, tell: Tell) -> Rates:
+    """All begin with empty files, and each in turn is the first."""
+    tell(f"{density.name}: loading {density.world(quick=quick).universe:,} users")
+    rates, rounds = Rates(), ROUNDS_QUICK if quick else ROUNDS
+    with _beds(folder, density, quick=quick) as (bed, lean, before):
+        held = _bytes(lean.files)
+        delivered = 0
+        for number in range(rounds + WARMING):
+            tell(f"{density.name}: round {number - WARMING + 1} of {rounds}" if number >= WARMING else "warming up")
+            burst, pieces = bed.burst(number + 1)
+            bed.seal(burst, pieces)
+            reached = _reached(bed, burst, pieces)
+            people = rates.people = sum(count(bits) for bits in reached.values())
+            mine, leanest = Settling.of(bed.files), LeanWriter(lean.files, bed.rows(burst, pieces))
+            former = FormerRows(before.files, burst, reached)
+            with mine as settling:
+                works: Sequence[tuple[list[float], Settling, Callable[[], None]]] = (
+                    (rates.ours, settling, lambda pieces=pieces: bed.deliver(pieces)),  # type: ignore[misc]  # a default binds the round's
+                    (rates.lean, lean, leanest.write),
+                    (rates.before, before, former.write),
+                )
+                turn = number % len(works)
+                for found, place, work in (*works[turn:], *works[:turn]):
+                    found.append(people / place(work).seconds)
+            everybody = np.concatenate([offsets(bits) + shard * SHARD_MEMBERS for shard, bits in reached.items()])
+            rates.peer.append(peer.rate(everybody, number))
+            delivered += people
+        rates.bytes = (_bytes(lean.files) - held) / delivered
+    for found in (rates.ours, rates.lean, rates.before, rates.peer):
+        del found[:WARMING]
+    return rates
+
+
+@contextmanager
+def _beds(folder: Path, density: Density, *, quick: bool) -> Iterator[tuple[Bed, Settling, Settling]]:
+    for name in ("lean", "before"):
+        (folder / name).mkdir(parents=True)
+    bed = Bed.make(folder / "ours", density.world(quick=quick))
+    lean, before = Files.at(folder / "lean"), Files.at(folder / "before")
+    lean.migrate()
+    before.migrate()
+    for inbox in before.inboxes:
+        with inbox.write() as c:
+            c.execute(FORMER)
+    try:
+        with Settling.of(lean) as leanest, Settling.of(before) as former:
+            yield bed, leanest, former
+    finally:
+        for files in (bed.files, lean, before):
+            files.close()
+        shutil.rmtree(folder)
+
+
+def _reached(bed: Bed, burst: Burst, pieces: Sequence[Slice]) -> Mapping[int, Bits]:
+    """By shard."""
+    return {
+        shard: part.members
+        for piece in pieces
+        for shard, part in bed.delivery.seals.parts(burst.key, piece.shards, piece.tier).items()
+    }
+
+
+def _bytes(files: Files) -> int:
+    return sum(_pages(inbox) for inbox in files.inboxes)
+
+
+def _pages(inbox: Database) -> int:
+    with inbox.read() as c:
+        [pages], [size] = (c.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+        return int(pages * size)
+
+
+FORMER_FROM = 32
+"""People of a block of 1,024 from whom on they shared a row."""
+FORMER = """
+CREATE TABLE former_inbox (
+    block INTEGER NOT NULL, inbox_window INTEGER NOT NULL, slot INTEGER NOT NULL, opened_at INTEGER NOT NULL,
+    subject TEXT NOT NULL, seq INTEGER NOT NULL, tier TEXT NOT NULL, members BLOB,
+    PRIMARY KEY (block, inbox_window, slot, opened_at, subject, seq, tier)
+) WITHOUT ROWID
+"""
+_INSERT = "INSERT INTO former_inbox VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+Values = tuple[int, int, int, int, str, int, str, bytes | None]
+
+
+class FormerRows:
+    """The leanest writer of rows as they were before: one for each person, or for each block where they are many.
+
+    It is a bound: the product itself was slower.
+    """
+
+    def __init__(self, files: Files, burst: Burst, reached: Mapping[int, Bits]) -> None:
+        self._files = files
+        self._values: dict[int, list[Values]] = defaultdict(list)
+        for shard, bits in reached.items():
+            self._values[shard % len(files.inboxes)] += _former(burst, shard, bits)
+        for values in self._values.values():
+            values.sort(key=lambda row: row[:3])
+
+    def write(self) -> None:
+        for file, values in self._values.items():
+            with self._files.inboxes[file].write() as c:
+                c.executemany(_INSERT, values)
+
+
+def _former(burst: Burst, shard: int, bits: Bits) -> Iterator[Values]:
+    window, at = window_of(burst.opened_at), to_ms(burst.opened_at)
+    tail = (at, str(burst.key.subject), burst.key.seq, str(Tier.P1))
+    by_block = bits.reshape(SHARD_BLOCKS, -1)
+    reached = np.bitwise_count(by_block).sum(axis=1, dtype=np.int64)
+    for block in np.flatnonzero(reached >= FORMER_FROM).tolist():
+        yield shard * SHARD_BLOCKS + block, window, BLOCK_SLOT, *tail, by_block[block].tobytes()
+    few = np.flatnonzero((reached > 0) & (reached < FORMER_FROM))
+    number, slot = np.divmod(offsets(by_block[few].reshape(-1)), BLOCK_MEMBERS)
+    for block, place in zip((few[number] + shard * SHARD_BLOCKS).tolist(), slot.tolist(), strict=True):
+        yield block, window, place, *tail, None
+
+
+def _figures(density: Density, rates: Rates) -> list[Figure]:
+    case = f"{{{density.name}}}"
+    of = f"{rates.people:,} people a round"
+    return [
+        _ratio(f"density_gain{case}", rates.ours, rates.before, density.gain, f"{of}; the rows as they were before"),
+        _ratio(f"density_lean{case}", rates.ours, rates.lean, LEAN, f"{of}; the leanest writer of the same rows"),
+        _ratio(f"density_zadd{case}", rates.ours, rates.peer, density.peer, f"{of}; a pipelined ZADD for each person"),
+        Figure(finding=_size(f"density_bytes{case}", density, rates)),
+    ]
+
+
+def _ratio(name: str, ours: Sequence[float], others: Sequence[float], limit: float | None, of: str) -> Figure:
+    ratios = [mine / its for mine, its in zip(ours, others, strict=True)]
+    speed = f"{median(ours):,.0f} against {median(others):,.0f} {UNIT}"
+    detail = f"{of}; {speed}; {min(ratios):.2f} to {max(ratios):.2f} in {len(ratios)} rounds"
+    finding = at_least(name, median(ratios), limit or 0.0, unit="ratio", n=len(ratios), detail=detail)
+    if limit is None:
+        finding = replace(finding, limit=None)
+    return Figure(finding=finding, ours=Spread.of(ours, UNIT), baseline=Spread.of(others, UNIT))
+
+
+def _size(name: str, density: Density, rates: Rates) -> Finding:
+    detail = "on disk for a delivery, of files that held nothing else"
+    finding = at_most(name, rates.bytes, density.bytes or 0.0, unit="bytes", n=rates.people, detail=detail)
+    return finding if density.bytes is not None else replace(finding, limit=None, ok=True)

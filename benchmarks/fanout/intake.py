@@ -1,0 +1,154 @@
+"""The way to the ledger: how fast events are accepted, routed and numbered, and what a storm of 10,000 costs."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.fanout.stage import Stage, staged
+from benchmarks.rounds import Figure, Spread
+from notifier import topics
+from notifier.adapters.sqlite.files import Files
+from notifier.codec import unpack
+from notifier.devkit.check import latency
+from notifier.devkit.check.expected import fanouts_a_minute
+from notifier.devkit.check.finding import at_least, at_most, quantile
+from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.traffic import SOURCE, Tweet, letter
+from notifier.devkit.fixture.world import World, user
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.ids import Subject, UserId
+
+LARGEST_USUAL = 10_000_000
+P0_P95_S, ACCEPT_MS, ROUTER_MS, MENTIONS_PER_S, STORM_FANOUTS = 1.0, 10.0, 10.0, 500.0, 3
+
+BURSTS = 5
+STEADY, STEADY_QUICK, STEADY_EVERY = 2_500, 1_500, 0.02
+"""Single events at an even pace, once the deliveries of what came before are done: a minute of them, which is what such
+a celebrity's collapse window lasts. The first opens a burst, as one of each minute's events does, and for the 0.3 s of
+its fan-out each event waits longer; of a few hundred events the 99th percentile would be of that time alone.
+"""
+STORM = 10_000
+BATCH = 100
+CELEBRITIES = 500
+WITHIN = 60.0
+
+_RECORDS = "SELECT appended_at, value FROM records WHERE partition LIKE ?"
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    world = World(universe=LARGEST_USUAL, followers=LARGEST_USUAL, celebrities=1, seed=1)
+    with staged(folder / "usual", world, tell=tell, collapse="PT1S") as stage:
+        tell("one mention, 10,000,000 followers")
+        figures = [_p0(stage)]
+        tell("events at an even pace")
+        figures += _steady(stage, folder / "usual", STEADY_QUICK if quick else STEADY)
+    with staged(folder / "storm", world, tell=tell) as stage:
+        tell(f"{STORM:,} mentions of one celebrity")
+        figures.append(_storm(stage))
+    small = World(universe=200_000, followers=2_000, celebrities=CELEBRITIES, seed=1)
+    with staged(folder / "many", small, tell=tell, threshold=1) as stage:
+        tell(f"mentions of {CELEBRITIES} celebrities")
+        figures.append(_throughput(stage, 4_000 if quick else 10_000))
+    return figures
+
+
+def _p0(stage: Stage) -> Figure:
+    found, rounds = [], []
+    for _ in range(BURSTS):
+        account = stage.wait(stage.burst_of(stage.mention(stage.world.names[0])[0]), TIERS, WITHIN)
+        waits = latency.waits([account], [Tier.P0])
+        found += waits
+        rounds.append(latency.p95(waits))
+        time.sleep(1.2)  # the collapse window of this stage
+    finding = at_most("p0_p95_s", latency.p95(found), P0_P95_S, unit="s", n=latency.rows(found))
+    return Figure(finding=finding, ours=Spread.of(rounds))
+
+
+def _steady(stage: Stage, folder: Path, events: int) -> list[Figure]:
+    stage.rest(WITHIN)
+    seconds = []
+    for number in range(events):
+        body, kind = letter([_tweet(f"steady-{number}", number, stage.world.names[0])])
+        seconds.append(stage.wire.post("/v1/events", body, kind).seconds)
+        time.sleep(STEADY_EVERY)
+    time.sleep(1.0)  # for the last to be routed
+    routed = _routed(folder)
+    return [_p99("accept_p99_ms", seconds, ACCEPT_MS), _p99("router_p99_ms", routed, ROUTER_MS)]
+
+
+def _p99(name: str, seconds: Sequence[float], limit: float) -> Figure:
+    milliseconds = [s * 1000 for s in seconds]
+    finding = at_most(name, quantile(milliseconds, 0.99), limit, unit="ms", n=len(seconds))
+    return Figure(finding=finding, ours=Spread.of(milliseconds, "ms"))
+
+
+def _routed(folder: Path) -> list[float]:
+    """Seconds from an event's record to the last record made of it, as the log itself stamped them."""
+    files = Files.at(folder)
+    with files.log.read() as c:
+        accepted = c.execute(_RECORDS, (f"{topics.MENTIONS}/%",)).fetchall()
+        lanes = [c.execute(_RECORDS, (f"{s}/%",)).fetchall() for s in topics.LANE_STREAM.values()]
+    files.close()
+    last: dict[EventId, int] = {}
+    for at, value in (record for lane in lanes for record in lane):
+        event = unpack(Mention, value).event
+        last[event] = max(at, last.get(event, 0))
+    events = [(at, unpack(Event, value).id) for at, value in accepted]
+    return [(last.get(event, at + 60_000) - at) / 1000 for at, event in events if event.id.startswith("steady")]
+
+
+def _storm(stage: Stage) -> Figure:
+    began = time.monotonic()
+    tweets = [_tweet(f"storm-{i}", i, stage.world.names[0]) for i in range(STORM)]
+    _send(stage, tweets, threads=2)
+    _numbered(stage, tweets)
+    took = time.monotonic() - began
+    bursts = list(stage.ports.archive.bursts())
+    assert sum(b.count for b in bursts if b.key.subject == Subject.parse("mention:nova")) == STORM
+    detail = f"{STORM:,} mentions of one celebrity with {stage.world.followers:,} followers in {took:.0f} s"
+    finding = at_most("storm_fanouts", fanouts_a_minute(bursts), STORM_FANOUTS, unit="fan-outs", n=STORM, detail=detail)
+    return Figure(finding=finding, ours=Spread.of([took]))
+
+
+def _throughput(stage: Stage, mentions: int) -> Figure:
+    """From the first request to the last mention that has its burst; deliveries go on meanwhile."""
+    names = stage.world.names
+    tweets = [_tweet(f"many-{i}", i, names[i % len(names)]) for i in range(mentions)]
+    began = time.monotonic()
+    _send(stage, tweets, threads=2)
+    accepted = time.monotonic() - began
+    _numbered(stage, tweets)
+    rate = mentions / (time.monotonic() - began)
+    detail = f"{mentions:,} mentions of {len(names)} celebrities; all accepted after {accepted:.1f} s"
+    finding = at_least("mentions_per_s", rate, MENTIONS_PER_S, unit="1/s", n=mentions, detail=detail)
+    return Figure(finding=finding, ours=Spread.of([rate], "1/s"))
+
+
+def _send(stage: Stage, tweets: Sequence[Tweet], *, threads: int) -> None:
+    def send(bundle: Sequence[Tweet]) -> None:
+        wire = Wire(url=stage.instance.url, bearer=stage.instance.service_key)
+        body, kind = letter(bundle)
+        answer = wire.post("/v1/events", body, kind)
+        wire.close()
+        assert answer.status == 202, answer
+
+    bundles = [tweets[at : at + BATCH] for at in range(0, len(tweets), BATCH)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(send, bundles))
+
+
+def _numbered(stage: Stage, tweets: Sequence[Tweet]) -> None:
+    """Returns when every mention has a burst of its account's followers and one of the account's own."""
+    deadline, waiting = time.monotonic() + WITHIN, list(tweets)
+    while waiting:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(waiting)} mentions have no burst after {WITHIN:g} s.")
+        while waiting and len(stage.ports.bursts.outcomes(SOURCE, waiting[-1].id)) == 2:
+            waiting.pop()
+        time.sleep(0.05)
+
+
+def _tweet(id: str, number: int, name: UserId) -> Tweet:
+    return Tweet(id=id, author=user(number), mentioned=(name,), protected=False)

@@ -1,0 +1,221 @@
+"""One mention of a celebrity with 200,000,000 followers: how long each tier takes, and who feels it."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.fanout.stage import Stage, rows_of, staged
+from benchmarks.rounds import Figure, Spread, worst_at_most
+from notifier.devkit.check import latency
+from notifier.devkit.check.finding import at_most
+from notifier.devkit.fixture.followers import Crowd
+from notifier.devkit.fixture.world import SINCE, World
+from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, count
+from notifier.domain.audience.follows import BlockFollows
+from notifier.domain.audience.tiers import TIERS, SetKind, Tier
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.audience import ShardBlob
+from notifier.ports.directory import Account as Enrolled
+
+FOLLOWERS = 200_000_000
+P1_S, P2_S, P0_P95_S = 8.0, 20.0, 4.0
+ISOLATION, ISOLATION_FLOOR_S = 1.5, 0.3
+REISSUED_S = {Tier.P0: 3.0, Tier.P1: 5.0}
+
+BURSTS = 2
+"""In each of a world's lives: two in a quick run, four in a full one, and the worst of them is judged."""
+FLOOD = 3
+"""Bursts at once."""
+BETWEEN = 1.2
+"""Seconds between two bursts of a subject: its collapse window here is one, and each second affords it a fan-out."""
+KILLS = 3
+
+VIPS = tuple(UserId(f"spica{i}") for i in range(10))
+"""Small subjects that VIPs alone follow."""
+VIP_SHARDS = 8
+PROBES, PROBE_EVERY = 40, 0.15
+WITHIN = 90.0
+CLAIMED_WITHIN = 30.0
+"""Far beyond any limit: who waits for so long has failed."""
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    world = World(universe=FOLLOWERS, followers=FOLLOWERS, celebrities=1, seed=1)
+    accounts: list[Account] = []
+    isolation: list[tuple[float, float, int]] = []
+    lost: dict[Tier, list[float]] = {tier: [] for tier in REISSUED_S}
+    for number in range(1 if quick else 2):
+        with staged(folder / f"large{number}", world, tell=tell, collapse="PT1S", refill="1") as stage:
+            _enrol_vips(stage)
+            tell("one mention, 200,000,000 followers")
+            accounts += [large_burst(stage) for _ in range(BURSTS)]
+            tell("P0 alone, then under a flood of P2")
+            isolation.append(_isolation(stage))
+            tell("killing workers that hold a slice")
+            for tier, seconds in _reissued(stage).items():
+                lost[tier] += seconds
+    return [*_times(accounts), _isolated(isolation), *_lost(lost)]
+
+
+def large_burst(stage: Stage, within: float = WITHIN) -> Account:
+    """One mention of the first celebrity, and all rows of its burst; the next may begin a burst of its own."""
+    event, _ = stage.mention(stage.world.names[0])
+    account = stage.wait(stage.burst_of(event), TIERS, within)
+    time.sleep(BETWEEN)
+    return account
+
+
+def _times(accounts: Sequence[Account]) -> list[Figure]:
+    p0 = [latency.p95(latency.waits([account], [Tier.P0])) for account in accounts]
+    return [
+        last_row("burst_200m_p1_s", accounts, Tier.P1, P1_S),
+        last_row("burst_200m_p2_s", accounts, Tier.P2, P2_S),
+        worst_at_most("p0_200m_p95_s", p0, P0_P95_S),
+    ]
+
+
+def last_row(name: str, accounts: Sequence[Account], tier: Tier, limit: float) -> Figure:
+    """From the 202's stamp to the last row of the tier, by the ledger; the worst of the bursts."""
+    found = [latency.last(latency.waits([account], [tier])) for account in accounts]
+    people = sum(s.ended.people for s in rows_of(accounts[0], [tier]) if s.ended)
+    return worst_at_most(name, found, limit, detail=f"{people:,} people")
+
+
+def _enrol_vips(stage: Stage) -> None:
+    """Subjects whose followers are the VIPs of the first shards."""
+    crowd, ports = Crowd(stage.world), stage.ports
+    vips: list[Bits] = [crowd.everybody(SetKind.VIP, shard) for shard in range(VIP_SHARDS)]
+    counts = [count(bits) for bits in vips]
+    for i, name in enumerate(VIPS):
+        subject = Subject(Kind.MENTION, name)
+        ports.sets.put_heads({subject: SetHead(total=sum(counts), counts=counts)})
+        ports.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=s, bits=b) for s, b in enumerate(vips))
+        ports.follows.write_blocks(
+            BlockFollows(
+                subject=subject,
+                block=shard * SHARD_BLOCKS + block,
+                visible_from=SINCE,
+                members=bits.reshape(SHARD_BLOCKS, -1)[block].tobytes(),
+            )
+            for shard, bits in enumerate(vips)
+            for block in range(SHARD_BLOCKS)
+        )
+        ports.directory.enrol([Enrolled(user=name, member=Member(stage.world.star_member(0) + 1 + i))])
+
+
+def _isolation(stage: Stage) -> tuple[float, float, int]:
+    """P0's p95 of the small subjects, idle and while P2 and P1 are flooded; and how many bursts the latter is of."""
+    idle = latency.p95(_p0(stage, _probe(stage, lambda: False)))
+    flood = []
+    for _ in range(FLOOD):
+        flood.append(stage.burst_of(stage.mention(stage.world.names[0])[0]))
+        time.sleep(BETWEEN)
+    for burst in flood:
+        stage.wait(burst, [Tier.P0], WITHIN)
+    probes = _probe(stage, lambda: not _busy(stage, flood))
+    ended = _ended(stage.wait(flood[-1], TIERS, WITHIN))
+    under = _p0(stage, [key for key in probes if _opened(stage, key) < ended])
+    return idle, latency.p95(under), len(under)
+
+
+def _probe(stage: Stage, enough: Callable[[], bool]) -> list[BurstKey]:
+    events = []
+    for number in range(PROBES):
+        events.append(stage.mention(VIPS[number % len(VIPS)])[0])
+        time.sleep(PROBE_EVERY)
+        if enough():
+            break
+    found = dict.fromkeys(stage.burst_of(event) for event in events)
+    for burst in found:
+        stage.wait(burst, [Tier.P0], WITHIN)
+    return list(found)
+
+
+def _p0(stage: Stage, bursts: Sequence[BurstKey]) -> list[tuple[float, int]]:
+    return latency.waits(stage.ports.ledger.read(bursts).values(), [Tier.P0])
+
+
+def _busy(stage: Stage, bursts: Sequence[BurstKey]) -> bool:
+    accounts = stage.ports.ledger.read(bursts).values()
+    return any(not standing.ended for account in accounts for standing in rows_of(account, [Tier.P2]))
+
+
+def _ended(account: Account) -> datetime:
+    return max(standing.ended.at for standing in rows_of(account, [Tier.P2]) if standing.ended)
+
+
+def _opened(stage: Stage, burst: BurstKey) -> datetime:
+    return stage.ports.bursts.read([burst])[burst].opened_at
+
+
+def _isolated(found: Sequence[tuple[float, float, int]]) -> Figure:
+    """The worst of the rounds."""
+    idle, flooded, n = max(found, key=lambda one: one[1])
+    limit = max(ISOLATION * idle, ISOLATION_FLOOR_S)
+    finding = at_most(
+        "p0_isolation", flooded, limit, unit="s", n=n, detail=f"p95 idle {idle:.3f} s, under P2 {flooded:.3f} s"
+    )
+    return Figure(
+        finding=finding, ours=Spread.of([one[1] for one in found]), baseline=Spread.of([one[0] for one in found])
+    )
+
+
+def _reissued(stage: Stage) -> dict[Tier, list[float]]:
+    """Seconds from a worker's death to the next claim on the slice it held."""
+    return {tier: list(_kills(stage, tier)) for tier in REISSUED_S}
+
+
+def _kills(stage: Stage, tier: Tier) -> Iterator[float]:
+    """Of a burst of the tier's own: while one tier's workers are killed, the others end what they have."""
+    burst = stage.burst_of(stage.mention(stage.world.names[0])[0])
+    for _ in range(KILLS):
+        if (seconds := _kill(stage, burst, tier)) is not None:
+            yield seconds
+    stage.wait(burst, TIERS, WITHIN)
+    time.sleep(BETWEEN)
+
+
+def _kill(stage: Stage, burst: BurstKey, tier: Tier) -> float | None:
+    """None when the tier had no more work."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        account = stage.account(burst)
+        standings = rows_of(account, [tier]) if account else []
+        if standings and all(standing.ended for standing in standings):
+            return None
+        now, pid = stage.ports.clock.now(), stage.instance.pid(str(tier))
+        held = [s for s in standings if not s.ended and s.claim and s.claim.until > now]
+        if held and pid:
+            os.kill(pid, signal.SIGKILL)
+            killed = datetime.now(UTC)
+            return _claimed_again(stage, held[0].slice.first, tier, burst, killed)
+        time.sleep(0.005)
+    return None
+
+
+def _claimed_again(stage: Stage, first: int, tier: Tier, burst: BurstKey, killed: datetime) -> float | None:
+    deadline = time.monotonic() + CLAIMED_WITHIN
+    while time.monotonic() < deadline:
+        account = stage.account(burst)
+        for standing in rows_of(account, [tier]) if account else []:
+            if standing.slice.first == first and standing.claim and standing.claim.claimed_at > killed:
+                return (standing.claim.claimed_at - killed).total_seconds()
+            if standing.slice.first == first and standing.ended:
+                return None  # it had ended before the signal came
+        time.sleep(0.01)
+    return CLAIMED_WITHIN
+
+
+def _lost(found: dict[Tier, list[float]]) -> list[Figure]:
+    figures = []
+    for tier, seconds in found.items():
+        name, limit = f"lost_slice_reissued_s{{{tier}}}", REISSUED_S[tier]
+        worst = max(seconds, default=float("inf"))
+        finding = at_most(name, worst, limit, unit="s", n=len(seconds), detail="the worst of the kills")
+        figures.append(Figure(finding=finding, ours=Spread.of(seconds) if seconds else None))
+    return figures

@@ -1,0 +1,62 @@
+"""What memory the processes hold while a burst is delivered: for 1,000,000, 10,000,000 and 200,000,000 followers."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from benchmarks.fanout.large_burst import large_burst
+from benchmarks.fanout.stage import staged
+from benchmarks.rounds import Figure, Spread
+from notifier.devkit.check.finding import at_most
+from notifier.devkit.fixture.world import World
+
+SIZES = (1_000_000, 10_000_000, 200_000_000)
+BURSTS = 3
+"""Of each: the first ones fill what is kept."""
+
+WORKER_MB = 150.0
+GROWTH_MB = 40.0
+"""What a small world is too small to fill, whatever a large one's size: a connection keeps 2 MB of pages of each of the
+eight inbox files, and a slice's seals are 8 MB. Anything held for each shard would be more: 25 MB a bitmap."""
+
+Peaks = Mapping[int, Mapping[str, float]]
+"""MB by followers and role."""
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    peaks = {followers: _peaks(folder / f"memory{followers}", followers, tell) for followers in SIZES}
+    return [most(peaks), growth(peaks)]
+
+
+def _peaks(folder: Path, followers: int, tell: Callable[[str], None]) -> Mapping[str, float]:
+    """In processes of their own: a peak never sinks."""
+    world = World(universe=followers, followers=followers, celebrities=1, seed=1)
+    with staged(folder, world, tell=tell, collapse="PT1S") as stage:
+        tell(f"memory with {followers:,} followers")
+        for _ in range(BURSTS):
+            large_burst(stage)
+        return stage.peaks()
+
+
+def most(peaks: Peaks) -> Figure:
+    """The most that any process held at any size, with the pages of files that it looked into."""
+    found = [(mb, role, followers) for followers, by_role in peaks.items() for role, mb in by_role.items()]
+    mb, role, followers = max(found, default=(0.0, "nobody", 0))
+    detail = f"the most, of {role} with {followers:,} followers"
+    return _figure("worker_rss_mb", [one[0] for one in found], mb, WORKER_MB, detail)
+
+
+def growth(peaks: Peaks) -> Figure:
+    """How much more the same role holds for the most followers than for the fewest; the role that grew most."""
+    few, many = peaks[min(peaks)], peaks[max(peaks)]
+    grown = {role: many[role] - few[role] for role in many if role in few}
+    role = max(grown, key=lambda one: grown[one], default="nobody")
+    held = ", ".join(
+        f"{by_role[role]:.0f} with {followers:,}" for followers, by_role in peaks.items() if role in by_role
+    )
+    detail = f"the most, of {role}: {held} followers"
+    return _figure("worker_rss_independent_mb", [*grown.values()], grown.get(role, 0.0), GROWTH_MB, detail)
+
+
+def _figure(name: str, values: list[float], value: float, limit: float, detail: str) -> Figure:
+    finding = at_most(name, value, limit, unit="MB", n=len(values), detail=detail)
+    return Figure(finding=finding, ours=Spread.of(values, "MB") if values else None)

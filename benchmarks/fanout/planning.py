@@ -1,0 +1,77 @@
+"""Planning a burst to 200,000,000 followers: the head read, the plan made, written, and read back with every slice."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks.fanout.delivery import opened
+from benchmarks.process_stats import forget_peak, peak_mb, resident_mb
+from benchmarks.rounds import Figure, Spread, seconds, worst_at_most
+from notifier.adapters.sqlite.files import Files
+from notifier.adapters.sqlite.stores.bursts import SqliteBursts
+from notifier.adapters.sqlite.stores.ledger import SqliteLedger
+from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
+from notifier.adapters.system_clock import SystemClock
+from notifier.devkit.check.finding import at_most
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.delivery.plan import SetHead, plan
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+
+FEW, MANY = 1_000_000, 200_000_000
+"""Followers."""
+PLAN_S = 1.0
+PLAN_MB = 20.0
+GROWTH_MB = 5.0
+"""1,526 counts and the 150 slices that are read back are less than one; whatever is held for a block would be 25."""
+ROUNDS = 5
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    tell("planning for 200,000,000 followers")
+    files = Files.at(folder / "planning")
+    (folder / "planning").mkdir()
+    files.migrate()
+    before = resident_mb()
+    few, many = _planned(files, "orion", FEW), _planned(files, "nova", MANY)
+    files.close()
+    return [
+        worst_at_most("plan_200m_s", many.took, PLAN_S),
+        _memory("plan_200m_rss_mb", many.peak - before, PLAN_MB, "how far the peak rose above the start"),
+        _memory("plan_rss_independent_mb", many.peak - few.peak, GROWTH_MB, "how far it is above that for 1,000,000"),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    took: list[float]
+    """Seconds of each round."""
+    peak: float
+    """MB of this process."""
+
+
+def _planned(files: Files, name: str, followers: int) -> Planned:
+    clock, subject = SystemClock(), Subject(Kind.MENTION, UserId(name))
+    sets, ledger, bursts = SqliteMemberSets(files.core), SqliteLedger(files.core), SqliteBursts(files.core)
+    counts = shard_counts(followers)
+    sets.put_heads({subject: SetHead(total=followers, counts=counts)})
+
+    def once(seq: int) -> None:
+        burst = opened(BurstKey(subject, seq), clock.now())
+        bursts.write([burst], [])
+        planned = plan(burst, sets.head(subject))
+        ledger.plan([planned])
+        standings = ledger.read([burst.key])[burst.key].standings
+        assert sum(piece.width for piece in standings) >= 3 * len(counts)
+
+    forget_peak()
+    return Planned(took=[seconds(partial(once, seq)) for seq in range(1, ROUNDS + 1)], peak=peak_mb())
+
+
+def _memory(name: str, grown: float, limit: float, detail: str) -> Figure:
+    return Figure(finding=at_most(name, grown, limit, unit="MB", detail=detail), ours=Spread.of([grown], "MB"))
+
+
+def shard_counts(followers: int) -> list[int]:
+    full, rest = divmod(followers, SHARD_MEMBERS)
+    return [SHARD_MEMBERS] * full + [rest] * bool(rest)

@@ -1,0 +1,65 @@
+"""What a worker holds after ten thousand slices: in a process of its own, which does nothing else."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks.fanout.delivery import Bed, opened
+from benchmarks.fanout.suite import Parts
+from benchmarks.process_stats import resident_mb
+from benchmarks.rounds import Figure, Spread
+from notifier.devkit.check.finding import at_most
+from notifier.devkit.fixture.world import World
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import Slice, Step
+from notifier.domain.ids import BurstKey
+
+SLICES, SLICES_QUICK = 10_000, 2_000
+SHARDS = 64
+LOOKS, FILLED = 20, 2
+"""As often the memory is looked at; by the third time all that is kept was filled."""
+RSS_MB = 150.0
+GROWTH_MB = 5.0
+"""A byte kept of each person whom the slices reach would be 65."""
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    many = SLICES_QUICK if quick else SLICES
+    tell(f"{many:,} slices of one shard, one after the other")
+    command = [sys.executable, "-m", "benchmarks.fanout.slices", str(folder), str(many)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return figures(json.loads(done.stdout), many)
+
+
+def figures(found: Sequence[float], many: int) -> list[Figure]:
+    spread = Spread.of(found, "MB")
+    grown = max(found) - found[FILLED]
+    detail = f"{found[FILLED]:.1f} MB after {many // LOOKS * (FILLED + 1):,} slices, {found[-1]:.1f} MB after {many:,}"
+    most = at_most("slices_rss_mb", max(found), RSS_MB, unit="MB", n=len(found), detail=f"{many:,} slices")
+    flat = at_most("slices_rss_flat_mb", grown, GROWTH_MB, unit="MB", n=len(found), detail=detail)
+    return [Figure(finding=most, ours=spread), Figure(finding=flat)]
+
+
+def held(folder: Path, many: int) -> list[float]:
+    """MB, after so many slices each time."""
+    world = World(universe=SHARDS * SHARD_MEMBERS, followers=SHARDS * SHARD_MEMBERS, celebrities=1, seed=1)
+    bed, found = Bed.make(folder, world), list[float]()
+    for number in range(many):
+        seq, shard = divmod(number, SHARDS)
+        burst = opened(BurstKey(world.subject(0), seq + 1), bed.clock.now())
+        if not shard:
+            bed.work.bursts.write([burst], [])
+        bed.deliver([Slice(burst.key, Step.ROWS, Tier.P1, shard, shard)])
+        if not (number + 1) % (many // LOOKS):
+            found.append(resident_mb())
+    bed.files.close()
+    return found
+
+
+PARTS: Parts = {"slices": (run, ("slices_rss_mb", "slices_rss_flat_mb"))}
+
+if __name__ == "__main__":
+    print(json.dumps(held(Path(sys.argv[1]), int(sys.argv[2]))))

@@ -1,0 +1,159 @@
+"""A running notifier to measure: a loaded folder, a sender of single mentions, and a reader of its ledger."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+from benchmarks.process_stats import peak_mb
+from notifier import topics
+from notifier.api.auth.identity import issue, keys_of
+from notifier.config import Settings
+from notifier.devkit.check.engines import engines
+from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.traffic import ONE, SOURCE, Tweet
+from notifier.devkit.engines.cassandra import Sync
+from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load
+from notifier.devkit.fixture.world import World, user
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.ledger import Account, Standing
+from notifier.domain.delivery.slice import Step
+from notifier.domain.errors import Unavailable
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.ports.all_ports import Ports
+from notifier.ports.people import People
+from notifier.profiles import Profile, choose
+
+MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)
+LOOKS_EVERY, SETTLES_EVERY = 0.05, 0.5
+"""Seconds; for what is to be seen at once, and for the end of something large, of which the ledger says when it came:
+looking costs the store and the machine that are measured."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    world: World
+    profile: Profile
+    ports: Ports
+    instance: Instance
+    wire: Wire
+    loaded_s: float
+    """What loading the world took."""
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def mention(self, name: UserId) -> tuple[str, datetime]:
+        """One mention of the account, accepted; its event's id, and when the 202 came."""
+        number = next(self._numbers)
+        tweet = Tweet(id=f"bench-{number}", author=user(number), mentioned=(name,), protected=False)
+        body = json.dumps(tweet.event()).encode()
+        answer = self.wire.post("/v1/events", body, ONE)
+        if not answer.status:  # the connection had been idle for longer than a server keeps one
+            answer = self.wire.post("/v1/events", body, ONE)
+        assert answer.status == 202, answer
+        return tweet.id, self.ports.clock.now()
+
+    def token(self, who: UserId) -> str:
+        """Opens their tab for longer than any bench lasts."""
+        return issue(keys_of(Settings(data=self.instance.data)), who, self.ports.clock.now(), timedelta(hours=1))
+
+    async def followers(self, people: People, subject: Subject, many: int) -> list[UserId]:
+        """Those who are told of the subject: who muted it would be waited for in vain."""
+        found: list[UserId] = []
+        for number in range(self.world.universe):
+            viewer = await people.viewer(user(number), Member(number))
+            found += [viewer.user] if subject in viewer.follows else []
+            if len(found) == many:
+                return found
+        raise LookupError(f"The world has {len(found)} followers to listen, not {many}.")
+
+    def burst_of(self, event: str, within: float = 20.0) -> BurstKey:
+        """The burst of the account's followers that the mention is in."""
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            with suppress(Unavailable):
+                for outcome in self.ports.bursts.outcomes(SOURCE, event):
+                    if outcome.burst and outcome.burst.subject.kind is Kind.MENTION:
+                        return outcome.burst
+            time.sleep(LOOKS_EVERY)
+        raise TimeoutError(f"The event {event} has no burst after {within:g} s.")
+
+    def account(self, burst: BurstKey) -> Account | None:
+        """None while it has no plan, or the store is busy."""
+        with suppress(Unavailable):
+            return self.ports.ledger.read([burst]).get(burst)
+        return None
+
+    def wait(self, burst: BurstKey, tiers: Sequence[Tier], within: float) -> Account:
+        """Its account once all rows of the tiers stand."""
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            account = self.account(burst)
+            if account and all(standing.ended for standing in rows_of(account, tiers)):
+                return account
+            time.sleep(SETTLES_EVERY)
+        raise TimeoutError(f"The burst {burst} has work left after {within:g} s.")
+
+    def rest(self, within: float) -> None:
+        """Return once no mention waits for its burst and no burst has work left, alerts included.
+
+        Raises TimeoutError.
+        """
+        deadline = time.monotonic() + within
+        while not is_at_rest(self.ports):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"There is work left after {within:g} s.")
+            time.sleep(SETTLES_EVERY)
+
+    def peaks(self) -> Mapping[str, float]:
+        """By role the most MB that its process ever held; without those that can't be looked into."""
+        found = {role: peak_mb(pid) for role, pid in self.instance.pids().items()}
+        return {role: peak for role, peak in found.items() if peak}
+
+
+def is_at_rest(ports: Ports) -> bool:
+    """Return whether no mention or burst has work left; False while a store or the log is unavailable.
+
+    Asked in the order of the data: work is written to the next place before it leaves the one before. The ledger alone
+    proves nothing: a burst is readable before its plan is written, and isn't open until then.
+    """
+    with suppress(Unavailable):
+        waiting = any(True for stream in MENTIONS for _ in ports.log.waiting(stream, topics.GROUPS[stream], 1))
+        return not (waiting or ports.heads.unpublished(1) or ports.ledger.open() or ports.sleepers.count())
+    return False
+
+
+def rows_of(account: Account, tiers: Sequence[Tier]) -> list[Standing]:
+    return [s for piece, s in account.standings.items() if piece.step is Step.ROWS and piece.tier in tiers]
+
+
+@contextmanager
+def staged(
+    folder: Path,
+    world: World,
+    *,
+    tell: Callable[[str], None],
+    profile: str = "embedded",
+    sync: Sync = Sync.PERIODIC,
+    **settings: object,
+) -> Iterator[Stage]:
+    """Loaded and up, on engines of its own in the cluster profile; stopped when the block is left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with engines(folder, profile, sync), closing(choose(Settings.read(data=folder, profile=profile))) as chosen:
+        chosen.migrate()
+        ports = chosen.ports()
+        tell(f"loading {world.universe:,} people, {world.celebrities:,} celebrities")
+        began = time.monotonic()
+        Load.into(ports)(world)
+        loaded_s = time.monotonic() - began
+        given = {**STANDS_STILL, **ONE_API_PROCESS, "NOTIFIER_PROFILE": profile} | {
+            f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()
+        }
+        with Instance(data=folder, environment=given) as instance:
+            wire = Wire(url=instance.url, bearer=instance.service_key)
+            yield Stage(world=world, profile=chosen, ports=ports, instance=instance, wire=wire, loaded_s=loaded_s)
+            wire.close()

@@ -1,0 +1,97 @@
+"""`python -m benchmarks fanout`: how fast a burst reaches its audience, each figure against a limit or baseline."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks.fanout import delivery, memory, planning
+from benchmarks.fanout import intake as lanes
+from benchmarks.fanout import large_burst as large
+from benchmarks.fanout import pull_index as index
+from benchmarks.fanout.densities import shown
+from benchmarks.rounds import Figure
+from notifier.devkit.check.finding import Finding
+
+
+class Part(Protocol):
+    def __call__(self, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]: ...
+
+
+Parts = Mapping[str, tuple[Part, tuple[str, ...]]]
+
+PARTS: Parts = {
+    "planning": (planning.run, ("plan_200m_s", "plan_200m_rss_mb", "plan_rss_independent_mb")),
+    "delivery": (
+        delivery.run,
+        (
+            *(
+                f"fanout_ratio_{what}{{{shown(each)}}}"
+                for each in delivery.DENSITIES
+                for what in ("prefilled", "with_seal")
+            ),
+            "seal_shard_ms",
+        ),
+    ),
+    "lanes": (lanes.run, ("p0_p95_s", "accept_p99_ms", "router_p99_ms", "storm_fanouts", "mentions_per_s")),
+    "index": (index.run, ("redis_rebuild_s",)),
+    "memory": (memory.run, ("worker_rss_mb", "worker_rss_independent_mb")),
+    "large": (
+        large.run,
+        (
+            "burst_200m_p1_s",
+            "burst_200m_p2_s",
+            "p0_200m_p95_s",
+            "p0_isolation",
+            "lost_slice_reissued_s{p0}",
+            "lost_slice_reissued_s{p1}",
+        ),
+    ),
+}
+"""Each part with the figures that it brings; planning first, while the process is small and its growth shows."""
+
+
+def names(parts: Parts = PARTS) -> list[str]:
+    """What may be asked for: a figure or a part, or what some of them are called without the braces."""
+    figures = [figure for _, brings in parts.values() for figure in brings]
+    return [*dict.fromkeys([*map(_bare, parts), *parts, *figures, *map(_bare, figures)])]
+
+
+def run(*, quick: bool, only: Collection[str], tell: Callable[[str], None], parts: Parts = PARTS) -> list[Figure]:
+    """In a folder of its own, which is thrown away. A part that can't be measured fails all that it should bring."""
+    found: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="notifier-bench-", ignore_cleanup_errors=True) as folder:
+        for part, (_, brings) in parts.items():
+            wanted = {part, _bare(part), *brings, *map(_bare, brings)}
+            if not only or wanted & set(only):
+                found += _measured(parts, part, Path(folder) / part, quick=quick, tell=tell)
+    return [figure for figure in found if _wanted(figure, only, parts)]
+
+
+def _measured(parts: Parts, part: str, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    measure, brings = parts[part]
+    folder.mkdir()
+    os.sync()  # what an earlier part left to be written would be in this one's times
+    place = f"{[*parts].index(part) + 1}/{len(parts)} {part}"
+    try:
+        return measure(folder, quick=quick, tell=lambda words: tell(f"{place}: {words}"))
+    except Exception as cause:
+        # What the other parts measured is told all the same.
+        why = f"The part {part} ended with {type(cause).__name__}: {' '.join(str(cause).split()) or 'no words'}"
+        tell(why)
+        return [Figure(finding=Finding(name=name, ok=False, n=0, detail=why)) for name in brings]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the next one may need the room
+
+
+def _wanted(figure: Figure, only: Collection[str], parts: Parts) -> bool:
+    name = figure.finding.name
+    of = {part for part, (_, brings) in parts.items() if name in brings}
+    return not only or bool({name, _bare(name), *of, *map(_bare, of)} & set(only))
+
+
+def _bare(name: str) -> str:
+    """Without the braces."""
+    return name.partition("{")[0]

@@ -1,0 +1,1 @@
+"""What opening the inbox costs."""

@@ -1,0 +1,112 @@
+"""The baseline's process: a bare handler, and an inbox in Redis as a team would write it, on the API's own server.
+
+`python -m benchmarks.inbox.baseline WORDS`, where WORDS are the Stored pages as JSON. Writes its port once
+it answers.
+"""
+
+import sys
+from pathlib import Path
+
+import msgspec
+import redis.asyncio
+from litestar import Litestar, Response, get
+from litestar.datastructures import State
+from litestar.params import FromPath
+from litestar.types import ControllerRouterHandler
+
+from notifier.api.listening_sockets import HUB, leave, listen
+
+PAGE = 20
+"""Items."""
+INBOX, MENTION = "inbox:{}", "mention:{}"
+"""Redis keys: a sorted set of a user's mentions, newest highest, and the JSON of one mention."""
+COMMAND = ("-m", "benchmarks.inbox.baseline")
+
+
+class Stored(msgspec.Struct, kw_only=True):
+    """What the process serves."""
+
+    page: str
+    """File of a page's JSON."""
+    unread: str
+    """File of a badge's JSON."""
+    cache: str
+    """Path of the socket of a Redis that holds the inboxes."""
+
+
+class Mention(msgspec.Struct, kw_only=True):
+    burst: str
+    subject: str
+    opened_at: str
+    count: int
+    names: list[str]
+    more: bool
+    text: str
+    tweet: str | None
+
+
+class Item(Mention, kw_only=True):
+    unread: bool
+
+
+class Page(msgspec.Struct, kw_only=True):
+    items: list[Item]
+    next: int | None
+
+
+class NoStreams:
+    """Stands where the API has its hub of live streams: `listen` closes it."""
+
+    def close(self) -> None:
+        return
+
+
+def application(stored: Stored) -> Litestar:
+    handlers = [*_bare(stored), _by_hand(stored)]
+    return Litestar(
+        handlers,
+        state=State({HUB: NoStreams()}),
+        openapi_config=None,
+        logging_config=None,
+        debug=False,
+        pdb_on_exception=False,
+    )
+
+
+def _bare(stored: Stored) -> list[ControllerRouterHandler]:
+    """Answer with stored bytes and do nothing else."""
+    content, small = Path(stored.page).read_bytes(), Path(stored.unread).read_bytes()
+
+    @get("/bare/page")
+    async def page() -> Response[bytes]:
+        return Response(content, media_type="application/json")
+
+    @get("/bare/unread")
+    async def unread() -> Response[bytes]:
+        return Response(small, media_type="application/json")
+
+    return [page, unread]
+
+
+def _by_hand(stored: Stored) -> ControllerRouterHandler:
+    """A page of 20: ZREVRANGE, MGET, msgspec. It verifies no token and counts nothing unread, which spares it both."""
+    client = redis.asyncio.Redis(unix_socket_path=stored.cache)
+    decoder = msgspec.json.Decoder(Mention)
+
+    @get("/redis/{user:str}")
+    async def page(user: FromPath[str]) -> Page:
+        keys = [key for key in await client.zrevrange(INBOX.format(user), 0, PAGE) if isinstance(key, bytes)]
+        found = [decoder.decode(blob) for blob in await client.mget(keys[:PAGE]) if blob] if keys else []
+        items = [Item(**msgspec.structs.asdict(mention), unread=True) for mention in found]
+        return Page(items=items, next=PAGE if len(keys) > PAGE else None)
+
+    return page
+
+
+def main(words: str) -> None:
+    listen(application(msgspec.json.decode(words, type=Stored)), "127.0.0.1", 0, lambda port: print(port, flush=True))
+    leave()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

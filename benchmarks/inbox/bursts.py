@@ -1,0 +1,108 @@
+"""Bursts that opened before the bench begins: written through the store's ports, in the order of the write path."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from benchmarks.inbox.population import patiently
+from notifier.domain.audience.inbox_rows import InboxRows, cut
+from notifier.domain.audience.tiers import SetKind, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Event, EventId, Mention
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
+from notifier.domain.ids import Lane, Subject, UserId
+from notifier.ports.all_ports import Ports
+
+COLLAPSE = timedelta(minutes=1)
+APART = timedelta(hours=10)
+"""The bursts of one place opened within so long, and those of the place before them as long before."""
+SETTLED = timedelta(minutes=5)
+"""Age of the youngest: every reader has seen it settle."""
+AT_ONCE = 100
+"""Subjects in one write."""
+PARTITION = "bench-0"
+MOST_MENTIONS = 4
+"""In one burst; the bursts have one to four in turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Numbers bursts by the product's own heads, then writes bursts, inbox rows and the published heads."""
+
+    ports: Ports
+    seed: int = 1
+
+    def write(self, bursts: Mapping[Subject, int]) -> int:
+        """Write so many bursts of each subject; return how many. Every follower of a subject gets a row."""
+        heads = {subject: Head.fresh(subject) for subject in bursts}
+        offsets, turns = count(), max(bursts.values())
+        for turn in range(turns):
+            opened = self._opened([subject for subject in bursts if turn < bursts[subject]], turns - turn)
+            for first in range(0, len(opened), AT_ONCE):
+                some = opened[first : first + AT_ONCE]
+                decided = [self._decided(heads[subject], at, offsets) for subject, at in some]
+                heads |= {head.subject: head for head in self._publish(decided)}
+        return sum(bursts.values())
+
+    def _opened(self, subjects: Sequence[Subject], place: int) -> Sequence[tuple[Subject, datetime]]:
+        """When each subject's burst opened; bursts of the first place from the end are the youngest."""
+        newest = self.ports.clock.now() - SETTLED - APART * (place - 1)
+        longest = APART // timedelta(milliseconds=1)  # stores keep milliseconds
+        ages = np.random.default_rng([self.seed, place]).integers(0, longest, size=len(subjects))
+        return [
+            (subject, newest - timedelta(milliseconds=age))
+            for subject, age in zip(subjects, ages.tolist(), strict=True)
+        ]
+
+    def _decided(self, head: Head, at: datetime, offsets: Iterator[int]) -> Head:
+        mentions, nonce = list(_mentions(head.subject, at, offsets)), self.ports.nonces.new()
+        return advance(head, mentions, known=(), now=at, nonce=nonce, collapse=COLLAPSE)
+
+    def _publish(self, decided: Sequence[Head]) -> Sequence[Head]:
+        """Heads first and last, as a coordinator does it: a crash in between is finished by whoever starts."""
+        self._swap(decided)
+        outbox = [burst for head in decided for burst in head.outbox]
+        mentions = [mention for head in decided for mention in head.sequenced]
+        patiently(lambda: self.ports.bursts.write(outbox, mentions))
+        # Together: short transactions of a few rows each would take most of the loading.
+        rows = [rows for burst in outbox for rows in patiently(partial(self._rows, burst))]
+        patiently(lambda: self.ports.inbox.write(rows))
+        done = [published(head, nonce=self.ports.nonces.new()) for head in decided]
+        self._swap(done)
+        return done
+
+    def _swap(self, heads: Sequence[Head]) -> None:
+        """A swap that is tried again finds its own head, by the nonce, and has won."""
+        won = patiently(lambda: self.ports.heads.swap(heads))
+        assert all(won), "somebody else writes to the store of the bench"
+
+    def _rows(self, burst: Burst) -> list[InboxRows]:
+        followers = self.ports.sets.read(SetKind.FOLLOWERS, burst.key.subject, [0])
+        return [
+            cut(bits, burst=burst.key, opened_at=burst.opened_at, tier=Tier.P1, shard=shard)
+            for shard, bits in followers.items()
+        ]
+
+
+def _mentions(subject: Subject, at: datetime, offsets: Iterator[int]) -> Iterator[Numbered]:
+    """One to four mentions of a subject at one moment, by different authors."""
+    first = next(offsets)
+    for number in range(1 + first % MOST_MENTIONS):
+        offset = first if not number else next(offsets)
+        event = Event(
+            id=EventId("bench", f"before-{offset}"),
+            tweet=f"tweet-before-{offset}",
+            author=UserId(f"u{(offset * 7919) % 2_000}"),
+            mentioned=(subject.owner,),
+            text=f"have you seen @{subject.owner}?",
+            protected=False,
+            happened_at=at,
+            accepted_at=at,
+        )
+        mention = Mention.of(event, subject, Verdict.ALL, lane=Lane.STANDARD, followers=1_000)
+        yield Numbered(partition=PARTITION, offset=offset, mention=mention)

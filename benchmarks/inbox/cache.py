@@ -1,0 +1,90 @@
+"""The Redis of the measured product: a Valkey of the bench's own, which it stops, empties and fills with garbage."""
+
+import random
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Self
+
+import redis
+
+from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.valkey import HOST, server
+
+GARBLED_EVERY = 0.02
+"""Seconds between two spoiled keys."""
+BYTES = 24
+"""Of a piece of garbage."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Cache:
+    """`notifier up` neither starts nor restarts it, so it stays away for as long as a case needs."""
+
+    engine: Engine
+    url: str
+
+    @classmethod
+    def started(cls, folder: Path) -> Self:
+        password, port = secrets.token_hex(16), free_port(HOST)
+        found = cls(engine=server(folder, port=port, password=password), url=f"redis://:{password}@{HOST}:{port}/0")
+        found.start()
+        return found
+
+    def start(self) -> None:
+        """Return when it answers. It is empty."""
+        self.engine.start()
+        self.engine.ready()
+
+    def stop(self) -> None:
+        """Stop it; from now on every connection is refused."""
+        self.engine.kill()
+
+    def flush(self) -> None:
+        """Empty the database of the product; Celery's queues are in others."""
+        with redis.Redis.from_url(self.url) as client:
+            client.flushdb()
+
+    @contextmanager
+    def gone(self) -> Iterator[None]:
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    @contextmanager
+    def garbled(self, seed: int) -> Iterator[None]:
+        """Write random bytes into random keys while the block lasts, then empty the database."""
+        over = Event()
+        thread = Thread(target=self._garble, args=(over, random.Random(seed)), name="garbage", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            self.flush()
+
+    def _garble(self, over: Event, dice: random.Random) -> None:
+        with redis.Redis.from_url(self.url) as client:
+            while not over.wait(GARBLED_EVERY):
+                if isinstance(key := client.randomkey(), bytes):
+                    with suppress(redis.RedisError):
+                        spoil(client, key, dice)
+
+
+def spoil(client: "redis.Redis", key: bytes, dice: random.Random) -> None:
+    """Put garbage into a field of a hash, into a member of a sorted set, or in the place of the whole value."""
+    garbage = dice.randbytes(BYTES)
+    match client.type(key):
+        case b"hash":
+            fields = client.hkeys(key)
+            client.hset(key, dice.choice(fields) if isinstance(fields, list) and fields else garbage, garbage)
+        case b"zset" if dice.random() < 0.5:
+            client.zadd(key, {garbage: dice.random()})
+        case _:
+            client.set(key, garbage)

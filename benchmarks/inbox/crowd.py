@@ -1,0 +1,120 @@
+"""Many users: a thousand opens at once of a burst that is cold, and the memory that everybody's opens take."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+
+from benchmarks.inbox.cases import WARM, Case
+from benchmarks.inbox.figures import LOADS, Slice, growth, right_answers
+from benchmarks.inbox.latency import in_ms
+from benchmarks.inbox.shared_stage import Shared
+from benchmarks.inbox.stage import Stage
+from benchmarks.process_stats import resident_mb
+from benchmarks.rounds import Figure, Spread, told
+from notifier.devkit.check.finding import Finding, at_most
+
+HERD = Case(name="herd", requests="gala")
+EVERYBODY = Case(name="everybody", requests="everybody")
+AT_ONCE = 1_000
+LOADS_OF_ONE = 1
+HERDS, HERDS_QUICK = 3, 1
+OTHERS = 200
+"""Users who open before the herd does, so that the new process has run its code; they don't follow `gala`."""
+HERD_WITHIN = 60.0
+FILLED_S, FILLED_QUICK_S = 120.0, 20.0
+MEMORY_MB = 300.0
+GROWTH_MB = 10.0
+"""Over the last third: an allocator's noise, and no cache without a bound."""
+SAMPLED_EVERY = 1.0
+
+
+def herd_names(profile: str) -> tuple[str, ...]:
+    return (
+        f"inbox_herd_one_load{{{profile}}}",
+        f"inbox_herd_ms{{{profile}}}",
+        f"inbox_right_answers{{{profile},herd}}",
+    )
+
+
+def memory_names(profile: str) -> tuple[str, ...]:
+    return (
+        f"inbox_api_mb{{{profile}}}",
+        f"inbox_api_growth_mb{{{profile}}}",
+        f"inbox_right_answers{{{profile},memory}}",
+    )
+
+
+def herd(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    stage, found = shared.stage(tell), list[Slice]()
+    for number in range(HERDS_QUICK if quick else HERDS):
+        tell(f"herd {number + 1}: {AT_ONCE:,} users open at once in a new process")
+        stage.restart_api()
+        stage.load(WARM, connections=16, first=0, count=OTHERS, seconds=HERD_WITHIN)
+        found.append(stage.measure(HERD, connections=AT_ONCE, count=AT_ONCE, seconds=HERD_WITHIN))
+    worst = told(f"inbox_herd_ms{{{shared.profile}}}", in_ms(found, "p99"), AT_ONCE * len(found), "p99 of a herd")
+    right = right_answers(f"inbox_right_answers{{{shared.profile},herd}}", [HERD], {HERD.name: found})
+    return [loads(f"inbox_herd_one_load{{{shared.profile}}}", found), worst, right]
+
+
+def loads(name: str, herds: list[Slice]) -> Figure:
+    """The most loads of a burst that one herd caused."""
+    counted = [each.counters[LOADS] for each in herds if LOADS in each.counters]
+    if not counted:
+        detail = f"There is no {LOADS} in /metrics."
+        return Figure(finding=Finding(name=name, ok=False, value="-", limit=LOADS_OF_ONE, n=0, detail=detail))
+    detail = f"the most of {len(counted)} herds of {AT_ONCE:,}; 0 would mean that nobody asked"
+    finding = at_most(name, max(counted), LOADS_OF_ONE, unit="loads", n=len(counted), detail=detail)
+    return Figure(finding=finding, ours=Spread.of(counted, "loads"))
+
+
+def memory(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    stage, profile = shared.warm_stage(tell), shared.profile
+    seconds = FILLED_QUICK_S if quick else FILLED_S
+    tell(f"everybody opens for {seconds:.0f} s: {stage.files.count(EVERYBODY.requests):,} users")
+    with sampled(stage) as samples:
+        found = stage.measure(EVERYBODY, seconds=seconds)
+    users = min(found.reading.opens, stage.files.count(EVERYBODY.requests))
+    detail = f"{users:,} different users opened, {found.reading.opens:,} times"
+    spread = Spread.of(samples.mb, "MB")
+    flat = f"the last third of {len(samples.mb)} samples; {detail}"
+    grown = growth(samples.mb)
+    return [
+        Figure(
+            finding=at_most(
+                f"inbox_api_mb{{{profile}}}", spread.max, MEMORY_MB, unit="MB", n=len(samples.mb), detail=detail
+            ),
+            ours=spread,
+        ),
+        Figure(
+            finding=at_most(
+                f"inbox_api_growth_mb{{{profile}}}", grown, GROWTH_MB, unit="MB", n=len(samples.mb), detail=flat
+            )
+        ),
+        right_answers(f"inbox_right_answers{{{profile},memory}}", [EVERYBODY], {EVERYBODY.name: [found]}),
+    ]
+
+
+@dataclass(slots=True)
+class Samples:
+    mb: list[float] = field(default_factory=list)
+
+
+@contextmanager
+def sampled(stage: Stage) -> Iterator[Samples]:
+    """Sample the API's resident memory each second while the block lasts."""
+    found, over, pid = Samples(), Event(), stage.api()
+
+    def sample() -> None:
+        while not over.is_set():
+            found.mb.append(resident_mb(pid))
+            over.wait(SAMPLED_EVERY)
+
+    thread = Thread(target=sample, name="memory", daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,209 @@
+"""From slices to figures: ratios of the same round, processor time and round trips per open, and wrong answers."""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from urllib.request import urlopen
+
+from benchmarks.inbox.cases import Case
+from benchmarks.rounds import Figure, Spread, told
+from notifier.devkit.check.finding import Finding, agreement, at_least, at_most
+
+# Arithmetic of a load without any I/O: when requests are due, percentiles of latencies, ratios of the same round.
+
+PERCENTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Result of one load."""
+
+    opens: int
+    """Complete answers, whatever their status."""
+    seconds: float
+    latency: Mapping[str, float]
+    """Seconds by percentile. In an open loop they count from the moment at which the request was due."""
+    statuses: Mapping[int, int]
+    body: float
+    """Mean bytes of a body."""
+    busy: float
+    """Share of one core that the load generator used."""
+    failed: int
+    """Broken connections, and requests without an answer when the load was given up."""
+
+    @property
+    def per_s(self) -> float:
+        return self.opens / self.seconds
+
+    def unexpected(self, status: int) -> int:
+        """Count the requests that were not answered with this status."""
+        return self.failed + sum(count for found, count in self.statuses.items() if found != status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One load on one server, with what the server spent on it."""
+
+    reading: Reading
+    processor_s: float
+    """Processor seconds of the server's process."""
+    counters: Mapping[str, float]
+    """Growth of the product's counters by name; without those that the product doesn't have."""
+
+    @property
+    def per_s(self) -> float:
+        return self.reading.per_s
+
+    @property
+    def cpu_us(self) -> float:
+        """Microseconds of the server's processor time per answer."""
+        return self.processor_s / max(1, self.reading.opens) * 1e6
+
+    def per_open(self, counter: str) -> float | None:
+        """Growth of a counter per answer; None while the product has no such counter."""
+        grown = self.counters.get(counter)
+        return None if grown is None else grown / max(1, self.reading.opens)
+
+
+def due_times(rate: float, seconds: float, seed: int) -> Iterator[float]:
+    """Yield arrival times of independent users at `rate` per second; the same seed yields the same times."""
+    dice, at = random.Random(seed), 0.0
+    while (at := at + dice.expovariate(rate)) < seconds:
+        yield at
+
+
+def percentiles(latencies: Sequence[float]) -> Mapping[str, float]:
+    """Return the latency that the share of requests stays below or at; infinity where there was no request."""
+    ordered = sorted(latencies)
+    return {name: _at(ordered, share) for name, share in PERCENTILES.items()}
+
+
+def ratios(ours: Sequence[Slice], theirs: Sequence[Slice]) -> list[float]:
+    """Return our rate over theirs for each round. Raises ValueError when a round lacks its other side."""
+    if not all(its.reading.opens for its in theirs):
+        raise ValueError("There is no answer to compare with in some round.")
+    return [mine.per_s / its.per_s for mine, its in zip(ours, theirs, strict=True)]
+
+
+def cpu_ratio(ours: Sequence[Slice], theirs: Sequence[Slice]) -> float:
+    """Return the median of their processor time per answer over ours: above 1 ours is cheaper."""
+    pairs = zip(ours, theirs, strict=True)
+    return median(its.cpu_us / mine.cpu_us if mine.cpu_us else 0.0 for mine, its in pairs)
+
+
+def growth(samples: Sequence[float]) -> float:
+    """Return by how much the last third of the samples differs, from its least to its most."""
+    last = samples[-max(1, len(samples) // 3) :]
+    return max(last) - min(last)
+
+
+def _at(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else float("inf")
+
+
+RATE, CPU = "opens/s", "us"
+CLIENT_BUSY = 0.8
+"""Share of a core from which on the load generator itself is in doubt."""
+
+Slices = Mapping[str, Sequence[Slice]]
+"""By case, one a round."""
+
+
+def ratio(name: str, ours: Sequence[Slice], theirs: Sequence[Slice], limit: float | None) -> Figure:
+    """Our rate over theirs, the median of the rounds."""
+    found = ratios(ours, theirs)
+    mine, its = rates(ours), rates(theirs)
+    detail = (
+        f"{mine.median:,.0f} opens/s against {its.median:,.0f}; {min(found):.3f} to {max(found):.3f} in "
+        f"{len(found)} rounds; {cpu_ratio(ours, theirs):.3f} by processor time, {_cpu(ours):,.0f} us an open against "
+        f"{_cpu(theirs):,.0f}; {latencies(ours)}; {_body(ours):,.0f} bytes against {_body(theirs):,.0f}"
+    )
+    finding = at_least(name, median(found), limit or 0.0, unit="ratio", n=len(found), detail=detail)
+    return Figure(
+        finding=finding if limit is not None else replace(finding, limit=None, ok=True), ours=mine, baseline=its
+    )
+
+
+def ratio_to_peer(name: str, ours: Sequence[Slice], peer: Sequence[Slice], limit: float) -> Figure:
+    figure = ratio(name, ours, peer, limit)
+    return replace(figure, baseline=None, peers=figure.baseline)
+
+
+def cpu(name: str, ours: Sequence[Slice], theirs: Sequence[Slice] | None = None) -> Figure:
+    """Microseconds of the server's processor time per open."""
+    figure = told(name, Spread.of([each.cpu_us for each in ours], CPU), len(ours), latencies(ours))
+    return replace(figure, baseline=Spread.of([each.cpu_us for each in theirs], CPU) if theirs else None)
+
+
+def calls(name: str, slices: Sequence[Slice], counter: str, limit: float | None) -> Figure:
+    """Round trips per open; not measured while the product doesn't count them."""
+    found = [value for each in slices if (value := each.per_open(counter)) is not None]
+    if not found:
+        detail = f"There is no {counter} in /metrics."
+        return Figure(finding=Finding(name=name, ok=limit is None, value="-", limit=limit, n=0, detail=detail))
+    spread, opens = Spread.of(found, "per open"), sum(each.reading.opens for each in slices)
+    if limit is None:
+        return told(name, spread, opens, counter)
+    finding = at_most(name, median(found), limit, unit="per open", n=opens, detail=counter)
+    return Figure(finding=finding, ours=spread)
+
+
+def right_answers(name: str, cases: Sequence[Case], slices: Slices) -> Figure:
+    """Every answer has the status that its case expects, and the load generator wasn't the limit."""
+    opens = sum(each.reading.opens for found in slices.values() for each in found)
+    return Figure(finding=agreement(name, _wrong(cases, slices), n=opens))
+
+
+def rates(slices: Sequence[Slice]) -> Spread:
+    return Spread.of([each.per_s for each in slices], RATE)
+
+
+def latencies(slices: Sequence[Slice]) -> str:
+    """The medians of the rounds' percentiles."""
+    found = {name: median(each.reading.latency[name] for each in slices) for name in ("p50", "p99", "p999")}
+    return ", ".join(f"{name} {seconds * 1e3:,.1f} ms" for name, seconds in found.items())
+
+
+def _wrong(cases: Sequence[Case], slices: Slices) -> Iterator[str]:
+    for case in cases:
+        for each in slices.get(case.name, ()):
+            if unexpected := each.reading.unexpected(case.status):
+                statuses = dict(each.reading.statuses)
+                yield f"{case.name}: {unexpected} of {each.reading.opens}, {statuses}, {each.reading.failed} failed"
+            if each.reading.busy > CLIENT_BUSY:
+                yield f"{case.name}: the load generator took {each.reading.busy:.0%} of a core"
+
+
+def _cpu(slices: Sequence[Slice]) -> float:
+    return median(each.cpu_us for each in slices)
+
+
+def _body(slices: Sequence[Slice]) -> float:
+    return median(each.reading.body for each in slices)
+
+
+# The product's counters, read from /metrics as an operator reads them.
+
+STORE, REDIS, LOADS = (
+    "notifier_inbox_store_calls_total",
+    "notifier_inbox_redis_calls_total",
+    "notifier_inbox_burst_loads_total",
+)
+"""Round trips of the read path to the store and to Redis, and bursts that it loaded."""
+SAMPLE = re.compile(r"^(notifier_inbox_\w+_total)(?:\{[^}]*\})? (\S+)", re.MULTILINE)
+WITHIN = 30.0
+
+
+def read_counters(url: str) -> Mapping[str, float]:
+    """Return the read path's counters by name; those with labels are summed."""
+    with urlopen(f"{url}/metrics", timeout=WITHIN) as answer:
+        return parsed(answer.read().decode())
+
+
+def parsed(text: str) -> Mapping[str, float]:
+    found: dict[str, float] = {}
+    for name, value in SAMPLE.findall(text):
+        found[name] = found.get(name, 0.0) + float(value)
+    return found

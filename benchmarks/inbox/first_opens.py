@@ -1,0 +1,87 @@
+"""First opens of a user in a process: from what Redis holds of a VIP, and from the store alone."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.inbox.cases import BARE_PAGE, FIRST, Case
+from benchmarks.inbox.compare import warmed
+from benchmarks.inbox.figures import REDIS, STORE, Slice, calls, cpu, ratio, right_answers
+from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, Shared
+from benchmarks.inbox.stage import Stage
+from benchmarks.rounds import Figure
+from notifier.devkit.check.run import Tell
+from notifier.flow.inbox.subject_news import CLOCK_SKEW
+
+ROUNDS, ROUNDS_QUICK = 4, 2
+USERS, USERS_QUICK = 400, 200
+"""VIPs in a round. Nobody is measured in two rounds."""
+OTHERS = 2_000
+"""Users who open before: a process that has served others knows most of the accounts that a new user follows."""
+WITHIN = 60.0
+"""Seconds for the opens of a round that aren't measured."""
+FOLLOWS_FOR = CLOCK_SKEW.total_seconds() + 1
+STORE_CALLS = 3.0
+"""Round trips to the store of a first open."""
+LIMITS = {"redis": {"embedded": None, "cluster": 0.15}, "store": {"embedded": None, "cluster": 0.05}}
+"""Least ratio against the bare handler."""
+
+
+def names(profile: str) -> tuple[str, ...]:
+    return tuple(name for way in LIMITS for name in _names(profile, way))
+
+
+def _names(profile: str, way: str) -> tuple[str, ...]:
+    case = f"{{{profile},{way}}}"
+    return (
+        f"inbox_first_ratio{case}",
+        f"inbox_first_cpu_us{case}",
+        f"inbox_first_store_calls{case}",
+        f"inbox_first_redis_calls{case}",
+        f"inbox_first_right_answers{case}",
+    )
+
+
+def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    stage = shared.warm_stage(tell)
+    rounds, users, seconds = (ROUNDS_QUICK, USERS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, USERS, SLICE_S)
+    found: dict[str, list[Slice]] = {BARE_PAGE.name: [], "redis": [], "store": []}
+    for number in range(rounds):
+        tell(f"round {number + 1} of {rounds}: {users} VIPs, whom a new process finds in Redis, then in the store")
+        some = {"first": number * users, "count": users}
+        _renew(stage)
+        with stage.second_api() as port:
+            # It trusts what others read once it has followed changes for longer than clocks may differ.
+            time.sleep(FOLLOWS_FOR)
+            stage.client.run(stage.files.path(FIRST.requests), port, connections=16, seconds=WITHIN, **some)
+        found["redis"].append(stage.measure(FIRST, seconds=WITHIN, **some))
+        empty_cache(stage, tell)
+        _renew(stage)
+        found["store"].append(stage.measure(FIRST, seconds=WITHIN, **some))
+        found[BARE_PAGE.name].append(stage.measure(BARE_PAGE, seconds=seconds))
+    return [figure for way in LIMITS for figure in _figures(shared.profile, way, found)]
+
+
+def _renew(stage: Stage) -> None:
+    stage.restart_api()
+    warmed(stage, OTHERS)
+
+
+def empty_cache(stage: Stage, tell: Tell) -> None:
+    """Empty Redis and wait until the pump has rebuilt the index of bursts in it, which is of no user."""
+    stage.cache.flush()
+    if not stage.indexed():
+        tell("the index of bursts isn't whole; it goes on without")
+
+
+def _figures(profile: str, way: str, found: dict[str, list[Slice]]) -> list[Figure]:
+    mine, bare = found[way], found[BARE_PAGE.name]
+    rate, processor, store, cache, right = _names(profile, way)
+    case = Case(name=way, requests=FIRST.requests)
+    return [
+        ratio(rate, mine, bare, LIMITS[way][profile]),
+        cpu(processor, mine, bare),
+        calls(store, mine, STORE, STORE_CALLS),
+        calls(cache, mine, REDIS, None),
+        right_answers(right, [case], found),
+    ]

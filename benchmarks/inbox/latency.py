@@ -1,0 +1,90 @@
+"""How long warm opens take at a share of the maximum: an open loop, so that a slow answer delays nobody's start."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+from benchmarks.inbox.cases import BARE_PAGE, WARM, Case
+from benchmarks.inbox.figures import Slice, right_answers
+from benchmarks.inbox.shared_stage import Shared
+from benchmarks.inbox.stage import Stage
+from benchmarks.rounds import Figure, Spread, told
+from notifier.devkit.check.finding import at_most
+
+SHARES = (10, 25, 50, 75, 90)
+"""Per cent of the maximum."""
+JUDGED = 50
+ROUNDS, ROUNDS_QUICK = 3, 2
+"""At the judged share; the others are measured once."""
+SECONDS, SECONDS_QUICK = 8.0, 4.0
+MAXIMA, MAXIMUM_S = 3, 2.0
+CONNECTIONS = 64
+P99_MS = {"embedded": 15.0, "cluster": 25.0}
+TOLD = ("p50", "p99", "p999")
+MS = 1e3
+
+
+def names(profile: str) -> tuple[str, ...]:
+    return (
+        f"inbox_p99_ms{{{profile}}}",
+        *(_name(profile, share, percentile) for share in SHARES for percentile in TOLD),
+        f"inbox_right_answers{{{profile},latency}}",
+    )
+
+
+def _name(profile: str, share: int, percentile: str) -> str:
+    return f"inbox_latency_ms{{{profile},{share}%,{percentile}}}"
+
+
+def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    stage, profile = shared.warm_stage(tell), shared.profile
+    most, bare_most = maximum(stage, WARM), maximum(stage, BARE_PAGE)
+    tell(f"at most {most:,.0f} opens/s; the bare handler {bare_most:,.0f}")
+    rounds, seconds = (ROUNDS_QUICK, SECONDS_QUICK) if quick else (ROUNDS, SECONDS)
+    found: dict[int, list[Slice]] = {}
+    bare: list[Slice] = []
+    for share in [JUDGED] if quick else SHARES:
+        tell(f"{share} % of the maximum: {most * share / 100:,.0f} opens/s")
+        found[share] = []
+        for number in range(rounds if share == JUDGED else 1):
+            found[share].append(opened(stage, WARM, most * share / 100, seconds, number))
+            if share == JUDGED:
+                bare.append(opened(stage, BARE_PAGE, bare_most * share / 100, seconds, number))
+    every = {WARM.name: [each for slices in found.values() for each in slices], BARE_PAGE.name: bare}
+    return [
+        judged(profile, found[JUDGED], bare, most),
+        *(
+            _at_share(_name(profile, share, percentile), slices, percentile, most * share / 100)
+            for share, slices in found.items()
+            for percentile in TOLD
+        ),
+        right_answers(f"inbox_right_answers{{{profile},latency}}", [WARM, BARE_PAGE], every),
+    ]
+
+
+def maximum(stage: Stage, case: Case) -> float:
+    """The median rate of a few closed loops."""
+    return median(stage.measure(case, seconds=MAXIMUM_S).per_s for _ in range(MAXIMA))
+
+
+def opened(stage: Stage, case: Case, rate: float, seconds: float, seed: int) -> Slice:
+    return stage.measure(case, connections=CONNECTIONS, rate=rate, seconds=seconds, seed=seed)
+
+
+def judged(profile: str, slices: Sequence[Slice], bare: Sequence[Slice], most: float) -> Figure:
+    """The median of the rounds' p99 at half of the maximum."""
+    mine, its = in_ms(slices, "p99"), in_ms(bare, "p99")
+    detail = f"at {most * JUDGED / 100:,.0f} opens/s; the bare handler at half of its own maximum {its.median:,.1f} ms"
+    n = sum(each.reading.opens for each in slices)
+    finding = at_most(f"inbox_p99_ms{{{profile}}}", mine.median, P99_MS[profile], unit="ms", n=n, detail=detail)
+    return Figure(finding=finding, ours=mine, baseline=its)
+
+
+def _at_share(name: str, slices: Sequence[Slice], percentile: str, rate: float) -> Figure:
+    spread, n = in_ms(slices, percentile), sum(each.reading.opens for each in slices)
+    return told(name, spread, n, f"at {rate:,.0f} opens/s")
+
+
+def in_ms(slices: Sequence[Slice], percentile: str) -> Spread:
+    """Return the rounds' values of a percentile in milliseconds."""
+    return Spread.of([each.reading.latency[percentile] * MS for each in slices], "ms")

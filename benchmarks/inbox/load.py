@@ -1,0 +1,141 @@
+"""The one load: subjects by Zipf's law, an award show that every user follows, 500 mentions a second beside."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from threading import Event, Thread
+
+import numpy as np
+
+from benchmarks.inbox.cases import BARE_PAGE, WARM
+from benchmarks.inbox.client import post, write_requests
+from benchmarks.inbox.figures import REDIS, STORE, Reading, calls, cpu, ratio, right_answers
+from benchmarks.inbox.latency import CONNECTIONS, in_ms
+from benchmarks.inbox.other_process import AsideFailed, Client
+from benchmarks.inbox.population import Population, zipf
+from benchmarks.inbox.shared_stage import Shared, played
+from benchmarks.inbox.stage import Stage
+from benchmarks.rounds import Figure, told
+from notifier.devkit.check.finding import Finding
+from notifier.devkit.check.traffic import BATCH, Tweet
+from notifier.devkit.fixture.world import user
+
+MENTIONS_PER_S, IN_A_BATCH = 500, 25
+OF_THE_AWARD = 0.2
+"""Share of the mentions."""
+BEGINS = 2.0
+"""Seconds for which the mentions come before anything is measured."""
+PIECE = 2.0
+"""Seconds of one job of the sender: it ends so soon after what is measured."""
+LONGEST = 200.0
+"""Seconds for which there are events that were not sent before."""
+SENDERS = 16
+LATENCY_S, LATENCY_QUICK_S = 8.0, 4.0
+REDIS_CALLS = 0.2
+"""Per open."""
+SHARE = 0.5
+"""Of the maximum under load, at which latency is measured."""
+
+
+def names(profile: str) -> tuple[str, ...]:
+    return (
+        f"inbox_load_ratio{{{profile}}}",
+        f"inbox_load_cpu_us{{{profile}}}",
+        f"inbox_load_redis_calls{{{profile}}}",
+        f"inbox_load_store_calls{{{profile}}}",
+        f"inbox_load_p99_ms{{{profile}}}",
+        f"inbox_load_mentions_per_s{{{profile}}}",
+        f"inbox_right_answers{{{profile},load}}",
+    )
+
+
+def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    stage, profile = shared.warm_stage(tell), shared.profile
+    lasting = LATENCY_QUICK_S if quick else LATENCY_S
+    tell(f"{MENTIONS_PER_S} mentions a second begin")
+    with mentioned(stage, folder) as mentions:
+        found = dict(played(stage, [BARE_PAGE, WARM], quick=quick, tell=tell))
+        rate = SHARE * median(each.per_s for each in found[WARM.name])
+        tell(f"{rate:,.0f} opens/s, half of the maximum under load")
+        timed = stage.measure(WARM, connections=CONNECTIONS, rate=rate, seconds=lasting)
+    mine, bare = found[WARM.name], found[BARE_PAGE.name]
+    return [
+        ratio(f"inbox_load_ratio{{{profile}}}", mine, bare, None),
+        cpu(f"inbox_load_cpu_us{{{profile}}}", mine, bare),
+        calls(f"inbox_load_redis_calls{{{profile}}}", mine, REDIS, REDIS_CALLS),
+        calls(f"inbox_load_store_calls{{{profile}}}", mine, STORE, None),
+        told(f"inbox_load_p99_ms{{{profile}}}", in_ms([timed], "p99"), timed.reading.opens, f"at {rate:,.0f} opens/s"),
+        Figure(finding=_accepted(f"inbox_load_mentions_per_s{{{profile}}}", mentions)),
+        right_answers(
+            f"inbox_right_answers{{{profile},load}}", [BARE_PAGE, WARM], {**found, WARM.name: [*mine, timed]}
+        ),
+    ]
+
+
+@dataclass(slots=True)
+class Mentions:
+    """What the sender of mentions has measured so far."""
+
+    readings: list[Reading] = field(default_factory=list)
+    failure: str = ""
+
+
+@contextmanager
+def mentioned(stage: Stage, folder: Path) -> Iterator[Mentions]:
+    """Send mentions in an open loop, from a process of its own, while the block lasts."""
+    place, rate = folder / "mentions", MENTIONS_PER_S / IN_A_BATCH
+    write_requests(place, batches(stage.population, stage.instance.service_key, int(rate * LONGEST)))
+    found, over = Mentions(), Event()
+
+    def send() -> None:
+        try:
+            while not over.is_set():
+                sent = sum(each.opens for each in found.readings)
+                job = {"connections": SENDERS, "rate": rate, "seconds": PIECE, "first": sent, "seed": sent}
+                found.readings.append(sender.run(place, stage.port(WARM), **job))
+        except AsideFailed as error:  # told in the figure: it ends the background, and nothing else
+            found.failure = str(error)
+
+    sender = Client.new(folder, "mentions")
+    with sender.aside:
+        thread = Thread(target=send, name="mentions", daemon=True)
+        thread.start()
+        try:
+            time.sleep(BEGINS)
+            yield found
+        finally:
+            over.set()
+            thread.join()
+
+
+def batches(population: Population, key: str, count: int) -> Iterator[bytes]:
+    """Requests with so many mentions each; every one is of its own event."""
+    dice = np.random.default_rng(population.seed)
+    weights = zipf(population.subjects)
+    picked = dice.choice(population.subjects, size=(count, IN_A_BATCH), p=weights)
+    picked[dice.random(picked.shape) < OF_THE_AWARD] = 0
+    for number, subjects in enumerate(picked.tolist()):
+        tweets = [
+            Tweet(
+                id=f"load-{number}-{place}",
+                author=user((number * IN_A_BATCH + place) % population.end),
+                mentioned=(population.names[subject],),
+                protected=False,
+            )
+            for place, subject in enumerate(subjects)
+        ]
+        yield post("/v1/events", key, json.dumps([tweet.event() for tweet in tweets]).encode(), BATCH)
+
+
+def _accepted(name: str, mentions: Mentions) -> Finding:
+    sent = sum(each.opens for each in mentions.readings)
+    wrong = sum(each.unexpected(202) for each in mentions.readings)
+    if mentions.failure or not sent:
+        return Finding(name=name, ok=False, n=sent, detail=mentions.failure or "No batch was answered.")
+    value = sent * IN_A_BATCH / sum(each.seconds for each in mentions.readings)
+    detail = f"{wrong} of {sent} batches refused; {MENTIONS_PER_S} a second were due"
+    return Finding(name=name, ok=not wrong, value=round(value, 1), unit="mentions/s", n=sent, detail=detail)

@@ -1,0 +1,145 @@
+"""What the parts of one open cost by themselves: the product's own functions on the objects of one warm page."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from time import process_time
+
+import msgspec
+
+from benchmarks.rounds import Figure, Spread, told
+from notifier.api.auth.identity import Identity, identity_of, issue
+from notifier.api.auth.secrets import Keys
+from notifier.api.opaque_ids import Opaque
+from notifier.api.routes.inbox import BadgeBody, InboxBody
+from notifier.api.schemas.items import item_body
+from notifier.config import Settings
+from notifier.devkit.fixture.world import SINCE, user
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.moderation import Verdict
+from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
+from notifier.domain.users.visibility import Marks, Viewer, visible
+from notifier.flow.inbox.page import Look
+from notifier.metrics import Metrics
+
+PAGE, FOLLOWS = 20, 30
+ROUNDS, ROUNDS_QUICK = 7, 3
+TIMES = 300
+"""Pages in a round."""
+VIEWER = UserId("u42")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The objects of one warm page, and the part of an open that each function does for it."""
+
+    now: datetime
+    keys: Keys
+    identity: Identity
+
+    def timed(self) -> Mapping[str, Callable[[], object]]:
+        """By part. Each is called once for a page of 20."""
+        return {
+            "auth": self._auth,
+            "predicate": self._predicate,
+            "body": self._body,
+            "encrypt": self._encrypt,
+            "encode": self._encode,
+        }
+
+    def _auth(self) -> object:
+        """Verify a user's token, without the loop: the product's coroutine waits for nothing here."""
+        asked = self.identity.person(self._authorization, self.now)
+        try:
+            asked.send(None)
+        except StopIteration as ended:
+            return ended.value
+        raise AssertionError("the verification of a token of ours waited")
+
+    def _predicate(self) -> object:
+        return [visible(burst, self.viewer, now=self.now) for burst in self.bursts]
+
+    def _body(self) -> object:
+        """Shape the items: names, sentences and unread marks."""
+        return [item_body(self.look.item(burst), "", self.now) for burst in self.bursts]
+
+    def _encrypt(self) -> object:
+        return [self.opaque.id(VIEWER, burst.key) for burst in self.bursts]
+
+    def _encode(self) -> object:
+        return msgspec.json.encode(self.page)
+
+    @cached_property
+    def bursts(self) -> list[Burst]:
+        return [_burst(number, self.now - timedelta(minutes=number)) for number in range(PAGE)]
+
+    @cached_property
+    def viewer(self) -> Viewer:
+        follows = {Subject(Kind.MENTION, UserId(f"star{number}")): SINCE for number in range(FOLLOWS)}
+        return Viewer(user=VIEWER, follows=follows, blocked=frozenset(), volume={}, marks=Marks())
+
+    @cached_property
+    def look(self) -> Look:
+        return Look(viewer=self.viewer, member=Member(42), now=self.now)
+
+    @cached_property
+    def opaque(self) -> Opaque:
+        return Opaque.of(self.keys)
+
+    @cached_property
+    def page(self) -> InboxBody:
+        items = [item_body(self.look.item(burst), self.opaque.id(VIEWER, burst.key), self.now) for burst in self.bursts]
+        badge = BadgeBody(count=PAGE, more=False)
+        return InboxBody(items=items, next=None, seen=None, live=None, badge=badge, partial=False)
+
+    @cached_property
+    def _authorization(self) -> str:
+        return f"Bearer {issue(self.keys, VIEWER, self.now, timedelta(hours=1))}"
+
+
+def _burst(number: int, opened_at: datetime) -> Burst:
+    return Burst(
+        key=BurstKey(Subject(Kind.MENTION, UserId(f"star{number}")), 1),
+        version=4,
+        opened_at=opened_at,
+        accepted_at=opened_at,
+        lane=Lane.STANDARD,
+        verdict=Verdict.ALL,
+        mentioners=(user(number), user(number + 1), user(number + 2)),
+        more_mentioners=False,
+        count=4,
+        first_of_day=True,
+        restricted_to=None,
+        tweet=f"tweet-{number}",
+        text=f"have you seen @star{number}?",
+    )
+
+
+NAMES = tuple(f"inbox_part_us{{{part}}}" for part in ("auth", "predicate", "body", "encrypt", "encode"))
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    keys = Keys(secret=secrets.token_hex(32), service_key=secrets.token_hex(16))
+    parts = Parts(
+        now=datetime.now(SINCE.tzinfo), keys=keys, identity=identity_of(Settings(data=folder), keys, Metrics())
+    )
+    tell(f"{', '.join(parts.timed())}: each for a page of {PAGE}")
+    rounds = ROUNDS_QUICK if quick else ROUNDS
+    return [_figure(part, [_cost_us(work) for _ in range(1 + rounds)][1:]) for part, work in parts.timed().items()]
+
+
+def _cost_us(work: Callable[[], object]) -> float:
+    """Microseconds of processor time per page."""
+    began = process_time()
+    for _ in range(TIMES):
+        work()
+    return (process_time() - began) / TIMES * 1e6
+
+
+def _figure(part: str, costs: list[float]) -> Figure:
+    name, detail = f"inbox_part_us{{{part}}}", f"processor time for a page of {PAGE}, {FOLLOWS} followed subjects"
+    return told(name, Spread.of(costs, "us"), len(costs) * TIMES, detail, round(median(costs), 1))

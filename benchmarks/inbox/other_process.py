@@ -1,0 +1,123 @@
+"""Processes beside the product: started, asked in lines of JSON, and always ended."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from select import select
+from typing import Any, Self
+
+from benchmarks.inbox.figures import Reading
+from notifier.devkit.check.instance import end_with_parent
+
+ANSWERS_WITHIN = 400.0
+"""Seconds; the longest load takes 150, and is given up ten seconds later."""
+STOPS_WITHIN = 5.0
+LAST_LINES = 3
+CLIENT = ("-m", "benchmarks.inbox.client")
+
+
+class AsideFailed(RuntimeError):
+    """A process beside the product ended, or gave no answer."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Aside:
+    """A Python process that writes a line when it is ready."""
+
+    words: Sequence[str]
+    """Its arguments."""
+    log: Path
+    python: str = sys.executable
+    process: "subprocess.Popen[bytes] | None" = None
+    first: Any = None
+    """Its first line, decoded."""
+
+    def __enter__(self) -> Self:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [self.python, *self.words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for the bench, which ends it
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            )
+        try:
+            self.first = self.hear()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def ask(self, words: Mapping[str, object]) -> Any:
+        """Send a line and return the next one, decoded. Raises AsideFailed."""
+        self.say(words)
+        return self.hear()
+
+    def say(self, words: Mapping[str, object]) -> None:
+        assert self.process is not None
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(words).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise AsideFailed(f"{self._name} ended: {self._last_words()}") from None
+
+    def hear(self) -> Any:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        ready, _, _ = select([self.process.stdout], [], [], ANSWERS_WITHIN)
+        line = self.process.stdout.readline() if ready else b""
+        if not line:
+            raise AsideFailed(f"{self._name} gave no answer: {self._last_words()}")
+        return json.loads(line)
+
+    def stop(self) -> None:
+        if self.process is None:
+            return
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.terminate()
+        try:
+            self.process.wait(STOPS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.process = None
+
+    @property
+    def _name(self) -> str:
+        return " ".join(self.words[:2])
+
+    def _last_words(self) -> str:
+        return " / ".join(self.log.read_text(errors="replace").splitlines()[-LAST_LINES:]) or "its log is empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The load generator. A second thread needs a second one."""
+
+    aside: Aside
+
+    @classmethod
+    def new(cls, folder: Path, name: str = "client") -> Self:
+        return cls(Aside(words=CLIENT, log=folder / f"{name}.log"))
+
+    def run(self, requests: Path, port: int, **job: object) -> Reading:
+        """Run one load and return what it measured. Raises AsideFailed."""
+        said = self.aside.ask({"requests": str(requests), "port": port, **job})
+        statuses = {int(status): count for status, count in said.pop("statuses").items()}
+        return Reading(statuses=statuses, **said)

@@ -1,0 +1,75 @@
+"""One stage for all parts of a bench: loading it takes longer than most of them."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.inbox.cases import Case
+from benchmarks.inbox.client import Answered
+from benchmarks.inbox.compare import beside, warmed
+from benchmarks.inbox.figures import Slice, Slices
+from benchmarks.inbox.population import Population
+from benchmarks.inbox.stage import Stage, staged
+from notifier.devkit.check.run import Tell
+
+
+@dataclass(slots=True, kw_only=True)
+class Shared:
+    folder: Path
+    profile: str
+    population: Population = field(default_factory=Population)
+    _opened: ExitStack = field(default_factory=ExitStack)
+    _stage: Stage | None = None
+    _warm: Sequence[Answered] | None = None
+    _warmed: int | None = None
+    """The API's process in which the warm users were opened."""
+
+    def stage(self, tell: Tell) -> Stage:
+        if self._stage is None:
+            self._stage = self._opened.enter_context(staged(self.folder / "stage", self.profile, self.population, tell))
+        return self._stage
+
+    def warm(self, tell: Tell) -> Sequence[Answered]:
+        """Return the pages that the warm users had at first, with the baseline started beside the product."""
+        if self._warm is None:
+            self._warm = self._opened.enter_context(beside(self.stage(tell), tell))
+            self._warmed = self.stage(tell).api()
+        return self._warm
+
+    def warm_stage(self, tell: Tell) -> Stage:
+        """Return the stage, its warm users opened once more where the API's process is another one since."""
+        self.warm(tell)
+        stage = self.stage(tell)
+        if self._warmed != stage.api():
+            tell("opening every warm user's inbox once in the new process")
+            warmed(stage)
+            self._warmed = stage.api()
+        return stage
+
+    def leave(self) -> None:
+        self._stage = self._warm = self._warmed = None
+        self._opened.close()
+
+
+# Rounds: every case is measured once in each, in an order that turns from round to round.
+
+ROUNDS, ROUNDS_QUICK = 5, 3
+SLICE_S, SLICE_QUICK_S = 2.0, 1.0
+"""Seconds of a case in a round."""
+
+
+def played(stage: Stage, cases: Sequence[Case], *, quick: bool, tell: Tell) -> Slices:
+    """Measure each case in each round. Another case begins each round, so that none always follows the same one."""
+    found: dict[str, list[Slice]] = {case.name: [] for case in cases}
+    rounds, seconds = (ROUNDS_QUICK, SLICE_QUICK_S) if quick else (ROUNDS, SLICE_S)
+    for number in range(rounds):
+        tell(f"round {number + 1} of {rounds}: {', '.join(case.name for case in cases)}")
+        for case in turned(cases, number):
+            found[case.name].append(stage.measure(case, seconds=seconds))
+    return found
+
+
+def turned(cases: Sequence[Case], number: int) -> Sequence[Case]:
+    at = number % len(cases)
+    return [*cases[at:], *cases[:at]]

@@ -1,0 +1,238 @@
+"""The measured system: a loaded store, a Redis, a running notifier, and the processes that are measured beside it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.inbox.bursts import History
+from benchmarks.inbox.cache import Cache
+from benchmarks.inbox.cases import CONNECTIONS, Case
+from benchmarks.inbox.figures import Reading, Slice, read_counters
+from benchmarks.inbox.files import Files
+from benchmarks.inbox.other_process import Aside, Client
+from benchmarks.inbox.population import Loader, Population, mention_of
+from benchmarks.process_stats import allow_files, processor_s
+from notifier.adapters.valkey.server import free_port
+from notifier.config import Settings, environment_with
+from notifier.devkit.check.engines import Engines, engines
+from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.instance import UNLIMITED, Instance, end_with_parent
+from notifier.devkit.check.run import Tell
+from notifier.devkit.check.traffic import Tweet, letter
+from notifier.devkit.engines.cassandra import Sync
+from notifier.devkit.engines.reaper import watched
+from notifier.devkit.fixture.load import STANDS_STILL
+from notifier.devkit.fixture.world import user
+from notifier.domain.errors import CacheUnavailable
+from notifier.ports.all_ports import Ports
+from notifier.profiles import Profile, choose
+
+ENVIRONMENT = STANDS_STILL | {"NOTIFIER_COLLAPSE": "3600"}
+"""All mentions of a subject within the bench grow one burst."""
+WITHIN = 60.0
+"""Seconds in which a role is back, or a mention is on a page."""
+LOOKS_EVERY = 0.02
+FILES = 3_000
+"""Open at once: a thousand connections in the API, and as many in the client."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    profile: str
+    folder: Path
+    population: Population
+    settings: Settings
+    chosen: Profile
+    ports: Ports
+    environment: Mapping[str, str]
+    engines: Engines | None
+    """In the cluster profile."""
+    cache: Cache
+    instance: Instance
+    client: Client
+    files: Files
+    asides: dict[str, Aside] = field(default_factory=dict)
+    """Servers beside the product, by name."""
+    grown: int = 0
+    """Mentions of the award show so far."""
+    _first: dict[str, int] = field(default_factory=dict)
+
+    def measure(self, case: Case, *, connections: int = CONNECTIONS, **job: object) -> Slice:
+        """Run one load of the case; each load goes on with the users behind those of the one before."""
+        pid, before = self.pid(case), self.counters(case)
+        busy = processor_s(pid)
+        reading = self.load(case, connections=connections, **job)
+        busy = processor_s(pid) - busy
+        after = self.counters(case)
+        grown = {name: after[name] - before.get(name, 0.0) for name in after}
+        return Slice(reading=reading, processor_s=busy, counters=grown)
+
+    def load(self, case: Case, **job: object) -> Reading:
+        first = self._first.get(case.requests, 0)
+        reading = self.client.run(self.files.path(case.requests), self.port(case), **{"first": first, **job})
+        self._first[case.requests] = first + reading.opens
+        return reading
+
+    def port(self, case: Case) -> int:
+        if case.server == "product":
+            return urlsplit(self.instance.url).port or 0
+        return int(self.asides[case.server].first)
+
+    def pid(self, case: Case) -> int:
+        return self.api() if case.server == "product" else self.asides[case.server].pid
+
+    def counters(self, case: Case) -> Mapping[str, float]:
+        return read_counters(self.instance.url) if case.server == "product" else {}
+
+    def api(self) -> int:
+        """Return the API's process id, waiting while it starts. Raises TimeoutError."""
+        deadline = time.monotonic() + WITHIN
+        while (pid := self.instance.pid("api")) is None or not Path(f"/proc/{pid}").exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"There is no API process after {WITHIN:g} s.")
+            time.sleep(LOOKS_EVERY)
+        return pid
+
+    def indexed(self) -> bool:
+        """Wait until the pull index in Redis is whole; False when it isn't after a minute."""
+        deadline = time.monotonic() + WITHIN
+        while not (whole := asyncio.run(self._pulled())) and time.monotonic() < deadline:
+            time.sleep(LOOKS_EVERY)
+        return whole
+
+    async def _pulled(self) -> bool:
+        try:
+            pulled = await self.chosen.reads().pull.news([mention_of(self.population.award)])
+            return pulled.complete_since is not None
+        except CacheUnavailable:
+            return False
+        finally:
+            await self.chosen.leave()
+
+    def restart(self, **settings: str) -> None:
+        """Start the whole notifier anew, with other settings on top of its own."""
+        self.instance.stop()
+        self.instance.environment = {**self.environment, **settings}
+        self.instance.start()
+
+    @contextmanager
+    def second_api(self) -> Iterator[int]:
+        """Run another API process on the same services; yields its port."""
+        port, log = free_port("127.0.0.1"), self.folder / "second-api.log"
+        command = [sys.executable, "-m", "notifier", "api", "--data", str(self.instance.data), "--port", str(port)]
+        with log.open("ab") as words:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                env=environment_with({**UNLIMITED, **self.environment}),
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            )
+        try:
+            self._answers(f"http://127.0.0.1:{port}", process)
+            yield port
+        finally:
+            process.terminate()
+            process.wait(WITHIN)
+
+    def _answers(self, url: str, process: "subprocess.Popen[bytes]") -> None:
+        """Wait until it does. Raises TimeoutError."""
+        deadline = time.monotonic() + WITHIN
+        with closing(Wire(url=url, bearer=self.instance.service_key)) as wire:
+            while process.poll() is None and time.monotonic() < deadline:
+                if wire.get("/healthz").status == 200:
+                    return
+                time.sleep(LOOKS_EVERY)
+        raise TimeoutError(f"A second API process does not answer; its status is {process.poll()}.")
+
+    def restart_api(self) -> None:
+        """Replace the API's process; return when the new one, which has seen no user yet, answers."""
+        old = self.api()
+        os.kill(old, signal.SIGKILL)
+        deadline = time.monotonic() + WITHIN
+        with closing(Wire(url=self.instance.url, bearer=self.instance.service_key)) as wire:
+            while self.instance.pid("api") in (None, old) or wire.get("/healthz").status != 200:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"The API is not back after {WITHIN:g} s.")
+                time.sleep(LOOKS_EVERY)
+
+    def grow_award(self) -> None:
+        """Mention the award show, which every user follows; return when a page shows it. Raises TimeoutError."""
+        self.grown += 1
+        name = self.population.award
+        tweet = Tweet(id=f"grown-{self.grown}", author=user(self.grown), mentioned=(name,), protected=False)
+        body, content_type = letter([tweet])
+        deadline = time.monotonic() + WITHIN
+        with (
+            closing(Wire(url=self.instance.url, bearer=self.instance.service_key)) as wire,
+            closing(Wire(url=self.instance.url, bearer=self.files.token("one", 0))) as reader,
+        ):
+            before = _count(reader)
+            answer = wire.post("/v1/events", body, content_type)
+            assert answer.status == 202, answer
+            while _count(reader) == before:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"A mention is on no page after {WITHIN:g} s.")
+                time.sleep(LOOKS_EVERY)
+
+
+def _count(reader: Wire) -> tuple[int, int]:
+    """Return the number of items and mentions of a user who follows the award show alone."""
+    answer = reader.get("/v1/inbox")
+    items = answer.body["items"] if answer.status == 200 else []
+    return len(items), sum(item["count"] for item in items)
+
+
+@contextmanager
+def staged(folder: Path, profile: str, population: Population, tell: Tell) -> Iterator[Stage]:
+    """Load the population into a store of its own and run a notifier on it until the block is left."""
+    allow_files(FILES)
+    data = folder / "data"
+    data.mkdir(parents=True)
+    with ExitStack() as stack:
+        if profile == "cluster":
+            tell("starting engines")
+        struck = stack.enter_context(engines(data, profile, Sync.PERIODIC))
+        stack.enter_context(watched(folder / "cache"))
+        cache = Cache.started(folder / "cache")
+        stack.callback(cache.engine.kill)
+        settings = Settings.read(data=data, profile=profile, redis_url=cache.url)
+        chosen = stack.enter_context(closing(choose(settings)))
+        chosen.migrate()
+        ports = chosen.ports()
+        tell(f"loading {population.end:,} users and {population.subjects:,} subjects")
+        fill(ports, population)
+        environment = ENVIRONMENT | {"NOTIFIER_PROFILE": profile, "NOTIFIER_REDIS_URL": cache.url}
+        tell("starting a notifier")
+        stage = Stage(
+            profile=profile,
+            folder=folder,
+            population=population,
+            settings=settings,
+            chosen=chosen,
+            ports=ports,
+            environment=environment,
+            engines=struck,
+            cache=cache,
+            instance=stack.enter_context(Instance(data=data, environment=environment)),
+            client=Client(stack.enter_context(Client.new(folder).aside)),
+            files=Files(folder=folder / "requests", population=population, settings=settings, now=ports.clock.now()),
+        )
+        stage.grow_award()
+        yield stage
+
+
+def fill(ports: Ports, population: Population) -> None:
+    """Load users and follows, then one or two bursts of each subject."""
+    Loader(population=population, ports=ports).load()
+    accounts = population.accounts
+    History(ports=ports).write({mention_of(name): 1 + number % 2 for number, name in enumerate(accounts)})

@@ -1,0 +1,118 @@
+"""Opens while the store is slow: Cassandra behind a slow network, SQLite with its write lock held elsewhere."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+from benchmarks.inbox.cases import BARE_PAGE, FIRST, WARM, Case
+from benchmarks.inbox.compare import warmed
+from benchmarks.inbox.figures import Slice, ratio, right_answers
+from benchmarks.inbox.latency import in_ms, opened
+from benchmarks.inbox.shared_stage import SLICE_QUICK_S, SLICE_S, Shared
+from benchmarks.inbox.stage import Stage
+from benchmarks.rounds import Figure, told
+from notifier.devkit.tcp_proxy import Proxy
+
+ROUNDS, ROUNDS_QUICK = 3, 2
+LATENCY_S = 0.02
+"""Of the network to Cassandra, there and as much back."""
+HELD_S, FREE_S = 0.2, 0.05
+"""For so long SQLite's write lock is held, then it is free. Readers of a write-ahead log don't wait for it; what the
+product writes while an inbox is opened does."""
+RATE, OPEN_S, OPEN_QUICK_S = 50.0, 6.0, 3.0
+"""Opens per second, and seconds, of the open loop."""
+FIRST_USERS = 100
+"""In a round."""
+WITHIN = 60.0
+HOSTS, PORT = "NOTIFIER_CASSANDRA_HOSTS", "NOTIFIER_CASSANDRA_PORT"
+
+
+def names(profile: str) -> tuple[str, ...]:
+    return (
+        f"inbox_store_slow_ratio{{{profile},warm}}",
+        f"inbox_store_slow_ratio{{{profile},first}}",
+        f"inbox_store_slow_p99_ms{{{profile}}}",
+        f"inbox_right_answers{{{profile},store}}",
+    )
+
+
+def run(shared: Shared, folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    shared.warm(tell)
+    stage, profile = shared.stage(tell), shared.profile
+    seconds = SLICE_QUICK_S if quick else SLICE_S
+    found: dict[str, list[Slice]] = {name: [] for name in ("bare_page", "warm", "first", "timed")}
+    with slow(stage) as strike:
+        for number in range(ROUNDS_QUICK if quick else ROUNDS):
+            tell(f"round {number + 1}: the store is slow")
+            found["bare_page"].append(stage.measure(BARE_PAGE, seconds=seconds))
+            with strike():
+                found["warm"].append(stage.measure(WARM, seconds=seconds))
+                some = {"first": number * FIRST_USERS, "count": FIRST_USERS}
+                found["first"].append(stage.measure(FIRST, seconds=WITHIN, **some))
+                lasting = OPEN_QUICK_S if quick else OPEN_S
+                found["timed"].append(opened(stage, WARM, RATE, lasting, number))
+    timed, opens = in_ms(found["timed"], "p99"), sum(each.reading.opens for each in found["timed"])
+    cases = [Case(name=name, requests=WARM.requests) for name in found]
+    return [
+        *(
+            ratio(f"inbox_store_slow_ratio{{{profile},{case}}}", found[case], found["bare_page"], None)
+            for case in ("warm", "first")
+        ),
+        told(f"inbox_store_slow_p99_ms{{{profile}}}", timed, opens, f"warm, at {RATE:g} opens/s"),
+        right_answers(f"inbox_right_answers{{{profile},store}}", cases, found),
+    ]
+
+
+Strike = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def slow(stage: Stage) -> Iterator[Strike]:
+    """Yield what makes the store slow for a block, with the warm users opened once in the process that is measured."""
+    if stage.engines is None:
+        stage.restart_api()
+        warmed(stage)
+        yield lambda: held(stage.settings.data / "core.db")
+        return
+    # The proxy stands before the store for this part alone: it costs processor time even where it doesn't wait.
+    node = stage.engines.fleet.standing()["cassandra"]
+    proxy = Proxy(upstream=(node.host, node.port))
+    stage.restart(**{HOSTS: "127.0.0.1", PORT: str(proxy.port)})
+    try:
+        warmed(stage)
+        yield lambda: delayed(proxy)
+    finally:
+        stage.restart()
+        proxy.close()
+
+
+@contextmanager
+def delayed(proxy: Proxy) -> Iterator[None]:
+    proxy.latency = LATENCY_S
+    try:
+        yield
+    finally:
+        proxy.latency = 0.0
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold the write lock of a SQLite file, with short pauses, while the block lasts. Nothing is written."""
+    over = Event()
+    thread = Thread(target=_hold, args=(path, over), name="holder", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _hold(path: Path, over: Event) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=WITHIN)) as connection:
+        while not over.wait(FREE_S):
+            connection.execute("BEGIN IMMEDIATE")
+            over.wait(HELD_S)
+            connection.execute("ROLLBACK")

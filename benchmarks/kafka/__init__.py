@@ -1,0 +1,1 @@
+"""What Kafka costs its clients."""

@@ -1,0 +1,138 @@
+"""`python -m benchmarks log`: records per second, a client's time for each record, and how long one append takes.
+
+Of a record of 300 bytes, which is about what an event takes, on one broker.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.fanout.suite import Parts
+from benchmarks.kafka.clients import Client, InC, Lean, Ours
+from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, told
+from notifier import topics
+from notifier.adapters.kafka import Access, KafkaLog, migrate
+from notifier.config import Settings
+from notifier.devkit.check.finding import quantile
+from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.kafka import broker
+from notifier.devkit.engines.reaper import watched
+from notifier.ports.event_log import Record
+
+VALUE = b"x" * 300
+KEYS = 1_000
+ROUNDS, ROUNDS_QUICK = 6, 2
+RECORDS, RECORDS_QUICK = 40_000, 10_000
+"""Of a turn; the client in C gets as many times more as it is faster, so that its turn can be measured."""
+FASTER = 4
+APPENDS, APPENDS_QUICK = 2_000, 300
+WARMING = 1
+"""Rounds that aren't counted."""
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    records, rounds = (RECORDS_QUICK, ROUNDS_QUICK) if quick else (RECORDS, ROUNDS)
+    with _access(folder) as access, closing(KafkaLog(access)) as log, closing(Lean(access)) as lean:
+        clients: list[Client] = [Ours(access, log), lean, InC(access)]
+        tell("appends of one record")
+        figures = _accepts(log, APPENDS_QUICK if quick else APPENDS)
+        tell("writing")
+        written = _turns(clients, rounds, lambda client, _: _write(client, _many(client, records)))
+        tell("reading")
+        clients[-1].write(_records(topics.MENTIONS, 2 * FASTER * records))
+        read = _turns(clients, rounds, lambda client, number: _read(client, _many(client, records), number))
+    return [*figures, *_figures("produce", written, records), *_figures("consume", read, records)]
+
+
+@contextmanager
+def _access(folder: Path) -> Iterator[Access]:
+    """To a broker with our topics. Raises Environment where there is no Java, or no Maven to get the jars."""
+    engine = broker(folder.absolute() / "kafka", Settings.read().jars.expanduser(), port=free_port())
+    with watched(folder):
+        try:
+            engine.start()
+            engine.ready()
+            access = Access(servers=engine.address)
+            migrate(access)
+            yield access
+        finally:
+            engine.kill()  # nobody needs what it has stored
+
+
+def _records(stream: str, many: int) -> list[Record]:
+    return [Record(stream=stream, key=f"mention:star{number % KEYS}", value=VALUE) for number in range(many)]
+
+
+def _many(client: Client, records: int) -> int:
+    return records * FASTER if isinstance(client, InC) else records
+
+
+def _turns(clients: Sequence[Client], rounds: int, work: Callable[[Client, int], Cost]) -> Mapping[str, Sequence[Cost]]:
+    """What a turn of each would have taken with as many records as ours."""
+    found: dict[str, list[Cost]] = {client.name: [] for client in clients}
+    for number in range(rounds + WARMING):
+        for place in range(len(clients)):
+            client = clients[(number + place) % len(clients)]
+            took, share = work(client, number), 1 / _many(client, 1)
+            if number >= WARMING:
+                found[client.name].append(Cost(seconds=took.seconds * share, processor=took.processor * share))
+    return found
+
+
+def _write(client: Client, many: int) -> Cost:
+    records = _records(topics.MENTIONS_STANDARD, many)
+    return cost(lambda: client.write(records))
+
+
+def _read(client: Client, many: int, number: int) -> Cost:
+    """From the first poll that brings something: to join a group takes seconds, and happens once a life."""
+    group = f"bench-{client.name}-{number}"
+    with closing(client.read(topics.MENTIONS, group)) as polls:
+        while not next(polls):
+            pass
+
+        def rest() -> None:
+            found = 0
+            while found < many:
+                found += next(polls)
+
+        return cost(rest)
+
+
+def _accepts(log: KafkaLog, many: int) -> list[Figure]:
+    seconds = []
+    for record in _records(topics.MENTIONS_CELEBRITY, many + many // 10):
+        began = time.perf_counter()
+        log.append([record])
+        seconds.append((time.perf_counter() - began) * 1e3)
+    measured = seconds[many // 10 :]
+    spread = Spread.of(measured, "ms")
+    return [told(f"log_append_p{p}_ms", spread, many, value=quantile(measured, p / 100)) for p in (50, 99)]
+
+
+def _figures(kind: str, found: Mapping[str, Sequence[Cost]], records: int) -> list[Figure]:
+    rates = {name: Spread.of([records / one.seconds for one in costs], "records/s") for name, costs in found.items()}
+    busy = {name: Spread.of([one.processor / records * 1e6 for one in costs], "us") for name, costs in found.items()}
+    n = len(found["ours"])
+    words = "the median, against the leanest loop with the same library; peers: confluent-kafka"
+    per_s = told(f"log_per_s{{{kind}}}", rates["ours"], n, words)
+    us = told(f"log_client_us{{{kind}}}", busy["ours"], n, words)
+    return [
+        ratio(f"log_ratio{{{kind}}}", found["ours"], found["lean"], None, rows=records),
+        replace(per_s, baseline=rates["lean"], peers=rates["confluent"]),
+        replace(us, baseline=busy["lean"], peers=busy["confluent"]),
+    ]
+
+
+PARTS: Parts = {
+    "records": (
+        run,
+        (
+            "log_append_p50_ms",
+            "log_append_p99_ms",
+            *(f"log_{what}{{{kind}}}" for kind in ("produce", "consume") for what in ("ratio", "per_s", "client_us")),
+        ),
+    ),
+}

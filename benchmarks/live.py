@@ -1,0 +1,155 @@
+"""`python -m benchmarks live`: how soon those who look are told of a mention: one alone, and a thousand at once."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.fanout.stage import Stage, staged
+from benchmarks.fanout.suite import Parts
+from benchmarks.process_stats import allow_files
+from benchmarks.rounds import Figure, Spread, worst_at_most
+from notifier.devkit.check.finding import agreement
+from notifier.devkit.fixture.world import World
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Kind, Subject, UserId
+from notifier.ports.live_bus import LiveReader
+
+LISTENERS = 1_000
+LIVE_S, ALL_S = 1.0, 1.0
+ALONE, ALONE_QUICK, TOGETHER, TOGETHER_QUICK = 30, 10, 5, 3
+"""Rounds."""
+OPENS_AT_ONCE = 50
+WITHIN = 30.0
+APART = 0.5
+"""Seconds between two rounds: in them a second message about a burst would have come."""
+FILES = LISTENERS + 200
+"""A connection is a file here and one in the API, which inherits the limit. What can't be had fails by itself."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Ear:
+    """One open stream over a connection of its own, which keeps when its rows came."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    rows: "asyncio.Queue[float]" = field(default_factory=asyncio.Queue)
+    task: "asyncio.Task[None] | None" = None
+
+    async def follow(self) -> None:
+        rest = b""
+        while chunk := await self.reader.read(65_536):
+            rest += chunk
+            for _ in range(rest.count(b"\nevent: row\n")):
+                self.rows.put_nowait(time.monotonic())
+            rest = rest[-len(b"\nevent: row\n") + 1 :]
+
+
+@dataclass(slots=True, kw_only=True)
+class Audience:
+    stage: Stage
+    bus: LiveReader
+    subject: Subject
+    messages: list[tuple[int, int]] = field(default_factory=list)
+    """By burst and version: two publishers may finish one head, and say the same twice."""
+
+    @asynccontextmanager
+    async def listening(self, users: Sequence[UserId]) -> AsyncIterator[list[Ear]]:
+        ears: list[Ear] = []
+        counting = asyncio.create_task(self._count())
+        try:
+            for at in range(0, len(users), OPENS_AT_ONCE):
+                ears += await asyncio.gather(*map(self._open, users[at : at + OPENS_AT_ONCE]))
+            yield ears
+        finally:
+            for ear in ears:
+                ear.writer.close()
+            await _ended({counting, *(ear.task for ear in ears if ear.task)})
+
+    async def round(self, ears: Sequence[Ear]) -> float:
+        """Seconds from the 202 of a mention until the last of them has its row."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.stage.mention, self.subject.owner)
+        accepted = time.monotonic()
+        async with asyncio.timeout(WITHIN):
+            return max(await asyncio.gather(*(ear.rows.get() for ear in ears))) - accepted
+
+    async def apart(self, ears: Sequence[Ear]) -> float:
+        """Far enough from the next that what straggles is counted, and no stream is at its pace."""
+        found = await self.round(ears)
+        await asyncio.sleep(APART)
+        return found
+
+    async def _open(self, who: UserId) -> Ear:
+        place = urlsplit(self.stage.instance.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        token = self.stage.token(who)
+        head = f"GET /v1/inbox/stream HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {token}\r\n\r\n"
+        writer.write(head.encode())
+        async with asyncio.timeout(WITHIN):
+            first = await reader.readuntil(b"event: count")
+        assert first.startswith(b"HTTP/1.1 200"), first
+        ear = Ear(reader=reader, writer=writer)
+        ear.task = asyncio.create_task(ear.follow())
+        return ear
+
+    async def _count(self) -> None:
+        """A listener on the bus beside the API's: it hears what the API hears."""
+        async with aclosing(self.bus.listen()) as words:
+            async for word in words:
+                if isinstance(word, Burst) and word.key.subject == self.subject:
+                    self.messages.append((word.key.seq, word.version))
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    allow_files(FILES)
+    world = World(universe=2 * LISTENERS, followers=2 * LISTENERS, celebrities=1, seed=1)
+    with staged(folder / "live", world, tell=tell, threshold=1, collapse="0") as stage:
+        return asyncio.run(_measure(stage, quick=quick, tell=tell))
+
+
+async def _measure(stage: Stage, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    reads = stage.profile.reads()
+    audience = Audience(
+        stage=stage,
+        bus=reads.live,
+        subject=Subject(Kind.MENTION, stage.world.names[0]),
+    )
+    try:
+        users = await stage.followers(reads.people, audience.subject, LISTENERS)
+        tell("one listener")
+        async with audience.listening(users[:1]) as ears:
+            alone = [await audience.apart(ears) for _ in range(ALONE_QUICK if quick else ALONE)]
+        tell(f"{LISTENERS:,} listeners")
+        async with audience.listening(users) as ears:
+            audience.messages.clear()
+            rounds = TOGETHER_QUICK if quick else TOGETHER
+            together = [await audience.apart(ears) for _ in range(rounds)]
+    finally:
+        await stage.profile.leave()
+    different, said = len(set(audience.messages)), len(audience.messages)
+    words = f"{different} messages on the bus for {rounds} bursts to {LISTENERS:,} listeners each, {said} with repeats."
+    wrong = [words] if different != rounds or said > 2 * rounds else []
+    return [
+        worst_at_most("live_visible_s{stream}", alone, LIVE_S, detail="From the 202 to the row on a stream."),
+        worst_at_most("sse_1000_s", together, ALL_S, detail=f"From the 202 to the last listener's row. {words}"),
+        Figure(
+            finding=agreement("live_messages_per_burst", wrong, n=rounds),
+            ours=Spread.of([different / rounds], "messages"),
+        ),
+    ]
+
+
+async def _ended(tasks: "set[asyncio.Task[None]]") -> None:
+    """Cancelled until they end: a bench was once seen to wait for them for ever, and nobody knows why."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        done, tasks = await asyncio.wait(tasks, timeout=1.0)
+        await asyncio.gather(*done, return_exceptions=True)
+
+
+PARTS: Parts = {"live": (run, ("live_visible_s{stream}", "sse_1000_s", "live_messages_per_burst"))}

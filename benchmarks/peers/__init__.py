@@ -1,0 +1,1 @@
+"""Other people's ways of doing the same, in virtual environments of their own."""

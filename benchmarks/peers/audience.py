@@ -1,0 +1,62 @@
+"""Who is reached: a share of everybody active within a day, in worlds that differ in nothing else."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.fanout.densities import Lively, everybody_follows, shown
+from notifier.devkit.fixture.world import Members
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, offsets
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Density:
+    """The share of a range that a burst reaches, and how many shards it is measured on."""
+
+    per_cent: int
+    shards: int
+    quick_shards: int
+    judged: bool = True
+    """By `peer_ratio`, with the worse of those that are."""
+
+    @property
+    def name(self) -> str:
+        return shown(self.per_cent)
+
+    def world(self, *, quick: bool) -> Lively:
+        return everybody_follows(self.size(quick=quick) * SHARD_MEMBERS, self.per_cent)
+
+    def size(self, *, quick: bool) -> int:
+        return self.quick_shards if quick else self.shards
+
+
+DENSITIES = (
+    Density(per_cent=5, shards=128, quick_shards=64),
+    Density(per_cent=25, shards=128, quick_shards=64),
+    Density(per_cent=1, shards=128, quick_shards=64, judged=False),
+)
+
+
+def people(seals: Mapping[int, Seal]) -> Members:
+    """Everybody in P1."""
+    return np.concatenate([offsets(seal.tiers[Tier.P1]) + shard * SHARD_MEMBERS for shard, seal in seals.items()])
+
+
+def sample(everybody: Members, count: int) -> Members:
+    """So many of them at most, evenly through all shards."""
+    places = np.linspace(0, len(everybody), min(count, len(everybody)), endpoint=False).astype(np.int64)
+    return everybody[places]
+
+
+def written(folder: Path, everybody: Members, counts: Iterable[int]) -> Mapping[int, tuple[Path, int]]:
+    """A file of numbers for each size asked for, and how many are in it."""
+    files: dict[int, tuple[Path, int]] = {}
+    for count in set(counts):
+        some, path = sample(everybody, count), folder / f"people-{count}"
+        some.astype("=i8").tofile(path)
+        files[count] = path, len(some)
+    return files

@@ -1,0 +1,86 @@
+"""From the rounds to the figures: a ratio is made within a round, and the worse density is judged."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from benchmarks.peers.ours import Delivered
+from benchmarks.peers.registry import Peer
+from benchmarks.rounds import Figure, Spread
+from notifier.devkit.check.finding import Finding, at_least
+
+UNIT = "deliveries/s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """What ours and one peer did at one density, in the same rounds."""
+
+    density: str
+    judged: bool
+    ours: Sequence[Delivered]
+    peer: Sequence[Delivered]
+
+    @property
+    def ratios(self) -> list[float]:
+        return [mine.rate / its.rate for mine, its in zip(self.ours, self.peer, strict=True)]
+
+    @property
+    def ratio(self) -> float:
+        return median(self.ratios)
+
+    def told(self) -> str:
+        mine, its = (median(one.rate for one in side) for side in (self.ours, self.peer))
+        spread = f"{self.ratio:,.1f} at {self.density} ({min(self.ratios):,.1f} to {max(self.ratios):,.1f})"
+        return f"{spread}, {mine:,.0f} against {its:,.0f} deliveries/s"
+
+    def with_sealing(self) -> str:
+        whole = [
+            mine.people / (mine.seconds + mine.sealing) / its.rate
+            for mine, its in zip(self.ours, self.peer, strict=True)
+        ]
+        return f"{median(whole):,.1f} with sealing on our side"
+
+    def sizes(self) -> str:
+        return f"{self.ours[0].people:,} people a round, of whom the peer gets {self.peer[0].people:,}"
+
+
+def judged(peer: Peer, rounds: Sequence[Rounds]) -> Figure:
+    """The worse of the densities that have a limit; every one is told."""
+    promised = [one for one in rounds if one.judged]
+    worst = min(promised, key=lambda one: one.ratio)
+    detail = "; ".join([f"the worse: {worst.density}", *(one.told() for one in promised), worst.sizes()])
+    finding = at_least(peer.figure, worst.ratio, peer.limit, unit="ratio", n=len(worst.ratios), detail=detail)
+    return _figure(finding, worst)
+
+
+def told(peer: Peer, one: Rounds) -> Figure:
+    """Tell the ratio at one density; it is judged where a limit stands for this density."""
+    detail = f"{one.told()}; {one.with_sealing()}; {one.sizes()}"
+    limit, name = peer.limit_at(one.density), peer.figure_at(one.density)
+    finding = at_least(name, one.ratio, limit or 0.0, unit="ratio", n=len(one.ratios), detail=detail)
+    return _figure(replace(finding, limit=limit), one)
+
+
+def failed(peer: Peer, densities: Sequence[str], why: str) -> list[Figure]:
+    names = [peer.figure, *(peer.figure_at(density) for density in densities)]
+    return [Figure(finding=Finding(name=name, ok=False, n=0, detail=why)) for name in names]
+
+
+def figures(peers: Mapping[Peer, Sequence[Rounds] | str], densities: Sequence[str]) -> list[Figure]:
+    """Of each peer its rounds at every density, or why there are none."""
+    found: list[Figure] = []
+    for peer, rounds in peers.items():
+        if isinstance(rounds, str):
+            found += failed(peer, densities, rounds)
+        else:
+            found += [judged(peer, rounds), *(told(peer, one) for one in rounds)]
+    return found
+
+
+def _figure(finding: Finding, one: Rounds) -> Figure:
+    return Figure(
+        finding=finding,
+        ours=Spread.of([each.rate for each in one.ours], UNIT),
+        peers=Spread.of([each.rate for each in one.peer], UNIT),
+    )

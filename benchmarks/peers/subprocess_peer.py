@@ -1,0 +1,127 @@
+"""A peer's process: started in its own environment, asked for one round at a time, and always ended."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from notifier.devkit.check.instance import end_with_parent
+
+SERVE = Path(__file__).parent / "inside" / "serve.py"
+ANSWERS_WITHIN = 90.0
+"""Seconds; a round takes one or two."""
+STOPS_WITHIN = 8.0
+"""More than the guest gives its own children."""
+
+
+class GuestFailed(RuntimeError):
+    """A peer gave no answer, or reached somebody not at all or twice."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Guest:
+    python: Path
+    place: str
+    """FILE:NAME of what makes the peer."""
+    given: str
+    """What NAME is called with."""
+    log: Path
+    loop: Path = SERVE
+    """The script that it runs."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of its environment, beside what ours has."""
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def __enter__(self) -> "Guest":
+        """Returns when it waits for its first round."""
+        try:
+            self._start()
+            self._answer()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def deliver(self, people: Path, count: int, burst: int) -> float:
+        """To the people whose numbers are in the file; seconds. Raises GuestFailed unless it reached each just once."""
+        said = self.ask({"people": str(people), "burst": burst})
+        if said["reached"] != count:
+            raise GuestFailed(f"It reached {said['reached']:,} of {count:,} people.")
+        return float(said["seconds"])
+
+    def ask(self, question: Mapping[str, object]) -> Mapping[str, Any]:
+        """Raises GuestFailed unless it answers."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(question).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise GuestFailed(f"It ended: {self._last_words()}") from None
+        return self._answer()
+
+    def stop(self) -> None:
+        """Nothing of it runs when this returns: a guest whose input ends ends its own children first."""
+        if self.process is None:
+            return
+        with suppress(OSError):
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+        try:
+            self.process.wait(STOPS_WITHIN)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+        self.process = None
+
+    def _start(self) -> None:
+        # Without the paths and settings of ours: it must find the packages of its own environment and no others.
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        command = [
+            "env",
+            *settings,
+            str(self.python),
+            "-E",
+            "-s",
+            "-W",
+            "ignore",
+            str(self.loop),
+            self.place,
+            self.given,
+        ]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            )
+
+    def _answer(self) -> dict[str, Any]:
+        """An answer is one line, written at once."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], ANSWERS_WITHIN)
+        if not ready:
+            raise GuestFailed(f"It said nothing for {ANSWERS_WITHIN:g} s.")
+        if not (line := self.process.stdout.readline()):
+            raise GuestFailed(f"It ended: {self._last_words()}")
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _last_words(self) -> str:
+        lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        return lines[-1] if lines else "it said nothing."

@@ -1,0 +1,67 @@
+"""The peers' virtual environments: made once from hashed pins, and again when a pin or the Python changes."""
+
+import platform
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+PINS = Path(__file__).parent / "pins"
+BUILD = PINS / "build.txt"
+PIP = (
+    "-m",
+    "pip",
+    "install",
+    "--quiet",
+    "--disable-pip-version-check",
+    "--no-build-isolation",
+    "--require-hashes",
+    "-r",
+)
+STAMP = "made-from"
+MADE_WITHIN = 300.0
+"""Seconds for one environment; ten are usual."""
+
+
+class NotPrepared(RuntimeError):
+    """An environment could not be made; most often the package registry can't be reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environments:
+    folder: Path
+
+    def __call__(self, name: str) -> Path:
+        """The Python that has what `name`.txt pins. Raises NotPrepared."""
+        place = self._place(name)
+        python = place / "bin" / "python"
+        if not self.installed(name):
+            venv.create(place, clear=True, with_pip=True)
+            _install(python, BUILD)
+            _install(python, PINS / f"{name}.txt")
+            (place / STAMP).write_text(_digest(name))  # last: an interrupted one is made anew
+        return python
+
+    def installed(self, name: str) -> bool:
+        """Whether the environment is there, made from the pins as they are now."""
+        stamp = self._place(name) / STAMP
+        return stamp.exists() and stamp.read_text() == _digest(name)
+
+    def _place(self, name: str) -> Path:
+        return self.folder.absolute() / name
+
+
+def _digest(name: str) -> str:
+    pins = BUILD.read_bytes() + (PINS / f"{name}.txt").read_bytes()
+    return sha256(pins + f"{sys.executable} {platform.python_version()}".encode()).hexdigest()
+
+
+def _install(python: Path, pins: Path) -> None:
+    done = subprocess.run(
+        [python, *PIP, pins], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=MADE_WITHIN, check=False
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["pip said nothing."]
+        raise NotPrepared(f"{pins.name} can't be installed: {lines[-1]}")

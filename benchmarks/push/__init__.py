@@ -1,0 +1,1 @@
+"""What an alert costs its sender, and what alerts promise."""

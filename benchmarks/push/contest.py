@@ -1,0 +1,123 @@
+"""Our senders and other people's before the same server, in turns: what processor time one alert takes each of them."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from benchmarks.fanout.suite import Part, Parts
+from benchmarks.peers.subprocess_peer import SERVE, Guest, GuestFailed
+from benchmarks.push.other_libraries import RIVALS, Rival
+from benchmarks.push.our_senders import LIMITS, Place, alert, answers, devices, sent
+from benchmarks.rounds import Cost, Figure, Spread, cost, told
+from notifier.adapters.http2 import Http2Transport
+from notifier.devkit.check.finding import at_most
+from tests.support.http2_process import elsewhere
+from tests.support.test_ca import Authority
+
+ROUNDS, ROUNDS_QUICK = 7, 3
+"""Counted; the one before warms everybody up."""
+QUICK = 2
+"""So many times fewer sends of a round."""
+LOOP = SERVE.with_name("send.py")
+TRUSTED = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+"""How a library that takes no certificates as an argument learns of them."""
+
+Pythons = Callable[[str], Path]
+"""Makes the environment of a name, if need be, and says where its Python is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Of one send each."""
+
+    ours: Cost
+    theirs: Mapping[str, Cost]
+    """By way."""
+
+    @property
+    def cheapest(self) -> Cost:
+        return min(self.theirs.values(), key=lambda one: one.processor)
+
+    @property
+    def ratio(self) -> float:
+        return self.ours.processor / self.cheapest.processor
+
+
+def parts(pythons: Pythons, rivals: Sequence[Rival] = RIVALS) -> Parts:
+    return {rival.part: (_part(rival, pythons), rival.figures) for rival in rivals}
+
+
+def _part(rival: Rival, pythons: Pythons) -> Part:
+    def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+        tell(f"getting ready: {rival.name}")
+        python = pythons(rival.environment)
+        authority = Authority.made(folder, "authority")
+        with elsewhere(answers, certificate=authority.server()) as server:
+            place = Place(origin=server.origin, authority=authority.file)
+            guest = Guest(
+                python=python,
+                place=rival.place,
+                given=json.dumps(rival.words(place, alert())),
+                log=folder / f"{rival.part}.log",
+                loop=LOOP,
+                settings=dict.fromkeys(TRUSTED, str(authority.file)),
+            )
+            with guest:
+                rounds = _rounds(rival, place, guest, quick=quick, tell=tell)
+        return figures(rival, rounds[1:])
+
+    return run
+
+
+def _rounds(rival: Rival, place: Place, guest: Guest, *, quick: bool, tell: Callable[[str], None]) -> list[Round]:
+    its, mine = (many // QUICK if quick else many for many in (rival.many, rival.ours_many))
+    given, shown, found = devices(rival.address, place, mine), alert(), list[Round]()
+    with closing(Http2Transport(limits=LIMITS, authorities=place.authority)) as transport:
+        sender = rival.sender(place, transport)
+        for number in range(1 + (ROUNDS_QUICK if quick else ROUNDS)):
+            tell(f"round {number}: ours, then {rival.name}" if number else "warming up")
+            one = cost(lambda: sent(sender, shown, given))
+            theirs = {way: asked(guest, number * its, its, way) for way in rival.ways}
+            found.append(Round(ours=_of_one(one, mine), theirs=theirs))
+    return found
+
+
+def asked(guest: Guest, begin: int, many: int, way: str) -> Cost:
+    """Of one send. Raises GuestFailed unless all are accepted."""
+    said = guest.ask({"begin": begin, "many": many, "way": way})
+    if said["accepted"] != many:
+        raise GuestFailed(f"{said['accepted']:,} of its {many:,} alerts were accepted.")
+    return _of_one(Cost(seconds=said["seconds"], processor=said["processor"]), many)
+
+
+def _of_one(taken: Cost, many: int) -> Cost:
+    return Cost(seconds=taken.seconds / many, processor=taken.processor / many)
+
+
+def figures(rival: Rival, rounds: Sequence[Round]) -> list[Figure]:
+    us, per_s = rival.figures
+    mine, its = ([side.processor * 1e6 for side in sides] for sides in _sides(rounds))
+    ours_s, its_s = ([1 / side.seconds for side in sides] for sides in _sides(rounds))
+    ratios = [one.ratio for one in rounds]
+    spread, against = Spread.of(mine, "us"), Spread.of(its, "us")
+    detail = f"{spread.median:.1f} us against {against.median:,.0f} of {rival.name}{_ways(rival, rounds)}"
+    limit = at_most(us, median(ratios), 1 / rival.share, unit="ratio", n=len(rounds), detail=detail)
+    speed = told(per_s, Spread.of(ours_s, "1/s"), len(rounds), f"{rival.name}: {median(its_s):,.0f}")
+    return [
+        Figure(finding=limit, ours=spread, peers=against),
+        Figure(finding=speed.finding, ours=speed.ours, peers=Spread.of(its_s, "1/s")),
+    ]
+
+
+def _sides(rounds: Sequence[Round]) -> tuple[list[Cost], list[Cost]]:
+    return [one.ours for one in rounds], [one.cheapest for one in rounds]
+
+
+def _ways(rival: Rival, rounds: Sequence[Round]) -> str:
+    if len(rival.ways) == 1:
+        return ""
+    medians = {way: median(one.theirs[way].processor for one in rounds) * 1e6 for way in rival.ways}
+    return f", the cheapest of {', '.join(f'{way} {us:,.0f}' for way, us in medians.items())}"

@@ -1,0 +1,121 @@
+"""Our senders as they are in a process that sends, before the server of the bench: what they send, and to whom."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+from notifier.adapters.http2 import Limits
+from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
+from notifier.adapters.push.webpush import Vapid, WebPush
+from notifier.adapters.system_clock import SystemClock
+from notifier.devkit.fake_providers.browser import Browser
+from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
+from notifier.domain.push.alert import KEPT, Alert, Mentioned
+from notifier.domain.push.device import Address, AppleToken, Device, Environment, FirebaseToken, WebSubscription
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import Accepted
+from notifier.ports.push import Post, Provider, Reply, Transport
+from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem, service_account
+
+AGO = timedelta(days=30)
+"""When devices registered: nobody doubts them any more."""
+TOPIC, SUBJECT = "com.example.app", "mailto:ops@example.org"
+BROWSERS = 64
+"""Pairs of keys that all subscriptions share in turns: nobody keeps them parsed, and each takes time to make."""
+LIMITS = Limits(connections=6)
+
+clock = SystemClock()
+
+
+def alert() -> Alert:
+    name = f"{1:032x}"
+    return Alert(
+        burst=BurstKey(Subject(kind=Kind.MENTION, owner=UserId("nova")), 1),
+        id=name,
+        collapse_id=name,
+        news=Mentioned(opener=UserId("ada")),
+        expires_at=clock.now() + KEPT,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the server of the bench listens, and who vouches for it."""
+
+    origin: str
+    authority: Path
+
+
+def answers(post: Post) -> Reply:
+    """What each provider says to everything: the server looks at nothing, so as to keep nobody waiting."""
+    if post.path.startswith("/3/device/"):
+        return Reply(status=200, headers={"apns-id": dict(post.headers)["apns-id"]})
+    if post.path.startswith("/v1/projects/"):
+        return Reply(status=200, headers=_JSON, body=b'{"name":"projects/made-up/messages/0:1700000000000000"}')
+    if post.path.startswith("/token"):
+        return Reply(status=200, headers=_JSON, body=b'{"access_token":"ya29.bench","expires_in":3599}')
+    return Reply(status=201, headers={"location": "/m/1"})
+
+
+_JSON = {"content-type": "application/json; charset=UTF-8"}
+
+
+def apns(place: Place, transport: Transport) -> Provider:
+    key = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
+    origins = dict.fromkeys(Environment, place.origin)
+    return Apns(transport=transport, tokens=ProviderTokens(key), clock=clock, chance=random.random, origins=origins)
+
+
+def fcm(place: Place, transport: Transport) -> Provider:
+    account = ServiceAccount.read(service_account(f"{place.origin}/token"))
+    tokens = AccessTokens(account=account, transport=transport, clock=clock, chance=random.random)
+    return Fcm(tokens=tokens, origin=place.origin)
+
+
+def web(place: Place, transport: Transport) -> Provider:
+    vapid = Vapid.read(pem(apple_key()), subject=SUBJECT)
+    services = PushServices(loopback=True, production=False)
+    return WebPush(transport=transport, vapid=vapid, services=services, clock=clock, chance=random.random)
+
+
+def iphone(number: int, place: Place) -> Address:
+    return AppleToken(token=f"{number:064x}", topic=TOPIC)
+
+
+def android(number: int, place: Place) -> Address:
+    return FirebaseToken(token=f"install{number:08}:APA91b{'x' * 60}")
+
+
+def browser(number: int, place: Place) -> Address:
+    keys = subscriptions()[number % BROWSERS]
+    return WebSubscription(endpoint=f"{place.origin}/wpush/v2/{number}", key=keys.key, secret=keys.secret)
+
+
+@cache
+def subscriptions() -> Sequence[WebSubscription]:
+    made = (Browser(endpoint="", private=private(n), secret=bytes([n] * 16), key="") for n in range(BROWSERS))
+    return [one.subscription for one in made]
+
+
+def private(browser: int) -> EllipticCurvePrivateKey:
+    return apple_key(1 + browser)
+
+
+def devices(address: Callable[[int, Place], Address], place: Place, many: int) -> Sequence[Device]:
+    at = clock.now() - AGO
+    return [Device(member=Member(n), address=address(n, place), registered_at=at) for n in range(many)]
+
+
+def sent(provider: Provider, shown: Alert, given: Sequence[Device]) -> None:
+    """Raises AssertionError where one isn't accepted."""
+    accepted = 0
+    for device, receipt in provider.send(shown, given):
+        if not isinstance(receipt, Accepted):
+            raise AssertionError(f"{device.platform} {device.member} got {receipt}")
+        accepted += 1
+    assert accepted == len(given), f"{accepted:,} of {len(given):,} were accepted"

@@ -1,0 +1,16 @@
+"""What alerts promise to people, each promise tried on a running notifier, or on its flow where that takes hours."""
+
+from benchmarks.fanout.suite import Parts
+from benchmarks.push import kill_workers as killing
+from benchmarks.push import quiet_hours as night
+from benchmarks.push import stalled_provider as stalling
+from benchmarks.push import suppression as sparing
+from benchmarks.push import vip_latency as vips
+
+PARTS: Parts = {
+    "promises{killed}": (killing.run, (killing.NAME,)),
+    "promises{spared}": (sparing.run, sparing.NAMES),
+    "promises{stalled}": (stalling.run, (stalling.NAME,)),
+    "promises{night}": (night.run, night.NAMES),
+    "promises{vips}": (vips.run, (vips.NAME,)),
+}

@@ -1,0 +1,146 @@
+"""What takes hours: quiet hours, and alerts that come too late; on the flow, with a clock that is turned by hand."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from datetime import time, timedelta
+from pathlib import Path
+from typing import Any
+
+from benchmarks.rounds import Figure
+from notifier import topics
+from notifier.config import Settings
+from notifier.consumer_loop import pump
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.traffic import Tweet
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
+from notifier.domain.push.alert import WhileAway
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.domain.users.quiet_hours import Hours
+from notifier.flow.intake.gateway import Answer
+from notifier.metrics import Metrics
+from notifier.ports.all_ports import Ports
+from notifier.wiring.system import System
+from tests.support.simulator.cast import THRESHOLD, Scene
+from tests.support.simulator.durable_state import Ground
+
+QUIET, STALE = "quiet_hours_held_then_one", "stale_collapsed"
+NAMES = (QUIET, STALE)
+NOVA = Subject(Kind.MENTION, UserId("nova"))
+SLEEPER, AWAKE = UserId("kim"), UserId("roy")
+"""VIPs of the scene with a phone each; noon by UTC is nine in the evening where she lives."""
+NIGHT = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+LASTS = timedelta(hours=8)
+LATE = timedelta(minutes=16)
+BURSTS = 3
+APART = timedelta(seconds=61)
+ROUNDS = 120
+SECOND = timedelta(seconds=1)
+BY_HAND = "on the flow, with a clock turned by hand"
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    tell(BY_HAND)
+    return [Figure(finding=_told(QUIET, quiet())), Figure(finding=_told(STALE, stale()))]
+
+
+def _told(name: str, wrong: Iterator[str]) -> Finding:
+    found = agreement(name, wrong, n=BURSTS)
+    return replace(found, detail=f"{BURSTS} bursts, {BY_HAND}") if found.ok else found
+
+
+def quiet() -> Iterator[str]:
+    """What happens at night is told in the morning, all at once; who is awake hears each at once."""
+    evening = Evening()
+    evening.ground.people.arrange(SLEEPER, NIGHT)
+    morning = evening.ground.clock.now() + LASTS
+    evening.mentions()
+    yield from evening.differences(AWAKE, [1] * BURSTS)
+    evening.ground.clock.advance(morning - SECOND * 10 - evening.ground.clock.now())
+    evening.work(5)
+    yield from evening.differences(SLEEPER, [])
+    evening.work(ROUNDS)
+    yield from evening.differences(SLEEPER, [BURSTS])
+    yield from evening.differences(AWAKE, [1] * BURSTS)
+
+
+def stale() -> Iterator[str]:
+    """What was held for more than a quarter of an hour is one alert for each."""
+    evening = Evening()
+    evening.pause()
+    evening.mentions()
+    yield from evening.differences(AWAKE, [])
+    evening.ground.clock.advance(LATE)
+    evening.work(ROUNDS)
+    for who in (SLEEPER, AWAKE):
+        yield from evening.differences(who, [BURSTS])
+
+
+@dataclass(slots=True)
+class Evening:
+    """The simulator's people, and the stages called by hand."""
+
+    ground: Ground = field(default_factory=Ground)
+    scene: Scene = field(init=False)
+    system: System = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scene = Scene(self.ground, crowd=0)
+        settings, ports = Settings(threshold=THRESHOLD), _ports(self.ground)
+        self.system = System(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
+
+    def mentions(self) -> None:
+        """Each a burst of its own."""
+        for n in range(BURSTS):
+            tweet = Tweet(id=f"night-{n}", author=UserId("ada"), mentioned=(NOVA.owner,), protected=False)
+            event = tweet.event() | {"time": self.ground.clock.now().isoformat()}
+            [receipt] = self.system.gateway()(json.dumps(event).encode())
+            assert receipt.answer is Answer.ACCEPTED, receipt
+            self._sequence()
+            self.work(5)
+            self.ground.clock.advance(APART)
+
+    def _sequence(self) -> None:
+        """Everything in the log is routed, numbered and published."""
+        for stream in topics.PARTITIONS:
+            reader = pump(self.system, stream)
+            while reader.step():
+                pass
+            reader.consumer.close()
+
+    def work(self, rounds: int) -> None:
+        """With a second between two rounds."""
+        dispatcher, work = self.system.dispatcher(), self.system.work()
+        for _ in range(rounds):
+            dispatcher()
+            for waiting in self.ground.queue.waiting.values():
+                taken = list(waiting)
+                waiting.clear()
+                for piece in taken:
+                    work(piece)
+            self.ground.clock.advance(SECOND)
+
+    def pause(self) -> None:
+        """VIPs' slices, until it is late."""
+        now = self.ground.clock.now()
+        pause = Throttle(id="t1", tier=Tier.P0, rate=None, reason="late", who="amy", starts_at=now, ends_at=now + LATE)
+        self.ground.throttles.put(pause)
+
+    def differences(self, who: UserId, wanted: list[int]) -> Iterator[str]:
+        """Of how many bursts each of the alerts is to tell."""
+        member, found = Member(self.scene.people[who].member), list[int]()
+        for sent, device in self.ground.phones.arrived:
+            if device.member == member and sent.subject == NOVA:
+                found.append(sent.news.count if isinstance(sent.news, WhileAway) else 1)
+        if found != wanted:
+            yield f"{who} was told of {found}, and {wanted} was to be told"
+
+
+def _ports(ground: Ground) -> Ports:
+    """All that the ground has by their names."""
+    given: dict[str, Any] = {port.name: getattr(ground, port.name, None) for port in fields(Ports)}
+    given |= {"recent_bursts": ground.bursts, "chance": lambda: 0.5}
+    given |= {"providers": {Platform.FCM: ground.phones}, "platforms": [Platform.FCM]}
+    return Ports(**given)

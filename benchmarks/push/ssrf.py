@@ -1,0 +1,144 @@
+"""`ssrf_blocked`: whatever is registered, and whatever a name comes to mean, nothing goes into our own networks."""
+
+import random
+import socket
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+
+from benchmarks.fanout.stage import Stage
+from notifier.adapters.http2 import Http2Transport
+from notifier.adapters.push import dev_credentials as development
+from notifier.adapters.push.webpush import Resolver, WebPush, guarded
+from notifier.adapters.system_clock import SystemClock
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.http_client import Wire
+from notifier.devkit.fake_providers.devices import ORIGIN, PATH, fixture_subscription
+from notifier.devkit.fixture.world import user
+from notifier.devkit.http2.server import serving
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import Member
+from notifier.domain.push.alert import Alert, alert
+from notifier.domain.push.device import Device, WebSubscription
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import Accepted
+from notifier.ports.push import Post, Reply
+
+NAME = "ssrf_blocked"
+WHO = Member(1)
+FORGED = (
+    *(
+        "http://127.0.0.1:{port}/x",
+        "https://127.0.0.1:{port}/x",
+        "https://localhost:{port}/x",
+        "https://[::1]:{port}/x",
+    ),
+    *("https://10.0.0.1/x", "https://169.254.169.254/latest/meta-data", "https://metadata.google.internal/x"),
+    *(
+        "https://updates.push.services.mozilla.com@127.0.0.1:{port}/x",
+        "https://updates.push.services.mozilla.com:{port}/x",
+    ),
+    *("https://updates.push.services.mozilla.com.example/x", "http://updates.push.services.mozilla.com/x"),
+)
+PRIVATE: Sequence[Sequence[str]] = (
+    *(["127.0.0.1"], ["::1"], ["::ffff:127.0.0.1"], ["10.0.0.1"], ["192.168.1.1"], ["169.254.169.254"], ["fd00::1"]),
+    ["142.250.74.10", "10.0.0.1"],
+)
+"""What a name of a push service is made to mean."""
+PUBLIC = "142.250.74.10"
+
+
+@dataclass(slots=True)
+class Trap:
+    """Listens where nobody may come."""
+
+    line: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
+
+    @property
+    def port(self) -> int:
+        return int(self.line.getsockname()[1])
+
+    def caught(self) -> int:
+        self.line.setblocking(False)
+        found = 0
+        with suppress(BlockingIOError):
+            while True:
+                self.line.accept()[0].close()
+                found += 1
+        return found
+
+
+def blocked(stage: Stage, burst: Burst) -> Finding:
+    """Registered at the running notifier, looked up and redirected with the sender that it has."""
+    trap = Trap()
+    with closing(trap.line):
+        wrong = [*_registered(stage, trap.port), *rebound(alert(burst)), *redirected(alert(burst), trap.port)]
+        if caught := trap.caught():
+            wrong.append(f"{caught} connections came into our own network")
+    return agreement(NAME, wrong, n=len(FORGED) + len(PRIVATE) + 2)
+
+
+def _registered(stage: Stage, port: int) -> Iterator[str]:
+    wire = Wire(url=stage.instance.url, bearer=stage.token(user(WHO)))
+    keys = fixture_subscription(ORIGIN, WHO)
+    said = {"p256dh": _base64(keys.key), "auth": _base64(keys.secret)}
+    for endpoint in [one.format(port=port) for one in FORGED]:
+        answer = wire.put("/v1/devices", {"platform": "web", "subscription": {"endpoint": endpoint, "keys": said}})
+        if not 400 <= answer.status < 500:
+            yield f"{endpoint} was answered with {answer.status}"
+    good = {"endpoint": f"{ORIGIN}{PATH}{WHO}", "keys": said}
+    answer = wire.put("/v1/devices", {"platform": "web", "subscription": good})
+    if answer.status != 200:  # else nothing is proved
+        yield f"a browser's own endpoint was answered with {answer.status}"
+    wire.close()
+
+
+def rebound(given: Alert) -> Iterator[str]:
+    """Nobody is asked who isn't public, however the name resolves, and whatever it meant before."""
+    services = PushServices()
+    for leads_to in PRIVATE:
+        moves, passed = iter([[PUBLIC], leads_to]), list[Sequence[str]]()
+        resolve = guarded(lambda host, port, m=moves: next(m), services)  # type: ignore[misc] # bound now
+        if list(resolve("updates.push.services.mozilla.com", 443)) != [PUBLIC]:
+            yield f"{PUBLIC} is not public"
+        with closing(Http2Transport(resolver=_told(resolve, passed))) as transport:
+            [(_, receipt)] = _sender(transport, services).send(given, [_device(ORIGIN)])
+        if passed or isinstance(receipt, Accepted):
+            yield f"a name that leads to {leads_to} got {receipt}"
+
+
+def _told(resolve: Resolver, passed: list[Sequence[str]]) -> Resolver:
+    def resolved(host: str, port: int) -> Sequence[str]:
+        found = resolve(host, port)
+        passed.append(found)
+        return found
+
+    return resolved
+
+
+def redirected(given: Alert, port: int) -> Iterator[str]:
+    """By a push service of this machine, as development has it."""
+    services = PushServices(loopback=True, production=False)
+
+    def elsewhere(post: Post) -> Reply:
+        return Reply(status=307, headers={"location": f"http://127.0.0.1:{port}/internal"})
+
+    with serving(elsewhere) as server, closing(Http2Transport(clear=True)) as transport:
+        [(_, receipt)] = _sender(transport, services).send(given, [_device(server.origin)])
+    if isinstance(receipt, Accepted):
+        yield "a redirect was taken for an answer"
+
+
+def _sender(transport: Http2Transport, services: PushServices) -> WebPush:
+    clock = SystemClock()
+    return WebPush(transport=transport, vapid=development.web(), services=services, clock=clock, chance=random.random)
+
+
+def _device(origin: str) -> Device:
+    address: WebSubscription = fixture_subscription(origin, WHO)
+    return Device(member=WHO, address=address, registered_at=SystemClock().now())
+
+
+def _base64(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,0 +1,137 @@
+"""Whose phones must not ring: workers of alerts are held until the rows stand, and meanwhile people act."""
+
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fanout.stage import staged
+from benchmarks.push.arrivals import Heard, Told
+from benchmarks.push.dropped_tokens import NAME as DROP
+from benchmarks.push.dropped_tokens import Dropping, gone
+from benchmarks.push.ssrf import NAME as FORGED
+from benchmarks.push.ssrf import blocked
+from benchmarks.rounds import Figure
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.traffic import ONE, SOURCE
+from notifier.devkit.fixture.world import World, user
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import PHONES
+from notifier.domain.ids import Member
+from notifier.domain.upstream.validation import DELETED_TYPE
+
+TOMBSTONE, SEEN, CAP = "never_after_tombstone", "never_to_seen", "cap_respected"
+NAMES = (TOMBSTONE, SEEN, DROP, CAP, FORGED)
+WORLD = World(universe=60_000, followers=60_000, celebrities=1, seed=1)
+TIERS = (Tier.P0, Tier.P1)
+HOURLY = 5
+"""As it is by default."""
+MORE = 6
+"""Bursts behind the first that rings: two more than a person is told of in an hour."""
+SEEING = 3
+"""Every so manieth opens the tab before the phones ring."""
+WITHIN = 60.0
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    settings: dict[str, Any] = {"push_hourly": HOURLY, "push_fakes": "on", "push_fake_script": f"gone={gone.gone:.0%}"}
+    with staged(folder, WORLD, tell=tell, collapse="PT0S", **settings) as stage:
+        heard, dropping = Heard(stage=stage, tiers=TIERS), Dropping(stage=stage)
+        dropping.register()
+        tell("rows stand, and no phone has rung yet: some see it, and another is taken back")
+        with held(heard):
+            seen, back = heard.mention(WORLD.names[0]), heard.mention(WORLD.names[0])
+            _rows(heard, seen, back)
+            saw = _see(heard, sorted(seen.due)[::SEEING])
+            _take_back(heard, back)
+        stage.rest(WITHIN)
+        first = heard.of(seen), heard.of(back)
+        tell(f"{MORE} more bursts")
+        more = [heard.mention(WORLD.names[0]) for _ in range(MORE)]
+        stage.rest(WITHIN)
+        found = [
+            _tombstone(back, len(first[1])),
+            _seen(seen, saw, heard.people(seen)),
+            dropping.finding(seen.due | frozenset().union(*(told.due for told in more))),
+            _cap([seen, *more], saw, heard),
+            blocked(stage, seen.burst),
+        ]
+    return [Figure(finding=finding) for finding in found]
+
+
+@contextmanager
+def held(heard: Heard) -> Iterator[None]:
+    """All workers of alerts stand still until the block is left."""
+    workers = [pid for step in PHONES for pid in heard.stage.instance.workers(str(step)).values()]
+    _all(workers, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _all(workers, signal.SIGCONT)
+
+
+def _all(leaders: Collection[int], number: signal.Signals) -> None:
+    for pid in leaders:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, number)
+
+
+def _rows(heard: Heard, *every: Told) -> None:
+    for told in every:
+        heard.stage.wait(told.burst.key, TIERS, WITHIN)
+
+
+def _see(heard: Heard, some: Sequence[Member]) -> frozenset[Member]:
+    """They open their tabs, and have seen what is there."""
+    for member in some:
+        who = user(member)
+        wire = Wire(url=heard.stage.instance.url, bearer=heard.stage.token(who))
+        page = wire.get("/v1/inbox").body
+        answer = wire.put("/v1/inbox/seen", {"token": page["seen"]})
+        wire.close()
+        assert answer.status == 204, f"{who}: {answer}"
+    return frozenset(some)
+
+
+def _take_back(heard: Heard, told: Told) -> None:
+    body = event(told.burst.tweet, told.burst.opener)
+    answer = heard.stage.wire.post("/v1/events", json.dumps(body).encode(), ONE)
+    assert answer.status == 202, answer
+    bursts, key = heard.stage.ports.bursts, told.burst.key
+    heard.wait(lambda: bursts.read([key])[key].silent, WITHIN, f"That {key} is taken back")
+
+
+def event(tweet: str, author: str) -> Mapping[str, object]:
+    head = {"specversion": "1.0", "type": DELETED_TYPE, "source": SOURCE, "id": f"back-{tweet}"}
+    return {**head, "time": datetime.now(UTC).isoformat(), "data": {"tweet": tweet, "author": author}}
+
+
+def _tombstone(back: Told, rang: int) -> Finding:
+    return agreement(TOMBSTONE, [f"{rang} phones rang for {back.burst.key}"] if rang else [], n=len(back.due))
+
+
+def _seen(seen: Told, saw: Collection[Member], rang: Collection[Member]) -> Finding:
+    """And whoever hasn't seen it was told."""
+    wrong = [f"u{member} had seen it, and was told" for member in rang if member in saw]
+    due = [member for member in seen.due if member not in saw and not gone(member)]
+    wrong += [f"u{member} hadn't seen it, and wasn't told" for member in due if member not in rang]
+    return agreement(SEEN, wrong, n=len(saw))
+
+
+def _cap(every: Sequence[Told], saw: Collection[Member], heard: Heard) -> Finding:
+    """Whoever was due more often than the cap allows was told as often as it allows."""
+    due = Counter(member for told in every for member in told.due if not gone(member))
+    due -= Counter(member for member in saw if not gone(member))
+    times = Counter(member for told in every for member in heard.people(told))
+    wrong = [
+        f"u{member} was told of {times[member]} bursts of {wanted}"
+        for member, wanted in due.items()
+        if times[member] != min(wanted, HOURLY)
+    ]
+    return agreement(CAP, wrong, n=sum(wanted > HOURLY for wanted in due.values()))

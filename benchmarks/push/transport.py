@@ -1,0 +1,134 @@
+"""What a post costs on the transport of all senders, near and far, and what memory it takes."""
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from os import getpid
+from pathlib import Path
+from statistics import median
+
+from benchmarks.fanout.suite import Parts
+from benchmarks.process_stats import resident_mb
+from benchmarks.push.baseline import Floor
+from benchmarks.push.goaway import DEVICES, GOAWAY_AFTER, parting
+from benchmarks.push.requests import accepts, posts
+from benchmarks.rounds import Cost, Figure, Spread, cost, told
+from notifier.adapters.http2 import Http2Transport, Limits
+from notifier.devkit.check.finding import at_least, at_most
+from notifier.devkit.http2.behaviour import Conduct
+from notifier.ports.push import Post, Reply
+from tests.support.http2_process import Elsewhere, elsewhere
+from tests.support.test_ca import Authority
+
+SENDS, SENDS_QUICK = 100_000, 40_000
+ROUNDS, ROUNDS_QUICK = 5, 3
+WARM = 10_000
+"""Sends that aren't counted: connections are opened in them."""
+CONNECTIONS = Limits(connections=6)
+"""50,000 sends a second at 50 ms are 2,500 on their way, and a connection takes 1,000."""
+AWAY = timedelta(milliseconds=50)
+AWAY_RATIO = 0.8
+CPU_US = 100.0
+"""A fifth of the 544 us that aioapns 4.0 was once measured to take for one; it takes part in another part."""
+LONG, LONG_QUICK = 1_000_000, 200_000
+SETTLED = 100_000
+"""Sends after which a process has what it keeps."""
+GROWTH_MB = 4.0
+
+
+def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
+    many, rounds = (SENDS_QUICK, ROUNDS_QUICK) if quick else (SENDS, ROUNDS)
+    with elsewhere(accepts) as server, closing(Http2Transport(limits=CONNECTIONS, clear=True)) as transport:
+        tell(f"{rounds} rounds of {many:,} sends: ours, the leanest, and ours at a distance, in turns")
+        costs = _costs(server, transport, many, rounds)
+        tell(f"{LONG_QUICK if quick else LONG:,} sends in a row")
+        grown = _growth(server, transport, LONG_QUICK if quick else LONG)
+    tell("the same over TLS")
+    secure = _secure(folder, many, rounds)
+    tell(f"{DEVICES:,} devices, and a GOAWAY at every {GOAWAY_AFTER:,}th request")
+    return [*_figures(costs, many), secure, grown, parting(cuts=False), parting(cuts=True)]
+
+
+@dataclass(slots=True)
+class Costs:
+    ours: list[Cost] = field(default_factory=list)
+    away: list[Cost] = field(default_factory=list)
+    floor: list[Cost] = field(default_factory=list)
+
+
+def _costs(server: Elsewhere, transport: Http2Transport, many: int, rounds: int) -> Costs:
+    found = Costs()
+    floor = Floor(next(iter(posts(server.origin, 1))))
+    with closing(floor):
+        _sent(transport, posts(server.origin, WARM))
+        for _ in range(rounds):
+            found.ours.append(cost(lambda: _sent(transport, posts(server.origin, many))))
+            found.floor.append(cost(lambda: floor.send(many)))
+            server.behave(Conduct(latency=AWAY))
+            found.away.append(cost(lambda: _sent(transport, posts(server.origin, many))))
+            server.behave(Conduct())
+    return found
+
+
+def _secure(folder: Path, many: int, rounds: int) -> Figure:
+    authority = Authority.made(folder, "authority")
+    with (
+        elsewhere(accepts, certificate=authority.server()) as server,
+        closing(Http2Transport(authorities=authority.file)) as transport,
+    ):
+        _sent(transport, posts(server.origin, WARM))
+        costs = [cost(lambda: _sent(transport, posts(server.origin, many))) for _ in range(rounds)]
+    spread = Spread.of([one.processor / many * 1e6 for one in costs], "us")
+    speed = median(many / one.seconds for one in costs)
+    return told("transport_cpu_us_per_send{tls}", spread, rounds, f"{speed:,.0f} sends/s")
+
+
+def _sent(transport: Http2Transport, given: Iterable[Post]) -> None:
+    """Raises AssertionError where one isn't accepted."""
+    for post, answer in transport.exchange(given):
+        if not (isinstance(answer, Reply) and answer.status == 200):
+            raise AssertionError(f"{post.path} got {answer}")
+
+
+def _figures(costs: Costs, many: int) -> list[Figure]:
+    ours, floor = ([one.processor / many * 1e6 for one in side] for side in (costs.ours, costs.floor))
+    near, away, lean = ([many / one.seconds for one in side] for side in (costs.ours, costs.away, costs.floor))
+    ratios = [far / close for close, far in zip(near, away, strict=True)]
+    spread, against = Spread.of(ours, "us"), Spread.of(floor, "us")
+    detail = f"processor time of the sender; the leanest takes {against.median:.1f} us, without looking at its answers"
+    far = f"{median(away):,.0f} sends/s at {AWAY.microseconds // 1000} ms against {median(near):,.0f} at none"
+    return [
+        Figure(
+            finding=at_most("transport_cpu_us_per_send", spread.median, CPU_US, unit="us", n=len(ours), detail=detail),
+            ours=spread,
+            baseline=against,
+        ),
+        told("transport_sends_per_s", Spread.of(near, "1/s"), len(near), f"the leanest: {median(lean):,.0f}"),
+        Figure(
+            finding=at_least("latency_50ms_ratio", median(ratios), AWAY_RATIO, unit="ratio", n=len(ratios), detail=far),
+            ours=Spread.of(away, "1/s"),
+            baseline=Spread.of(near, "1/s"),
+        ),
+    ]
+
+
+def _growth(server: Elsewhere, transport: Http2Transport, many: int) -> Figure:
+    _sent(transport, posts(server.origin, SETTLED))
+    before = resident_mb(getpid())
+    _sent(transport, posts(server.origin, many))
+    after = resident_mb(getpid())
+    detail = f"{before:.1f} MB before {many:,} sends and {after:.1f} after"
+    return Figure(finding=at_most("memory_flat", after - before, GROWTH_MB, unit="MB", n=many, detail=detail))
+
+
+BRINGS = (
+    "transport_cpu_us_per_send",
+    "transport_cpu_us_per_send{tls}",
+    "transport_sends_per_s",
+    "latency_50ms_ratio",
+    "memory_flat",
+    "goaway_graceful",
+    "goaway_cut",
+)
+PARTS: Parts = {"transport": (run, BRINGS)}

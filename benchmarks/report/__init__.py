@@ -1,0 +1,1 @@
+"""`docs/benchmarks.md` and its pictures, made from stored results."""

@@ -1,0 +1,93 @@
+"""`python -m benchmarks.report [NAME ...] [--quick]`: runs benches, keeps their envelopes, and writes the page anew.
+
+Each in a process of its own: some measure how much memory theirs takes. `--page` only writes the page.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report.machine import commit, machine, today
+from benchmarks.report.markdown import BEGIN, pictures, results, with_results
+from benchmarks.report.store import Run, read, write
+from notifier.devkit.engines.maven import missing
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE, STORE, PICTURES = ROOT / "docs/benchmarks.md", ROOT / "docs/benchmarks.json", ROOT / "docs/pictures"
+
+BENCHES = {
+    "fanout": ["fanout"],
+    "density": ["density"],
+    "audience": ["audience"],
+    "audience-cluster": ["audience", "--profile", "cluster"],
+    "live": ["live"],
+    "page": ["page"],
+    "cql": ["cql"],
+    "log": ["log"],
+    "push": ["push"],
+    "inbox": ["inbox"],
+    "inbox-cluster": ["inbox", "--profile", "cluster"],
+}
+"""What `make bench` runs; one that is added here is on the page. `peers` must be asked for: it installs software."""
+OF_ENGINES = {"audience-cluster", "cql", "inbox-cluster", "log"}
+"""They start real engines."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
+    parser.add_argument("names", nargs="*", default=[*BENCHES])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--page", action="store_true", help="write the page from what was measured before")
+    asked = parser.parse_args(arguments)
+    if unknown := {*asked.names} - {*BENCHES, "peers"}:
+        parser.error(f"there is no bench {', '.join(sorted(unknown))}; there are {', '.join([*BENCHES, 'peers'])}")
+    good = True
+    for name in () if asked.page else possible(asked.names):
+        run = measured(name, quick=asked.quick)
+        write(STORE, read(STORE) | {name: run})  # what was measured is kept, whatever becomes of the next one
+        good = good and run.envelope["ok"]
+    write_page()
+    return 0 if good else 1
+
+
+def possible(names: Sequence[str]) -> Sequence[str]:
+    """Without those whose engines can't be had; it says so. What was measured of them elsewhere stays on the page."""
+    if not (OF_ENGINES & {*names} and (lacking := missing())):
+        return names
+    left = ", ".join(name for name in names if name in OF_ENGINES)
+    print(f"left out: {left}; its engines need Java 17 and Maven, and there is no {' and no '.join(lacking)}")
+    return [name for name in names if name not in OF_ENGINES]
+
+
+def measured(name: str, *, quick: bool) -> Run:
+    """Raises CalledProcessError when the bench ends without an envelope."""
+    words = ["-m", "benchmarks", *BENCHES.get(name, [name]), *(["--quick"] if quick else [])]
+    place = machine()
+    done = subprocess.run([sys.executable, *words, "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if not done.stdout.strip():
+        raise subprocess.CalledProcessError(done.returncode, ["python", *words])
+    envelope: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    command = " ".join(["python", *words])
+    return Run(command=command, commit=commit(ROOT), date=today(), machine=place, envelope=envelope)
+
+
+def write_page() -> None:
+    """From the store alone: the same store makes the same page and the same pictures, to the byte."""
+    runs = read(STORE)
+    PICTURES.mkdir(exist_ok=True)
+    drawn = pictures(runs)
+    for path in PICTURES.glob("bench-*.svg"):
+        if path.name not in drawn:
+            path.unlink()
+    for name, text in drawn.items():
+        (PICTURES / name).write_text(text, encoding="utf-8")
+    PAGE.write_text(with_results(PAGE.read_text(encoding="utf-8"), results(runs)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    assert BEGIN in PAGE.read_text(encoding="utf-8"), f"{PAGE.name} has lost its line {BEGIN}"
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""The picture of `python -m benchmarks density`: people reached per second, by the share of all people."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Any
+
+from benchmarks.report.plot import TOP, WIDTH, drawn
+
+DENSITY = re.compile(r"density_gain\{([\d.]+)%\}")
+LEFT, END, HEIGHT, BOTTOM = 100, 190, 300, 50
+"""Pixels: for the scale, for the names behind the curves, of the area, and below it."""
+LINE = 17
+CURVES = (
+    ("ours", "ours", "density_gain", 'class="ours"'),
+    ("baseline", "leanest writer", "density_lean", 'style="fill:#8c959f;stroke:#8c959f"'),
+    ("baseline", "rows as before", "density_gain", 'style="fill:#cf222e;stroke:#cf222e"'),
+    ("baseline", "pipelined ZADD", "density_zadd", 'class="peer"'),
+)
+"""Where the envelope has it, the name, the figure, and an attribute that colours it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    name: str
+    style: str
+    points: Sequence[tuple[float, float]]
+    """Per cent, and people in a second."""
+
+
+def curves(envelope: Mapping[str, Any]) -> list[Curve]:
+    """Those that were measured at two densities or more."""
+    densities = [match[1] for check in envelope["checks"] if (match := DENSITY.fullmatch(check["name"]))]
+    found = []
+    for place, name, figure, style in CURVES:
+        spreads = ((density, envelope[place].get(f"{figure}{{{density}%}}")) for density in densities)
+        points = [(float(density), spread["median"]) for density, spread in spreads if spread]
+        found.append(Curve(name=name, style=style, points=sorted(points)))
+    return [curve for curve in found if len(curve.points) > 1]
+
+
+def density_plot(envelope: Mapping[str, Any]) -> str:
+    """Nothing where no density was measured."""
+    if not (found := curves(envelope)):
+        return ""
+    rates = [rate for curve in found for _, rate in curve.points]
+    shares = [share for curve in found for share, _ in curve.points]
+    scale = _Scale(
+        shares=(log10(min(shares)), log10(max(shares))), rates=(floor(log10(min(rates))), ceil(log10(max(rates))))
+    )
+    lines = [*_grid(scale, sorted({*shares})), *(line for curve in found for line in _line(curve, scale))]
+    lines += _labels(found, scale)
+    title = "People reached in a second, by the share of everybody whom a burst reaches (both logarithmic)"
+    return drawn(title, TOP + HEIGHT + BOTTOM, lines)
+
+
+def density_words(envelope: Mapping[str, Any]) -> str:
+    """The picture in words."""
+    return "; ".join(
+        f"{curve.name}: {', '.join(f'{rate:,.0f} at {share:g} %' for share, rate in curve.points)}"
+        for curve in curves(envelope)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """Powers of ten, from and to."""
+
+    shares: tuple[float, float]
+    rates: tuple[float, float]
+
+    def x(self, share: float) -> float:
+        first, last = self.shares
+        return LEFT + (log10(share) - first) / (last - first) * (WIDTH - LEFT - END)
+
+    def y(self, rate: float) -> float:
+        first, last = self.rates
+        return TOP + HEIGHT - (log10(rate) - first) / (last - first) * HEIGHT
+
+
+def _grid(scale: _Scale, shares: Sequence[float]) -> Iterable[str]:
+    for power in range(int(scale.rates[0]), int(scale.rates[1]) + 1):
+        y = scale.y(10.0**power)
+        yield f'<line class="line" x1="{LEFT}" x2="{WIDTH - END}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text class="quiet" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{10**power:,}</text>'
+    for share in shares:
+        at = f'x="{scale.x(share):.1f}" y="{TOP + HEIGHT + 20}" text-anchor="middle"'
+        yield f'<text class="quiet" {at}>{share:g} %</text>'
+
+
+def _line(curve: Curve, scale: _Scale) -> Iterable[str]:
+    places = [(scale.x(share), scale.y(rate)) for share, rate in curve.points]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    # A group, so that the line isn't filled and its dots are.
+    yield f'<g {curve.style}><polyline fill-opacity="0" stroke-width="2" points="{path}"/>'
+    yield "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places) + "</g>"
+
+
+def _labels(curves: Sequence[Curve], scale: _Scale) -> Iterable[str]:
+    """The curves' names behind their ends, the highest first, each a line below the one before at least."""
+    lowest = 0.0
+    for curve in sorted(curves, key=lambda each: -each.points[-1][1]):
+        share, rate = curve.points[-1]
+        y = lowest = max(scale.y(rate) + 4, lowest + LINE)
+        yield f'<text x="{scale.x(share) + 12:.1f}" y="{y:.1f}">{curve.name} {_short(rate)}</text>'
+
+
+def _short(rate: float) -> str:
+    return f"{rate / 1e6:.1f} M/s" if rate >= 1e6 else f"{rate / 1e3:,.0f} k/s"

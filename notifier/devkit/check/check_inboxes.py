@@ -1,0 +1,140 @@
+"""The outside check of tabs: people of every class open theirs over HTTP, page by page, and compare with the truth."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.devkit.check.expected import Truth
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.http_client import Wire, patiently, quoted
+from notifier.devkit.fixture.users import Person
+from notifier.domain.ids import UserId
+
+LIMIT = 7
+"""Items a page: few, so that cursors have something to do."""
+BADGE_MOST = 100
+"""A badge counts no further."""
+PAGES = 2_000
+"""More than any tab of a check has: a cursor that goes round in circles must end too."""
+
+
+Placed = tuple[str, datetime]
+"""Subject and second of opening: what people and the store both know a burst by, as an id says nothing to anybody.
+
+Two bursts may share it, so that lists are compared by order and not as sets.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What one person saw."""
+
+    items: Sequence[Mapping[str, object]]
+    badge: tuple[int, bool]
+    """Count, and whether there are more."""
+    seen: str | None
+    trouble: str = ""
+
+    @property
+    def ids(self) -> list[str]:
+        return [str(item["burst"]) for item in self.items]
+
+    @property
+    def places(self) -> list[Placed]:
+        return [(str(item["subject"]), datetime.fromisoformat(str(item["opened_at"]))) for item in self.items]
+
+    @property
+    def unread(self) -> int:
+        return sum(bool(item["unread"]) for item in self.items)
+
+    def facts(self) -> list[tuple[object, ...]]:
+        """What must be the same whenever one looks."""
+        return [(item["burst"], item["opened_at"], item["count"], item["unread"]) for item in self.items]
+
+
+@dataclass(slots=True, kw_only=True)
+class Tabs:
+    """Opens people's tabs; `token` makes a person's way in."""
+
+    url: str
+    token: Callable[[UserId], str]
+    people: Sequence[Person]
+    shown: dict[UserId, Shown] = field(default_factory=dict)
+
+    def look(self) -> None:
+        self.shown = {person.user: self._open(person) for person in self.people}
+
+    def _open(self, person: Person) -> Shown:
+        wire = Wire(url=self.url, bearer=self.token(person.user))
+        items: list[Mapping[str, object]] = []
+        path, seen, trouble = f"/v1/inbox?limit={LIMIT}", None, ""
+        for _ in range(PAGES):
+            answer = patiently(wire, path)
+            if answer.status != 200 or answer.body["partial"]:
+                trouble = f"{path.partition('&')[0]} was answered with {answer.status}"
+                break
+            items += answer.body["items"]
+            seen = seen or answer.body["seen"]
+            if answer.body["next"] is None:
+                break
+            path = f"/v1/inbox?limit={LIMIT}&cursor={quoted(answer.body['next'])}"
+        badge = patiently(wire, "/v1/inbox/unread").body or {}
+        wire.close()
+        return Shown(items=items, badge=(badge.get("count", -1), badge.get("more", False)), seen=seen, trouble=trouble)
+
+    def see_some(self) -> list[str]:
+        """Every third person has seen the first page, and then marks one item unread and hides another."""
+        wrong = []
+        for person in self.people[::3]:
+            shown = self.shown[person.user]
+            wire = Wire(url=self.url, bearer=self.token(person.user))
+            ids = shown.ids
+            steps: list[tuple[str, object]] = []
+            steps += [("/v1/inbox/seen", {"token": shown.seen})] if shown.seen else []
+            steps += [("/v1/inbox/marks", {"bursts": ids[:1], "mark": "unread"})] if ids else []
+            steps += [("/v1/inbox/marks", {"bursts": ids[1:2], "mark": "hidden"})] if len(ids) > 1 else []
+            answers = [(path, wire.put(path, body).status) for path, body in steps]
+            wrong += [f"{person.user}: {path} was answered with {status}" for path, status in answers if status != 204]
+            wire.close()
+        return wrong
+
+    def hidden(self, before: Mapping[UserId, Shown]) -> Mapping[UserId, slice]:
+        """Where in their lists the people of `see_some` have hidden what."""
+        return {person.user: slice(1, 2) for person in self.people[::3] if len(before[person.user].items) > 1}
+
+    def differences(self, truth: Truth, hidden: Mapping[UserId, slice]) -> Iterator[str]:
+        places = {key: (str(key.subject), burst.opened_in) for key, burst in truth.bursts.items()}
+        counts = truth.counts()
+        for person in self.people:
+            shown = self.shown[person.user]
+            wanted = list(truth.tab(person))
+            del wanted[hidden.get(person.user, slice(0))]
+            expected = [places[key] for key in wanted]
+            if shown.trouble or shown.places != expected:
+                lost, more = len(set(expected) - set(shown.places)), len(set(shown.places) - set(expected))
+                order = "" if lost or more else ", in another order or twice"
+                yield f"{person.user} ({person.kind}): {lost} missing, {more} too many{order} {shown.trouble}"
+            elif any(item["count"] != counts[key] for item, key in zip(shown.items, wanted, strict=True)):
+                yield f"{person.user} ({person.kind}): another count of mentions"
+
+    def twice(self) -> list[str]:
+        return [
+            f"{user} sees {len(shown.ids) - len(set(shown.ids))} twice"
+            for user, shown in self.shown.items()
+            if len(set(shown.ids)) < len(shown.ids)
+        ]
+
+    def badges(self) -> list[str]:
+        wrong = []
+        for user, shown in self.shown.items():
+            expected = (min(shown.unread, BADGE_MOST), shown.unread > BADGE_MOST)
+            if shown.badge != expected:
+                wrong.append(f"{user}: badge {shown.badge}, list {expected}")
+        return wrong
+
+    def dormant_by_pull(self, truth: Truth) -> Finding:
+        """Those whom no celebrity's row ever reaches see the same list as everybody who follows the same people."""
+        dormant = [person for person in self.people if person.kind in ("dormant", "idle vip")]
+        some = Tabs(url=self.url, token=self.token, people=dormant, shown=self.shown)
+        wanted = sum(bool(truth.tab(person)) for person in dormant)
+        return agreement("dormant_by_pull", some.differences(truth, {}), n=wanted)

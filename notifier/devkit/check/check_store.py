@@ -1,0 +1,234 @@
+"""The outside check of the store: bursts, seals, ledger and rows against the truth, by reading what is stored alone."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from notifier.devkit.check.check_alerts import Alerts, Promised, Rang
+from notifier.devkit.check.expected import Mentioned, Truth
+from notifier.devkit.check.finding import Finding, agreement
+from notifier.devkit.check.traffic import SOURCE, Tweet
+from notifier.devkit.fixture.world import Flags, World
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES
+from notifier.domain.audience.tiers import TIERS, Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.slice import Step
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
+from notifier.ports.archive import Archive, StoredRow
+from notifier.ports.bursts import Bursts
+from notifier.ports.ledger import Ledger, Sleepers
+
+# All inbox rows of a burst, put together again: whom they reach, by tier and shard, and whom twice.
+
+
+@dataclass(slots=True, kw_only=True)
+class Reached:
+    rows: int = 0
+    by_tier: dict[tuple[Tier, int], Flags] = field(default_factory=dict)
+    """By tier and shard."""
+    twice: int = 0
+    """People who are reached by more than one row."""
+
+    def tier(self, tier: Tier, shard: int) -> Flags:
+        return self.by_tier.get((tier, shard), _NOBODY)
+
+    def people(self) -> int:
+        return sum(int(flags.sum()) for flags in self.by_tier.values())
+
+
+def put_together(rows: Iterable[StoredRow]) -> Reached:
+    found = Reached()
+    times: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8))
+    for stored in rows:
+        found.rows += 1
+        shard, number = divmod(stored.member_range, SHARD_RANGES)
+        np.add.at(times[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.places(), 1)
+    shards = {shard for _, shard in times}
+    for shard in shards:
+        total = sum(reached.astype(np.int64) for (_, place), reached in times.items() if place == shard)
+        found.twice += int((np.asarray(total) > 1).sum())
+    found.by_tier = {key: reached > 0 for key, reached in times.items()}
+    return found
+
+
+_NOBODY = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
+
+
+@dataclass(slots=True, kw_only=True)
+class Outside:
+    archive: Archive
+    outcomes: Bursts
+    world: World
+    reached: dict[BurstKey, Reached] = field(default_factory=dict)
+    alerts: Alerts = field(default_factory=Alerts)
+    """Known once the rows were compared."""
+
+    def truth(self, accepted: Sequence[Tweet]) -> Truth:
+        bursts = {burst.key: burst for burst in self.archive.bursts()}
+        return Truth(world=self.world, facts=[fact for tweet in accepted for fact in self._facts(tweet)], bursts=bursts)
+
+    def _facts(self, tweet: Tweet) -> Iterator[Mentioned]:
+        stored = self.outcomes.outcomes(SOURCE, tweet.id)
+        for account in tweet.mentioned:
+            bursts = [outcome.burst for outcome in stored if outcome.account == account and outcome.burst]
+            yield Mentioned(tweet=tweet, account=account, bursts=bursts)
+
+    def nothing_lost(self, found: Truth, refused: Collection[str]) -> Finding:
+        """Every accepted mention is in one burst of its account and in one of the account's own, and in no other."""
+        return agreement("nothing_lost", [*refused, *_misplaced(found), *_miscounted(found)], n=len(found.facts))
+
+    def rows_equal_oracle(self, found: Truth) -> Finding:
+        """Everybody of every tier in every shard, no sample."""
+        wrong = [line for burst in found.bursts.values() for line in self._differences(found, burst)]
+        people = sum(reached.people() for reached in self.reached.values())
+        finding = agreement("rows_equal_oracle", wrong, n=len(found.bursts))
+        return finding if wrong else _with_detail(finding, f"{people:,} deliveries compared, person by person")
+
+    def _differences(self, found: Truth, burst: Burst) -> Iterator[str]:
+        reached = self.reached[burst.key] = put_together(self.archive.rows(burst.key))
+        shards = {shard for _, shard in reached.by_tier} | set(found.shards(burst.key.subject))
+        for shard in sorted(shards):
+            expected = found.tiers(burst, shard)
+            self.alerts.expect(burst, shard, expected, found.phones(shard))
+            for tier in TIERS:
+                missing = int((expected[tier] & ~reached.tier(tier, shard)).sum())
+                surplus = int((reached.tier(tier, shard) & ~expected[tier]).sum())
+                if missing or surplus:
+                    yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} too many"
+
+    def alerts_equal_oracle(self, lines: Collection[Rang], promised: Promised) -> Finding:
+        """Whoever has a device and is in a tier with alerts was told, and nobody else."""
+        return self.alerts.finding(lines, self.archive.accounts(), promised)
+
+    def twice(self) -> list[str]:
+        return [
+            f"{key}: {reached.twice} people have two rows" for key, reached in self.reached.items() if reached.twice
+        ]
+
+    def books_balance(self, found: Truth) -> Finding:
+        """Whom the seals expect is delivered, suppressed, pulled or dead; and the formulas say the same numbers."""
+        accounts = {account.plan.burst: account for account in self.archive.accounts()}
+        wrong = [f"{key} has no plan" for key in found.bursts if key not in accounts] + list(self._spared(found))
+        for key, account in accounts.items():
+            wrong += self._unbalanced(found, found.bursts[key], account)
+        return agreement("books_balance", wrong, n=len(accounts))
+
+    def _spared(self, found: Truth) -> Iterator[str]:
+        """Only restricted bursts of a large subject are left to the pull path, each behind a spent budget of others."""
+        fanned_out: Counter[Subject] = Counter()
+        for key, burst in sorted(found.bursts.items()):
+            policy = POLICIES[key.subject.kind]
+            if burst.restricted_to is None or not burst.pull_only:
+                fanned_out[key.subject] += burst.restricted_to is not None
+            if burst.pull_only and not (
+                burst.restricted_to and key.subject.kind is Kind.MENTION and not self._uncollapsed(key.subject)
+            ):
+                yield f"{key} is not fanned out, and has every right to be"
+            elif burst.pull_only and fanned_out[key.subject] < policy.budget_capacity:
+                yield f"{key} is not fanned out, though the budget isn't spent"
+
+    def _unbalanced(self, found: Truth, burst: Burst, account: Account) -> Iterator[str]:
+        ended = dict.fromkeys(Fact, 0)
+        for standing in account.standings.values():
+            if standing.ended is None:
+                yield f"{standing.slice} has not ended"
+            elif standing.slice.step is Step.ROWS:
+                ended[standing.ended.fact] += standing.ended.people
+        shards = found.shards(burst.key.subject)
+        seals = {seal.shard: seal for seal in self.archive.seals(burst.key)}
+        suppressed = sum(sum(seal.suppressed.values()) for seal in seals.values())
+        expected = suppressed + sum(seal.reached(tier) for seal in seals.values() for tier in TIERS)
+        wanted = {shard: found.expected(burst, shard) for shard in shards}
+        by_formula = sum(wanted.values())
+        done, left = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
+        if unsealed := [shard for shard, people in wanted.items() if people and shard not in seals]:
+            yield f"{burst.key}: {len(unsealed)} shards without a seal"
+        if not expected == by_formula == done + left + suppressed:
+            yield f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {left} + {suppressed} accounted"
+
+    def lanes(self, found: Truth, threshold: int, at_least: int) -> Finding:
+        """Celebrities' bursts are in their lane and all others in theirs."""
+        bursts = [burst for burst in found.bursts.values() if burst.key.subject.kind is Kind.MENTION]
+        wrong = [f"{burst.key} is {burst.lane}" for burst in bursts if burst.lane is not self._lane(burst, threshold)]
+        lanes = [burst.lane for burst in bursts]
+        if Lane.CELEBRITY not in lanes:
+            wrong.append("no burst is in the celebrity lane")
+        if at_least and Lane.STANDARD not in lanes:
+            wrong.append("no burst is in the standard lane")
+        if len(found.bursts) < at_least:
+            wrong.append(f"{len(found.bursts)} bursts in all, fewer than {at_least}")
+        detail = (
+            f"{lanes.count(Lane.CELEBRITY)} bursts in the celebrity lane, {lanes.count(Lane.STANDARD)} in the other"
+        )
+        finding = agreement("celebrity_lane_used", wrong, n=len(found.bursts))
+        return finding if wrong else _with_detail(finding, detail)
+
+    def _lane(self, burst: Burst, threshold: int) -> Lane:
+        size = self.world.size(self.world.stars[burst.key.subject.owner])
+        return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
+
+    def distinct_rows(self, found: Truth) -> Finding:
+        """Without collapsing, every mention of a subject below the limit has a burst and rows of its own."""
+        mentions = [(fact, key) for fact in found.facts for key in fact.bursts if self._uncollapsed(key.subject)]
+        shared = [
+            f"{key} has {n} mentions" for key, n in found.counts().items() if n > 1 and self._uncollapsed(key.subject)
+        ]
+        rowless = [f"{key} has no rows" for _, key in mentions if self._wants_rows(found, key) and not self._rows(key)]
+        return agreement("collapse_off_distinct_rows", [*shared, *rowless], n=len(mentions))
+
+    def _uncollapsed(self, subject: Subject) -> bool:
+        if subject.kind is not Kind.MENTION:
+            return False
+        return self.world.size(self.world.stars[subject.owner]) <= POLICIES[subject.kind].collapse_off_limit
+
+    def _wants_rows(self, found: Truth, key: BurstKey) -> bool:
+        burst = found.bursts[key]
+        return any(f.any() for shard in found.shards(key.subject) for f in found.tiers(burst, shard).values())
+
+    def _rows(self, key: BurstKey) -> int:
+        return self.reached[key].rows
+
+
+def drained(ledger: Ledger, sleepers: Sleepers, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
+    """Every mention of the tweets has its bursts, and no burst has work left; forgets the tweets that are through."""
+    try:
+        for tweet in list(waiting.values()):
+            stored = outcomes.outcomes(SOURCE, tweet.id)
+            bursts = [outcome.burst for outcome in stored if outcome.burst]
+            # A burst is planned after it can be read: before its plan nobody knows of work.
+            if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
+                return False
+            del waiting[tweet.id]
+        # Asked last: what was open before may not be all. And twice: what wakes meanwhile is open again.
+        return not (ledger.open() or sleepers.count() or ledger.open())
+    except StoreUnavailable:
+        return False
+
+
+def _misplaced(found: Truth) -> Iterator[str]:
+    for fact in found.facts:
+        subjects = sorted(key.subject for key in fact.bursts)
+        wanted = sorted(Subject(kind, fact.account) for kind in (Kind.MENTION, Kind.SELF))
+        if subjects != wanted:
+            yield f"{fact.tweet.id} of {fact.account} is in {[str(key) for key in fact.bursts]}"
+        elif any(key not in found.bursts for key in fact.bursts):
+            yield f"{fact.tweet.id} of {fact.account} is in a burst that doesn't exist"
+
+
+def _miscounted(found: Truth) -> Iterator[str]:
+    counts: Mapping[BurstKey, int] = found.counts()
+    for burst in found.bursts.values():
+        if burst.count != counts.get(burst.key, 0):
+            yield f"{burst.key} says {burst.count} mentions, {counts.get(burst.key, 0)} are in it"
+
+
+def _with_detail(finding: Finding, detail: str) -> Finding:
+    return Finding(
+        name=finding.name, ok=finding.ok, value=finding.value, limit=0, unit=finding.unit, n=finding.n, detail=detail
+    )

@@ -1,0 +1,145 @@
+"""What must have become of a storm, from nothing but the world's formulas and the events that were accepted.
+
+It shares no rule with the pipeline: audiences are evaluated member by member, tabs by going through the events.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+
+from notifier.devkit.check.traffic import Tweet
+from notifier.devkit.fixture.users import Person
+from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World
+from notifier.domain.audience.bitmap import SHARD_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mentioned:
+    """One mention, and the bursts that the store says it is in."""
+
+    tweet: Tweet
+    account: UserId
+    bursts: Collection[BurstKey]
+
+
+@dataclass(slots=True, kw_only=True)
+class Truth:
+    world: World
+    facts: Sequence[Mentioned]
+    bursts: Mapping[BurstKey, Burst]
+    _flags: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
+
+    def counts(self) -> Mapping[BurstKey, int]:
+        """Accepted mentions of every burst."""
+        return Counter(key for fact in self.facts for key in fact.bursts)
+
+    def tab(self, person: Person) -> list[BurstKey]:
+        """What the person must see, newest first."""
+        seen = {key for fact in self.facts for key in fact.bursts if self._sees(person, key.subject, fact)}
+        return sorted(seen, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
+
+    def tiers(self, burst: Burst, shard: int) -> Mapping[Tier, Flags]:
+        """Who must have a row, of a shard's members; of a burst that is pulled alone, nobody."""
+        if burst.pull_only:
+            return {tier: np.zeros(SHARD_MEMBERS, dtype=np.bool_) for tier in (Tier.P0, Tier.P1, Tier.P2)}
+        m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
+        if burst.key.subject.kind is Kind.SELF:
+            nobody = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
+            # Celebrities follow nobody: what a protected author says of them is not for them.
+            own = nobody if burst.restricted_to else m == self._owner(burst.key.subject)
+            return {Tier.P0: own, Tier.P1: nobody, Tier.P2: nobody}
+        idle, audience = self.world.idleness(m), self.audience(burst, shard, m)
+        p0 = audience & self.world.vip(m) & (idle < ACTIVE_7D)
+        p1 = audience & (idle < ACTIVE_24H) & ~p0
+        p2 = audience & ~p0 & ~p1
+        return {Tier.P0: p0, Tier.P1: p1, Tier.P2: p2 if burst.lane is Lane.STANDARD else p2 & (idle < ACTIVE_30D)}
+
+    def phones(self, shard: int) -> Flags:
+        """Celebrities have none."""
+        m = _members(shard)
+        return self.world.push(m) & (m < self.world.universe)
+
+    def audience(self, burst: Burst, shard: int, m: Members) -> Flags:
+        followers, muting = self._of_star(self.world.stars[burst.key.subject.owner], shard, m)
+        if burst.restricted_to is None:
+            return followers & ~muting
+        author = self.world.stars.get(burst.restricted_to)
+        if author is None:
+            return np.zeros(len(m), dtype=np.bool_)
+        return followers & ~muting & self._of_star(author, shard, m)[0]
+
+    def suppressed(self, burst: Burst, shard: int) -> int:
+        """Followers who are left out because they muted the subject."""
+        if burst.key.subject.kind is Kind.SELF or burst.pull_only:
+            return 0
+        m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
+        followers, muting = self._of_star(self.world.stars[burst.key.subject.owner], shard, m)
+        reached = followers & muting
+        if burst.restricted_to is not None:
+            author = self.world.stars.get(burst.restricted_to)
+            reached = reached & self._of_star(author, shard, m)[0] if author is not None else reached & False
+        return int(reached.sum())
+
+    def expected(self, burst: Burst, shard: int) -> int:
+        """Who must have a row, and who would have one but for a rule."""
+        return self.suppressed(burst, shard) + sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
+
+    def shards(self, subject: Subject) -> list[int]:
+        """In which somebody is notified of the subject, or would be if nothing were muted."""
+        if subject.kind is Kind.SELF:
+            return [self._owner(subject) // SHARD_MEMBERS]
+        star = self.world.stars[subject.owner]
+        everywhere = range(self.world.shards)
+        return [shard for shard in everywhere if self._of_star(star, shard, _members(shard))[0].any()]
+
+    def _of_star(self, star: int, shard: int, m: Members) -> tuple[Flags, Flags]:
+        if (star, shard) not in self._flags:
+            people = m < self.world.universe
+            self._flags[star, shard] = self.world.follows(star, m) & people, self.world.mutes(star, m)
+            if len(self._flags) > 512:
+                del self._flags[next(iter(self._flags))]
+        return self._flags[star, shard]
+
+    def _owner(self, subject: Subject) -> int:
+        return self.world.star_member(self.world.stars[subject.owner])
+
+    def _sees(self, person: Person, subject: Subject, fact: Mentioned) -> bool:
+        """One's own, and of those whom one follows and has not muted; a protected author's, if one follows the author,
+        muted or not."""
+        author = fact.tweet.author
+        if fact.tweet.protected and author != person.user and not self._follows(person, author):
+            return False
+        if subject.kind is Kind.SELF:
+            return subject.owner == person.user
+        star = self.world.stars.get(subject.owner)
+        muted = star is not None and bool(self.world.mutes(star, person.number)[0])
+        return self._follows(person, subject.owner) and not muted
+
+    def _follows(self, person: Person, owner: UserId) -> bool:
+        star = self.world.stars.get(owner)
+        if star is None or person.member >= self.world.universe:
+            return False
+        return bool(self.world.follows(star, person.number)[0])
+
+
+def _members(shard: int) -> Members:
+    return np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
+
+
+def fanouts_a_minute(bursts: Collection[Burst]) -> int:
+    """The most shared bursts of one subject that opened within any 60 seconds."""
+    times: dict[Subject, list[datetime]] = defaultdict(list)
+    for burst in bursts:
+        if burst.key.subject.kind is Kind.MENTION and burst.restricted_to is None:
+            times[burst.key.subject].append(burst.opened_at)
+    return max((_most_within_a_minute(sorted(found)) for found in times.values()), default=0)
+
+
+def _most_within_a_minute(times: Sequence[datetime]) -> int:
+    return max(sum(0 <= (later - first).total_seconds() < 60 for later in times) for first in times)

@@ -1,0 +1,184 @@
+"""A storm of mentions: written by a seed, sent as the tweet service would, and sent again until it was accepted."""
+
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+
+from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.instance import Instance
+from notifier.devkit.fixture.world import NAMES, World, user
+from notifier.domain.ids import UserId
+from notifier.domain.upstream.validation import EVENT_TYPE
+
+SOURCE = "storm"
+ONE = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+
+SENDERS = 4
+PROTECTED = 1 / 12
+"""Of the tweets are a celebrity's own, for that celebrity's followers only: they join no other burst."""
+COMPANY = 1 / 8
+"""Of the tweets name a second account."""
+ACCEPTED_WITHIN = 60.0
+"""Seconds of trying: a process that was killed is back after a few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tweet:
+    id: str
+    author: UserId
+    mentioned: tuple[UserId, ...]
+    protected: bool
+
+    def event(self) -> dict[str, object]:
+        """As a CloudEvent; its time is when it was written, so that the same tweet sent again is the same event."""
+        names = " ".join(f"@{name}" for name in self.mentioned)
+        data = {
+            "tweet": f"tweet-{self.id}",
+            "author": self.author,
+            "mentions": list(self.mentioned),
+            "text": f"have you seen {names}?",
+            "protected": self.protected,
+        }
+        return {
+            "specversion": "1.0",
+            "type": EVENT_TYPE,
+            "source": SOURCE,
+            "id": self.id,
+            "time": _STARTED,
+            "data": data,
+        }
+
+
+_STARTED = datetime.now(UTC).isoformat()
+
+
+REHEARSED_FOR = 10.0
+"""Seconds; from then on engines that were just started answer as they always do."""
+REHEARSED = 200
+"""Mentions: a storm's pace."""
+
+
+def rehearsal(world: World, seed: int) -> list[Tweet]:
+    """Mentions of the second half of the celebrities, one after the other: the first have their budgets whole."""
+    chance = random.Random(seed)
+    named = world.names[world.celebrities - world.celebrities // 2 :]
+    each = [named[number % len(named)] for number in range(REHEARSED if named else 0)]
+    authors = [user(chance.randrange(world.universe)) for _ in each]
+    return [
+        Tweet(id=f"{seed}-before-{number}", author=author, mentioned=(name,), protected=False)
+        for number, (name, author) in enumerate(zip(each, authors, strict=True))
+    ]
+
+
+def tweets(world: World, mentions: int, seed: int) -> list[Tweet]:
+    """As many mentions in all, in any order; every celebrity is named as soon as there are enough of them."""
+    chance = random.Random(seed)
+    named: list[list[UserId]] = []
+    left = mentions
+    while left:
+        first = world.names[len(named)] if len(named) < world.celebrities else chance.choice(world.names)
+        second = chance.choice(world.names)
+        company = left > 1 and second != first and chance.random() < COMPANY
+        named.append([first, second] if company else [first])
+        left -= len(named[-1])
+    chance.shuffle(named)
+    return [_tweet(world, chance, f"{seed}-{i}", names) for i, names in enumerate(named)]
+
+
+def _tweet(world: World, chance: random.Random, id: str, named: Sequence[UserId]) -> Tweet:
+    others = [name for name in world.names if name not in named] if world.celebrities <= len(NAMES) else []
+    protected = bool(others) and chance.random() < PROTECTED
+    author = chance.choice(others) if protected else user(chance.randrange(world.universe))
+    return Tweet(id=id, author=author, mentioned=tuple(named), protected=protected)
+
+
+@dataclass(slots=True, kw_only=True)
+class Sent:
+    """What the sender knows for certain; grows while the storm goes on."""
+
+    accepted: list[Tweet] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    """Of every request that was answered with 202."""
+    retries: int = 0
+    ended: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Storm:
+    instance: Instance
+    tweets: Sequence[Tweet]
+    lasting: float
+    """Seconds over which they are spread."""
+    batch: int = 1
+    """Every third request carries so many, when it is above 1; in a storm above 1,000 every one does."""
+    sent: Sent = field(default_factory=Sent)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self) -> Sent:
+        """Everything was accepted, refused or given up when it returns."""
+        letters: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
+        began, done = time.monotonic(), 0
+        for bundle in self._bundles():
+            letters.put((began + self.lasting * done / len(self.tweets), bundle))
+            done += len(bundle)
+        senders = [threading.Thread(target=self._send_all, args=(letters,), daemon=True) for _ in range(SENDERS)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join(self.lasting + 2 * ACCEPTED_WITHIN)
+        self.sent.ended = time.monotonic()
+        return self.sent
+
+    def _bundles(self) -> Iterator[Sequence[Tweet]]:
+        at, number = 0, 0
+        while at < len(self.tweets):
+            together = self.batch > 1 and (number % 3 == 2 or len(self.tweets) > 1000)
+            size = self.batch if together else 1
+            yield self.tweets[at : at + size]
+            at, number = at + size, number + 1
+
+    def _send_all(self, letters: "SimpleQueue[tuple[float, Sequence[Tweet]]]") -> None:
+        wire = Wire(url=self.instance.url, bearer=self.instance.service_key)
+        while True:
+            try:
+                due, bundle = letters.get_nowait()
+            except Empty:
+                return wire.close()
+            time.sleep(max(0.0, due - time.monotonic()))
+            self._send(wire, bundle)
+
+    def _send(self, wire: Wire, bundle: Sequence[Tweet]) -> None:
+        body, kind = letter(bundle)
+        deadline = time.monotonic() + ACCEPTED_WITHIN
+        while True:
+            answer = wire.post("/v1/events", body, kind)
+            with self._lock:
+                if answer.status == 202:
+                    return self._note(bundle, answer.body, answer.seconds)
+                if answer.status not in (0, 500, 502, 503, 507) or time.monotonic() > deadline:
+                    self.sent.refused += [f"{tweet.id}: {answer.status} {answer.body}" for tweet in bundle]
+                    return None
+                self.sent.retries += 1
+            time.sleep(0.1)
+
+    def _note(self, bundle: Sequence[Tweet], body: object, seconds: float) -> None:
+        self.sent.seconds.append(seconds)
+        results = body["results"] if isinstance(body, dict) and "results" in body else [body]
+        for tweet, result in zip(bundle, results, strict=True):
+            if isinstance(result, dict) and result.get("status") in ("accepted", "duplicate"):
+                self.sent.accepted.append(tweet)
+            else:
+                self.sent.refused.append(f"{tweet.id}: {result}")
+
+
+def letter(bundle: Sequence[Tweet]) -> tuple[bytes, str]:
+    if len(bundle) == 1:
+        return json.dumps(bundle[0].event()).encode(), ONE
+    return json.dumps([tweet.event() for tweet in bundle]).encode(), BATCH

@@ -1,0 +1,1 @@
+"""Cassandra, Kafka and Valkey as processes of this machine."""

@@ -1,0 +1,148 @@
+"""A Cassandra node as an engine: its settings written, its share of the ring its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from notifier.devkit.engines.engine import SCRATCH, Engine, free_port
+from notifier.devkit.engines.maven import jars
+from notifier.devkit.engines.security import Security
+
+HERE = Path(__file__).parent / "config" / "cassandra"
+RING = 1 << 64
+
+SECURED = """
+# Closed to strangers: its first user is cassandra with the password cassandra, who makes others.
+authenticator: PasswordAuthenticator
+client_encryption_options:
+  enabled: true
+  optional: false
+  ssl_context_factory:
+    class_name: org.apache.cassandra.security.PEMBasedSslContextFactory
+  keystore: {certificate}
+  truststore: {ca}
+"""
+
+
+class Sync(StrEnum):
+    """When a write is acknowledged."""
+
+    BATCH = "batch\ncommitlog_disk_access_mode: auto\nconcurrent_writes: 512\nnative_transport_max_threads: 64"
+    """Once it would survive a SIGKILL: what came while the file was synced is synced next, in one go. A writer's thread
+    is held until then: with 32 of them 3,200 mutations a second, with 512 some 20,000. Written past the page cache
+    where the file system can, because a map of the file faults anew after each sync: a third of a row's time."""
+    PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
+    """At once; usual with three replicas, and what bulk speed is measured with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    heap: str
+    memtables: str
+
+
+ALONE = Memory(heap="2g", memtables="800MiB")
+ONE_OF_THREE = Memory(heap="640m", memtables="160MiB")
+"""A node of several keeps hints and streams besides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where one node of several lives."""
+
+    host: str
+    token: int
+    folder: Path
+    memory: Memory
+
+
+def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.BATCH, security: Security | None = None) -> Engine:
+    """One that has the whole ring. Raises Environment when its jars can't be had."""
+    place = _Place(host="127.0.0.1", token=0, folder=folder, memory=ALONE)
+    return _ring([place], cache, port, sync, security=security)[0]
+
+
+def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync.BATCH) -> list[Engine]:
+    """At 127.0.0.1, 127.0.0.2 and so on, each with an equal part of the ring, all on the same port."""
+    places = [
+        _Place(
+            host=f"127.0.0.{k + 1}",
+            token=RING * k // count - RING // 2,
+            folder=folder / str(k + 1),
+            memory=ONE_OF_THREE,
+        )
+        for k in range(count)
+    ]
+    return _ring(places, cache, port, sync)
+
+
+def _ring(
+    places: Sequence[_Place], cache: Path, port: int, sync: Sync, *, security: Security | None = None
+) -> list[Engine]:
+    lib, storage = jars(HERE / "pom.xml", cache), free_port()
+    engines = []
+    for number, place in enumerate(places, 1):
+        (place.folder / "triggers").mkdir(parents=True, exist_ok=True)
+        settings = place.folder / "cassandra.yaml"
+        secured = SECURED.format(certificate=security.certificate, ca=security.ca) if security else ""
+        settings.write_text(_settings(place, places[0].host, port, storage, sync) + secured)
+        engines.append(
+            Engine(
+                name=f"cassandra-{number}",
+                command=_command(lib, settings, place.memory.heap),
+                folder=place.folder,
+                host=place.host,
+                port=port,
+            )
+        )
+    return engines
+
+
+def _settings(place: _Place, seed: str, port: int, storage: int, sync: Sync) -> str:
+    text = (HERE / "cassandra.yaml").read_text()
+    words = {
+        "TOKEN": place.token,
+        "HOST": place.host,
+        "PORT": port,
+        "STORAGE": storage,
+        "SEED": f"{seed}:{storage}",
+        "SYNC": sync,
+        "MEMTABLES": place.memory.memtables,
+    }
+    for word, value in words.items():
+        text = text.replace(f"@{word}@", str(value))
+    return text
+
+
+def _command(lib: Path, settings: Path, heap: str) -> list[str]:
+    return [
+        "java",
+        f"@{HERE / 'jvm.args'}",
+        "-Xss256k",
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
+        "-XX:MaxDirectMemorySize=512m",
+        # The least work for two cores; its pauses are short at this size. G1 took a tenth more of the node.
+        "-XX:+UseParallelGC",
+        "-XX:+PerfDisableSharedMem",
+        "-XX:+ExitOnOutOfMemoryError",
+        "-Djava.net.preferIPv4Stack=true",
+        f"-Djava.io.tmpdir={settings.parent / SCRATCH}",
+        "-Dcassandra-foreground=yes",
+        f"-Dcassandra.config=file://{settings}",
+        "-Dcassandra.storagedir=.",
+        "-Dcassandra.logdir=log",
+        "-Dcassandra.triggers_dir=triggers",
+        # A ring of our own on the loopback needs no time to settle.
+        "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+        "-Dcassandra.ring_delay_ms=100",
+        "-Dcassandra.superuser_setup_delay_ms=0",
+        "-Dcassandra.shutdown_announce_in_ms=0",
+        f"-Dlogback.configurationFile=file://{HERE / 'logback.xml'}",
+        "-Dchronicle.analytics.disable=true",
+        f"-Dcassandra.jmx.local.port={free_port()}",
+        "-cp",
+        f"{lib}/*",
+        "org.apache.cassandra.service.CassandraDaemon",
+    ]

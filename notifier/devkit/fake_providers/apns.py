@@ -1,0 +1,244 @@
+"""A fake of APNs: takes what Apple takes, and refuses what Apple refuses, in Apple's words.
+
+What hangs on a connection (SETTINGS, GOAWAY, and a `:method` other than POST) is for whoever serves it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2s
+from typing import Any
+from uuid import UUID
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+
+from notifier.devkit.fake_providers.behaviour import Script, retry_after
+from notifier.devkit.fake_providers.devices import Phones
+from notifier.domain.push.device import Environment
+from notifier.ports.clock import Clock
+from notifier.ports.push import Post, Reply
+
+# Provider tokens as Apple judges them: whose, how old, and how often another one comes.
+
+OLDEST = timedelta(hours=1)
+CLOCKS_MAY_DIFFER = timedelta(minutes=5)
+UPDATES_WITHIN = timedelta(minutes=20)
+MOST_UPDATES = 2
+"""Tokens in that time. Apple allows one and is lenient; one for each alert is what it means."""
+REMEMBERED = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class Bearers:
+    keys: Mapping[str, EllipticCurvePublicKey]
+    """By key id."""
+    team: str
+    _issued: dict[str, datetime] = field(default_factory=dict)
+    """Of tokens whose signature was found good."""
+    _first_seen: dict[str, datetime] = field(default_factory=dict)
+
+    def complaint(self, authorization: str | None, now: datetime) -> str | None:
+        """Apple's reason; None for a good one."""
+        if not authorization:
+            return "MissingProviderToken"
+        scheme, _, token = authorization.partition(" ")
+        issued = self._issued_at(token) if scheme.lower() == "bearer" else None
+        if issued is None or issued > now + CLOCKS_MAY_DIFFER:
+            return "InvalidProviderToken"
+        if now - issued > OLDEST:
+            return "ExpiredProviderToken"
+        return "TooManyProviderTokenUpdates" if self._too_many(token, now) else None
+
+    def _issued_at(self, token: str) -> datetime | None:
+        if token not in self._issued:
+            try:
+                head = jwt.get_unverified_header(token)
+                # Its age is judged by the fake's own clock.
+                claims = jwt.decode(
+                    token,
+                    self.keys[head["kid"]],
+                    algorithms=["ES256"],
+                    options={"verify_iat": False, "verify_exp": False},
+                )
+                if claims["iss"] != self.team:
+                    return None
+                issued = datetime.fromtimestamp(int(claims["iat"]), UTC)
+            except (jwt.PyJWTError, KeyError, ValueError, TypeError, OverflowError, OSError):
+                return None
+            _remember(self._issued, token, issued)
+        return self._issued[token]
+
+    def _too_many(self, token: str, now: datetime) -> bool:
+        if token not in self._first_seen:
+            lately = [seen for seen in self._first_seen.values() if now - seen < UPDATES_WITHIN]
+            if len(lately) >= MOST_UPDATES:
+                return True
+            _remember(self._first_seen, token, now)
+        return False
+
+
+def _remember(kept: dict[str, datetime], token: str, moment: datetime) -> None:
+    kept[token] = moment
+    if len(kept) > REMEMBERED:
+        del kept[next(iter(kept))]
+
+
+ORIGINS: Mapping[str, Environment] = {
+    "https://api.push.apple.com:443": Environment.PRODUCTION,
+    "https://api.sandbox.push.apple.com:443": Environment.SANDBOX,
+}
+MOST_BYTES = 4_096
+MOST_COLLAPSE_BYTES = 64
+PUSH_TYPES = (
+    *("alert", "background", "complication", "controls", "fileprovider", "liveactivity", "location", "mdm"),
+    *("pushtotalk", "voip", "widgets"),
+)
+PRIORITIES = ("10", "5", "1")
+_PATH = re.compile(r"/3/device/([^/]*)")
+_TOKEN = re.compile(r"[0-9A-Fa-f]{64,200}")
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    status: int
+    reason: str
+    timestamp: datetime | None = None
+    retry_after: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeApns:
+    bearers: Bearers
+    topics: frozenset[str]
+    """Of the key's team; none named, any."""
+    clock: Clock
+    script: Script = field(default_factory=Script)
+    origins: Mapping[str, Environment] = field(default_factory=lambda: ORIGINS)
+    """Any other is production."""
+    phones: Phones = field(default_factory=Phones)
+    answered: Counter[str] = field(default_factory=Counter)
+    """By reason, and "Accepted"."""
+    _apps: dict[str, tuple[Environment, str]] = field(default_factory=dict)
+    _removed: dict[str, datetime] = field(default_factory=dict)
+    _began: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock.now()
+
+    def install(self, token: str, topic: str, environment: Environment = Environment.PRODUCTION) -> None:
+        """From here on it is that app's alone; a token that nobody installed is any app's."""
+        self._apps[token] = (environment, topic)
+        self._removed.pop(token, None)
+
+    def uninstall(self, token: str, at: datetime) -> None:
+        self._removed[token] = at
+
+    def answer(self, post: Post) -> Reply:
+        """One request after another."""
+        headers = dict(post.headers)
+        echoed = {"apns-id": headers.get("apns-id", _made_up(post))}
+        complaint = next(self._complaints(post, headers), None)
+        self.answered[complaint.reason if complaint else "Accepted"] += 1
+        if complaint is None:
+            place = headers.get("apns-collapse-id") or echoed["apns-id"]
+            self.phones.ring(_token(post), place=place, text=_shown(post.body), id=echoed["apns-id"])
+            return Reply(status=200, headers=echoed)
+        body: dict[str, object] = {"reason": complaint.reason}
+        if complaint.timestamp is not None:
+            body["timestamp"] = int(complaint.timestamp.timestamp() * 1000)
+        if complaint.retry_after is not None:
+            echoed["retry-after"] = complaint.retry_after
+        return Reply(status=complaint.status, headers=echoed, body=json.dumps(body).encode())
+
+    def _complaints(self, post: Post, headers: Mapping[str, str]) -> Iterator[Complaint]:
+        """The first is answered."""
+        since = self.clock.now() - self._began
+        if self.script.down.holds(since):
+            yield Complaint(503, "ServiceUnavailable")
+        if not _PATH.fullmatch(post.path):
+            yield Complaint(404, "BadPath")
+        if (refused := self.bearers.complaint(headers.get("authorization"), self.clock.now())) is not None:
+            yield Complaint(429 if refused == "TooManyProviderTokenUpdates" else 403, refused)
+        yield from _complaints_of_headers(post, headers)
+        if self.topics and headers["apns-topic"] not in self.topics:
+            yield Complaint(400, "TopicDisallowed")
+        yield from _complaints_of_body(post.body)
+        yield from self._complaints_of_token(_token(post), headers["apns-topic"], post.origin)
+        if self.script.limited.holds(since):
+            yield Complaint(429, "TooManyRequests", retry_after=retry_after(self.script.limited, since))
+
+    def _complaints_of_token(self, token: str, topic: str, origin: str) -> Iterator[Complaint]:
+        asked = self.origins.get(origin, Environment.PRODUCTION)
+        environment, app = self._apps.get(token, (asked, topic))
+        if not token:
+            yield Complaint(400, "MissingDeviceToken")
+        if not _TOKEN.fullmatch(token) or environment is not asked or self.script.is_elsewhere(token):
+            yield Complaint(400, "BadDeviceToken")
+        if app != topic:
+            yield Complaint(400, "DeviceTokenNotForTopic")
+        if token in self._removed:
+            yield Complaint(410, "Unregistered", timestamp=self._removed[token])
+        if self.script.is_gone(token):
+            yield Complaint(410, "Unregistered", timestamp=self.script.gone_since(self._began))
+
+
+def _complaints_of_headers(post: Post, headers: Mapping[str, str]) -> Iterator[Complaint]:
+    if len(headers) < len(post.headers):
+        yield Complaint(400, "DuplicateHeaders")
+    if not _is_uuid(headers.get("apns-id")):
+        yield Complaint(400, "BadMessageId")
+    if not headers.get("apns-expiration", "0").isdecimal():
+        yield Complaint(400, "BadExpirationDate")
+    if headers.get("apns-priority", "10") not in PRIORITIES:
+        yield Complaint(400, "BadPriority")
+    # Apple takes alerts without it for older phones alone; whoever forgets it finds out here.
+    if headers.get("apns-push-type") not in PUSH_TYPES:
+        yield Complaint(400, "InvalidPushType")
+    if headers["apns-push-type"] == "background" and headers.get("apns-priority", "10") == "10":
+        yield Complaint(400, "BadPriority")
+    if len(headers.get("apns-collapse-id", "").encode()) > MOST_COLLAPSE_BYTES:
+        yield Complaint(400, "BadCollapseId")
+    if not headers.get("apns-topic"):
+        yield Complaint(400, "MissingTopic")
+
+
+def _complaints_of_body(body: bytes) -> Iterator[Complaint]:
+    if len(body) > MOST_BYTES:
+        yield Complaint(413, "PayloadTooLarge")
+    # What Apple says of a body that is no JSON, it doesn't say.
+    if not isinstance(_payload(body).get("aps"), dict):
+        yield Complaint(400, "PayloadEmpty")
+
+
+def _token(post: Post) -> str:
+    found = _PATH.fullmatch(post.path)
+    return found[1] if found else ""
+
+
+def _payload(body: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _shown(body: bytes) -> str:
+    said = _payload(body)["aps"].get("alert", "")
+    return said if isinstance(said, str) else str(said.get("body", ""))
+
+
+def _is_uuid(text: str | None) -> bool:
+    """Apple makes one itself where none is given."""
+    try:
+        return text is None or str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _made_up(post: Post) -> str:
+    return str(UUID(bytes=blake2s(post.path.encode() + post.body, digest_size=16).digest()))

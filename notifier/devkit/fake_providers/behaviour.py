@@ -1,0 +1,181 @@
+"""What a shipped fake does besides answering well, as people write it: `gone=2%,limited=30s,after=10s`."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from hashlib import blake2s
+from typing import Any, Self
+
+from notifier.devkit.http2.behaviour import Conduct
+from notifier.domain.ids import Platform
+
+# The script: what a fake provider does besides answering well; the same devices and moments whenever it is played.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A while, counted from when the fake began."""
+
+    after: timedelta = timedelta()
+    lasting: timedelta
+
+    def holds(self, since: timedelta) -> bool:
+        return self.after <= since < self.after + self.lasting
+
+    def left(self, since: timedelta) -> timedelta:
+        return self.after + self.lasting - since
+
+
+NEVER = Span(lasting=timedelta())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    seed: int = 0
+    gone: float = 0.0
+    """Share of the tokens whose app is there no more."""
+    gone_for: timedelta = timedelta(days=1)
+    """So long before the fake began."""
+    elsewhere: float = 0.0
+    """Share of the tokens that are of another environment, or of another project."""
+    limited: Span = NEVER
+    """429, with the seconds that are left of it as Retry-After."""
+    down: Span = NEVER
+    """503 for everything."""
+
+    def is_gone(self, token: str) -> bool:
+        return self._share("gone", token) < self.gone
+
+    def is_elsewhere(self, token: str) -> bool:
+        return self._share("elsewhere", token) < self.elsewhere
+
+    def gone_since(self, began: datetime) -> datetime:
+        return began - self.gone_for
+
+    def _share(self, what: str, token: str) -> float:
+        """From 0 to 1, and a token's own for ever."""
+        digest = blake2s(f"{self.seed}/{what}/{token}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") / 2**64
+
+
+def retry_after(span: Span, since: timedelta) -> str:
+    return str(max(1, -int(-span.left(since).total_seconds() // 1)))
+
+
+FOR_EVER = timedelta(days=36_500)
+STREAMS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
+"""What they take at once on a connection, as far as it is known: Apple's varies, and is at most that."""
+MOST_COUNT = 1_000_000_000
+EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
+BEGIN = ("limited", "down", "stall")
+"""What `after` is of."""
+
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    script: Script = field(default_factory=Script)
+    conduct: Conduct = field(default_factory=Conduct)
+    stalls: Span = NEVER
+    """It takes alerts, and answers nothing."""
+
+    @classmethod
+    def read(cls, text: str, platform: Platform) -> Self:
+        """Words with commas between them; one that begins with `apns.`, `fcm.` or `web.` is for that fake alone. Raises
+        ValueError, in words for people, whichever fake it is for."""
+        said = {own: dict[str, Any]() for own in Platform}
+        words = [word.strip() for word in text.split(",")] if text.strip() else []
+        for word in words:
+            platforms, name, value = _word(word)
+            for one in platforms:
+                if name in said[one]:
+                    raise ValueError(f"{name} is said twice of {one}.")
+                said[one][name] = value
+        for late in (word for word in words if word.partition("=")[0].endswith("after")):
+            _require_begun(late, said)
+        return cls._of(said[platform], platform)
+
+    @classmethod
+    def _of(cls, said: Mapping[str, Any], platform: Platform) -> Self:
+        after = said.get("after", timedelta())
+
+        def span(name: str) -> Span:
+            return Span(after=after, lasting=said[name]) if name in said else NEVER
+
+        script = Script(gone=said.get("gone", 0.0), elsewhere=said.get("elsewhere", 0.0))
+        conduct = Conduct(streams=said.get("streams", STREAMS[platform]), latency=said.get("latency", timedelta()))
+        return cls(
+            script=replace(script, seed=said.get("seed", 0), limited=span("limited"), down=span("down")),
+            conduct=replace(conduct, goaway_after=said.get("goaway"), cut_after=said.get("cut")),
+            stalls=span("stall"),
+        )
+
+
+def _require_begun(late: str, said: Mapping[Platform, Mapping[str, Any]]) -> None:
+    """Raises ValueError where nothing begins then. A word for all of them may be meant for one."""
+    if not any(set(BEGIN) & set(said[one]) for one in _word(late)[0]):
+        raise ValueError(f"{late!r} says when {', '.join(BEGIN[:-1])} or {BEGIN[-1]} begins, and there is none.")
+
+
+def _word(word: str) -> tuple[list[Platform], str, Any]:
+    if not word:
+        raise ValueError(f"there is a comma with no word beside it; it is written as {EXAMPLE}.")
+    said, _, value = word.partition("=")
+    whose, dot, name = said.rpartition(".")
+    if dot and whose not in set(Platform):
+        raise ValueError(f"{word!r} is for {whose!r}; there are {', '.join(Platform)}.")
+    if name not in WORDS:
+        raise ValueError(f"{word!r} is no word of a script; there are {', '.join(WORDS)}, as in {EXAMPLE}.")
+    read, must = WORDS[name]
+    try:
+        found = read(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{word!r}: {name} is written {must}.") from None
+    return [Platform(whose)] if dot else [*Platform], name, found
+
+
+def _share(text: str) -> float:
+    number = float(text.removesuffix("%"))
+    if not text.endswith("%") or not 0 <= number <= 100:
+        raise ValueError
+    return number / 100
+
+
+def _span(text: str) -> timedelta:
+    if not (found := re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)", text, re.ASCII)):
+        raise ValueError
+    return min(timedelta(**{_UNITS[found[2]]: float(found[1])}), FOR_EVER)
+
+
+def _while(text: str) -> timedelta:
+    if not (found := _span(text)):
+        raise ValueError
+    return found
+
+
+def _while_or_ever(text: str) -> timedelta:
+    return _while(text) if text else FOR_EVER
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= MOST_COUNT):
+        raise ValueError
+    return int(text)
+
+
+WORDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "gone": (_share, "gone=2%"),
+    "elsewhere": (_share, "elsewhere=1%"),
+    "limited": (_while, "limited=30s"),
+    "down": (_while, "down=30s"),
+    "stall": (_while_or_ever, "stall, for ever, or stall=30s"),
+    "goaway": (_count, "goaway=1000"),
+    "cut": (_count, "cut=500"),
+    "streams": (_count, "streams=1"),
+    "latency": (_span, "latency=50ms"),
+    "after": (_span, "after=10s"),
+    "seed": (_count, "seed=7"),
+}
+"""`after` is when `limited`, `down` and `stall` begin, counted from the fake's first moment."""

@@ -1,0 +1,116 @@
+"""The fakes as they ship: each behind an HTTP/2 server of the loopback, for senders with the credentials that everybody
+knows."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from notifier.adapters.push import dev_credentials as development
+from notifier.adapters.system_clock import SystemClock
+from notifier.devkit.fake_providers.apns import Bearers, FakeApns
+from notifier.devkit.fake_providers.arrivals import Arrivals
+from notifier.devkit.fake_providers.behaviour import Behaviour, Script
+from notifier.devkit.fake_providers.devices import ORIGIN, Phones, browser
+from notifier.devkit.fake_providers.fcm import FakeFcm
+from notifier.devkit.fake_providers.oauth import Grants
+from notifier.devkit.fake_providers.webpush import FakePushService
+from notifier.devkit.http2.connection import Tally
+from notifier.devkit.http2.server import Server, serving
+from notifier.domain.ids import Platform
+from notifier.ports.clock import Clock
+from notifier.ports.push import Post, Reply, Silence
+
+Fake = FakeApns | FakeFcm | FakePushService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosted:
+    platform: Platform
+    fake: Fake
+    server: Server
+
+    @property
+    def origin(self) -> str:
+        return self.server.origin
+
+    @property
+    def answered(self) -> Mapping[str, int]:
+        """How often, by what was said."""
+        return {str(word): count for word, count in dict(self.fake.answered).items()}
+
+    @property
+    def rang(self) -> int:
+        return self.fake.phones.rang
+
+    @property
+    def tally(self) -> Tally:
+        return self.server.tally
+
+
+@contextmanager
+def hosted(
+    platform: Platform,
+    behaviour: Behaviour | None = None,
+    *,
+    port: int = 0,
+    out: Path | None = None,
+    certificate: Path | None = None,
+    clock: Clock | None = None,
+) -> Iterator[Hosted]:
+    """While the block lasts. With `out` each alert that arrives is a line there. Raises OSError where it can't listen,
+    or can't write."""
+    plays, time = behaviour or Behaviour(), clock or SystemClock()
+    with _written(out, platform, time) as phones:
+        fake = made(platform, plays.script, phones, time)
+        asked = _stalling(fake, plays, time, time.now())
+        with serving(asked, plays.conduct, certificate=certificate, port=port) as server:
+            yield Hosted(platform=platform, fake=fake, server=server)
+
+
+def made(platform: Platform, script: Script, phones: Phones, clock: Clock) -> Fake:
+    """It takes the credentials that everybody knows, and anybody's devices: who forgot to set his own loses none."""
+    match platform:
+        case Platform.APNS:
+            key = development.apple()
+            bearers = Bearers(keys={key.key_id: key.key.public_key()}, team=key.team_id)
+            return FakeApns(bearers=bearers, topics=frozenset(), clock=clock, script=script, phones=phones)
+        case Platform.FCM:
+            account = development.google()
+            grants = Grants(
+                email=account.email,
+                key_id=account.key_id,
+                key=account.key.public_key(),
+                audience=account.audience,
+            )
+            return FakeFcm(project=account.project, grants=grants, clock=clock, script=script, phones=phones)
+        case Platform.WEB:
+            return FakePushService(
+                clock=clock,
+                script=script,
+                phones=phones,
+                for_all=True,
+                strangers=lambda path: browser(ORIGIN, path),
+            )
+
+
+@contextmanager
+def _written(out: Path | None, platform: Platform, clock: Clock) -> Iterator[Phones]:
+    if out is None:
+        yield Phones()
+        return
+    with out.open("ab", buffering=0) as file:
+        arrivals = Arrivals(out=file, platform=platform, clock=clock)
+        if out.is_file():  # and no pipe
+            arrivals.remember(out)
+        yield Phones(heard=arrivals.heard)
+
+
+def _stalling(fake: Fake, behaviour: Behaviour, clock: Clock, began: datetime) -> Callable[[Post], Reply | Silence]:
+    def asked(post: Post) -> Reply | Silence:
+        reply = fake.answer(post)
+        stalls = behaviour.stalls.holds(clock.now() - began)
+        return Silence(reason="it stalls", left=True) if stalls else reply
+
+    return asked

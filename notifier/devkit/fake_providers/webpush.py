@@ -1,0 +1,138 @@
+"""A fake push service: holds subscriptions, takes what the real ones take, and refuses the rest in their words."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
+
+from notifier.devkit.fake_providers.behaviour import Script, retry_after
+from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.devices import Phones
+from notifier.devkit.fake_providers.webpush_refusals import Fault, Manner, fault, refusal
+from notifier.ports.clock import Clock
+from notifier.ports.push import Post, Reply
+
+LARGEST = 4_096
+"""Bytes of a body that every push service takes (RFC 8030, 7.2); Firefox on Android takes 2,744."""
+LONGEST_TTL = 2_592_000
+URGENCIES = ("very-low", "low", "normal", "high")
+_TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
+"""As Apple takes it: what can be read as base64url."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    body: bytes
+    until: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class FakePushService:
+    clock: Clock
+    origin: str = "https://updates.push.services.mozilla.com"
+    manner: Manner = Manner.MOZILLA
+    for_all: bool = False
+    """It stands for all push services: whatever name it is asked by is its own."""
+    strangers: Callable[[str], Browser | None] = lambda _: None
+    """Who is behind a path where nobody has subscribed."""
+    script: Script = field(default_factory=Script)
+    """`elsewhere` are those who subscribed with another key."""
+    largest: int = LARGEST
+    redirect: str = ""
+    """Where everybody is sent to."""
+    phones: Phones = field(default_factory=Phones)
+    """By the path of endpoints."""
+    browsers: dict[str, Browser] = field(default_factory=dict)
+    answered: Counter[int] = field(default_factory=Counter)
+    """By status."""
+    _kept: dict[str, dict[str, _Kept]] = field(default_factory=dict)
+    """For those who are offline; by topic, so that a later message takes the place of an earlier one."""
+    _dice: Random = field(init=False)
+    _began: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._dice, self._began = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
+
+    def subscribe(self, key: str) -> Browser:
+        """One more browser, for alerts of whoever has the private half of this key."""
+        path = f"/wpush/v2/{self._dice.randbytes(24).hex()}"
+        number = self._dice.getrandbits(255) + 1
+        browser = Browser(
+            endpoint=self.origin + path,
+            private=derive_private_key(number, SECP256R1()),
+            secret=self._dice.randbytes(16),
+            key=key,
+        )
+        self.browsers[path] = browser
+        return browser
+
+    def wake(self, browser: Browser) -> None:
+        """It is online again, and gets what hasn't run out until now."""
+        browser.online = True
+        for kept in self._kept.pop(browser.endpoint, {}).values():
+            if self.clock.now() < kept.until:
+                self._show(browser, kept.body)
+
+    def answer(self, post: Post) -> Reply:
+        """One request after another."""
+        reply = self._complaint(post, dict(post.headers), self.clock.now()) or self._take(post)
+        self.answered[reply.status] += 1
+        return reply
+
+    def _complaint(self, post: Post, headers: Mapping[str, str], now: datetime) -> Reply | None:
+        since, limited = now - self._began, self.script.limited
+        browser = self._browser(post.path)
+        if self.script.down.holds(since):
+            return refusal(self.manner, 503)
+        if self.redirect:
+            return Reply(status=307, headers={"location": self.redirect})
+        if browser is None or not (self.for_all or post.origin.removesuffix(":443") == self.origin):
+            return refusal(self.manner, 404)
+        if (wrong := self._fault(post, browser, headers, now)) is not None:
+            return refusal(self.manner, wrong)
+        if browser.gone or self.script.is_gone(post.path):
+            return refusal(self.manner, 410)
+        if len(post.body) > self.largest:
+            return refusal(self.manner, 413)
+        if len(headers) < len(post.headers) or not _well_formed(headers):
+            return refusal(self.manner, 400)
+        return refusal(self.manner, 429, after=retry_after(limited, since)) if limited.holds(since) else None
+
+    def _browser(self, path: str) -> Browser | None:
+        return self.browsers.get(path) or self.strangers(path)
+
+    def _fault(self, post: Post, browser: Browser, headers: Mapping[str, str], now: datetime) -> Fault | None:
+        wrong = fault(headers.get("authorization"), None if self.for_all else self.origin, browser.key, now)
+        return wrong or (Fault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
+
+    def _take(self, post: Post) -> Reply:
+        browser, headers = self._browser(post.path), dict(post.headers)
+        assert browser is not None  # else it was refused
+        if browser.online:
+            self._show(browser, post.body)
+        elif seconds := int(headers["ttl"]):
+            kept = self._kept.setdefault(browser.endpoint, {})
+            until = self.clock.now() + timedelta(seconds=seconds)
+            kept[headers.get("topic", f"message {self.answered[201]}")] = _Kept(body=post.body, until=until)
+        return Reply(status=201, headers={"location": f"{self.origin}/m/{self.answered[201]}", "ttl": headers["ttl"]})
+
+    def _show(self, browser: Browser, body: bytes) -> None:
+        if (shown := browser.read(body)) is not None:
+            path = browser.endpoint.removeprefix(self.origin)
+            self.phones.ring(path, place=shown.tag, text=shown.title, id=shown.tag)
+
+
+def _well_formed(headers: Mapping[str, str]) -> bool:
+    ttl, topic = headers.get("ttl", ""), headers.get("topic")
+    return (
+        headers.get("content-encoding") == "aes128gcm"
+        and ttl.isascii()
+        and ttl.isdecimal()
+        and int(ttl) <= LONGEST_TTL
+        and (topic is None or bool(_TOPIC.fullmatch(topic)))
+        and headers.get("urgency", "normal") in URGENCIES
+    )

@@ -1,0 +1,119 @@
+"""What a push service makes of an authorization: who sends, or what is wrong with it (RFC 8292)."""
+
+import json
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+
+from notifier.ports.push import Reply
+
+LONGEST = timedelta(hours=24)
+_VAPID = re.compile(r"vapid t=([\w-]+\.[\w-]+\.[\w-]+), ?k=([\w-]+)", re.ASCII)
+_SUBJECT = re.compile(r"mailto:[^@\s<>]+@[^@\s<>]+\.[a-z]+|https://[^\s<>@/]+\.[a-z]+(/\S*)?", re.ASCII)
+
+
+class Fault(StrEnum):
+    MISSING = "there is none"
+    UNREADABLE = "it is no VAPID"
+    FORGED = "it isn't signed by the key that it names"
+    ELSEWHERE = "it is for another push service"
+    OVER = "it is over, or lasts for more than a day"
+    NOBODY = "nobody can be reached at its subject"
+    OTHER_KEY = "it is of another key than the subscription"
+
+
+def fault(authorization: str | None, origin: str | None, key: str, now: datetime) -> Fault | None:
+    """`key` is the one that the browser subscribed with; without an origin the token may be for any push service."""
+    if authorization is None:
+        return Fault.MISSING
+    if not (found := _VAPID.fullmatch(authorization)):
+        return Fault.UNREADABLE
+    claims = _claims(*found.groups())
+    if isinstance(claims, Fault):
+        return claims
+    if found[2] != key:
+        return Fault.OTHER_KEY
+    return _fault_of(claims, origin, now)
+
+
+def _claims(token: str, key: str) -> dict[str, Any] | Fault:
+    try:
+        point = urlsafe_b64decode(key + "=" * (-len(key) % 4))
+        public = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
+        # Time and audience are judged below: by this service's clock, and to the letter.
+        return jwt.decode(token, key=public, algorithms=["ES256"], options={"verify_exp": False, "verify_aud": False})
+    except jwt.InvalidSignatureError:
+        return Fault.FORGED
+    except (ValueError, jwt.PyJWTError):
+        return Fault.UNREADABLE
+
+
+def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> Fault | None:
+    expires, subject = claims.get("exp"), claims.get("sub")
+    if origin is not None and claims.get("aud") != origin:
+        return Fault.ELSEWHERE
+    if not isinstance(expires, int) or not now.timestamp() < expires <= (now + LONGEST).timestamp():
+        return Fault.OVER
+    if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
+        return Fault.NOBODY
+    return None
+
+
+# Manners: how the push services word what they refuse.
+
+
+class Manner(StrEnum):
+    APPLE = "apple"
+    GOOGLE = "google"
+    MOZILLA = "mozilla"
+
+
+REASONS: Mapping[int, str] = {
+    400: "BadWebPushRequest",
+    404: "BadPath",
+    410: "Unregistered",
+    413: "PayloadTooLarge",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+}
+"""Apple's."""
+ERRNOS: Mapping[int, int] = {400: 111, 401: 109, 404: 102, 410: 103, 413: 104, 429: 201, 503: 201}
+"""Mozilla's."""
+OTHER_KEY = (
+    "the VAPID credentials in the authorization header do not correspond to the credentials used to create the "
+    "subscriptions.\n"
+)
+"""Google's, as it says "invalid JWT provided" to everything else about a token, and little to the rest."""
+
+
+def refusal(manner: Manner, why: int | Fault, *, after: str = "") -> Reply:
+    """A status, or what is wrong with an authorization."""
+    status, body = _of_token(manner, why) if isinstance(why, Fault) else (why, _of_status(manner, why))
+    return Reply(status=status, headers={"retry-after": after} if after else {}, body=body.encode())
+
+
+def _of_token(manner: Manner, wrong: Fault) -> tuple[int, str]:
+    other = wrong is Fault.OTHER_KEY
+    match manner:
+        case Manner.APPLE:
+            return 403, json.dumps({"reason": "VapidPkHashMismatch" if other else "BadJwtToken"})
+        case Manner.GOOGLE:
+            return 403, OTHER_KEY if other else "invalid JWT provided\n"
+        case Manner.MOZILLA:
+            return 401, _of_status(manner, 401)
+
+
+def _of_status(manner: Manner, status: int) -> str:
+    match manner:
+        case Manner.APPLE:
+            return json.dumps({"reason": REASONS[status]})
+        case Manner.GOOGLE:
+            return f"<HTML>\n<HEAD>\n<TITLE>Error {status}</TITLE>\n</HEAD>\n</HTML>\n"
+        case Manner.MOZILLA:
+            return json.dumps({"code": status, "errno": ERRNOS[status], "error": "refused", "message": "refused"})

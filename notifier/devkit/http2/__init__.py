@@ -1,0 +1,1 @@
+"""An HTTP/2 server that can misbehave on purpose."""

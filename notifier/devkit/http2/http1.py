@@ -1,0 +1,95 @@
+"""The same server for those who speak HTTP/1.1: one request after another, as libraries of others send them."""
+
+import asyncio
+from dataclasses import replace
+from http import HTTPStatus
+
+from notifier.devkit.http2.connection import House
+from notifier.devkit.http2.streams import MOST_BODY
+from notifier.ports.push import Post, Reply, Silence
+
+END = b"\r\n\r\n"
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+class Http1(asyncio.Protocol):
+    """Of its conduct it keeps latency, stalls, and when a connection ends. Silence has no word here: it ends, too."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._got = bytearray()
+        self._came = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
+        self._house.tally.connections += 1
+        self._house.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._house.connections.discard(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        try:
+            while (post := self._whole()) is not None:
+                self._act(post)
+        except ValueError:
+            self._house.tally.broken += 1
+            self._transport.close()
+
+    def tell_now(self) -> None:
+        """There are no settings."""
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def _whole(self) -> Post | None:
+        """The next request, once all of it is here. Raises ValueError of what is none."""
+        head, found, _ = self._got.partition(END)
+        if not found and len(head) <= MOST_BODY:
+            return None
+        first, *lines = head.decode("latin-1").split("\r\n")
+        _, path, _ = first.split(" ")
+        headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        said = dict(headers)
+        size = int(said.get("content-length", "0"))
+        if not 0 <= size <= MOST_BODY:
+            raise ValueError("a body without an end")
+        begins = len(head) + len(END)
+        if len(self._got) < begins + size:
+            return None
+        body = bytes(self._got[begins : begins + size])
+        del self._got[: begins + size]
+        return Post(origin=f"{self._scheme}://{said.get('host', '')}", path=path, headers=headers, body=body)
+
+    def _act(self, post: Post) -> None:
+        house = self._house
+        house.tally.acted_upon += 1
+        self._came += 1
+        answer = house.answer(post)
+        if isinstance(answer, Reply) and self._came == house.conduct.goaway_after:
+            answer = replace(answer, headers={**answer.headers, "connection": "close"})
+        if isinstance(answer, Silence) or self._came == house.conduct.cut_after:
+            self._transport.close()
+        elif house.conduct.latency:
+            pause = house.conduct.latency.total_seconds()
+            asyncio.get_running_loop().call_later(pause, self._say, answer)
+        elif not house.conduct.stalls:
+            self._say(answer)
+
+    def _say(self, reply: Reply) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(written(reply))
+        if reply.status < 200 or "connection" in reply.headers:  # after a 1xx its client waits for the answer itself
+            self._transport.close()
+
+
+def written(reply: Reply) -> bytes:
+    headers = {**reply.headers, "content-length": str(len(reply.body))}
+    lines = [
+        f"HTTP/1.1 {reply.status} {PHRASES.get(reply.status, '')}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join(lines).encode("latin-1") + END + reply.body

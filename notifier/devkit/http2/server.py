@@ -1,0 +1,167 @@
+"""An HTTP/2 server on the loopback, that speaks HTTP/1.1 as well: in a thread of its own for a test, or in a process of
+its own for a measurement."""
+
+import asyncio
+import ssl
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from notifier.adapters.http2.frames import PREFACE
+from notifier.devkit.http2.behaviour import Conduct
+from notifier.devkit.http2.connection import Asked, Connection, House, Tally
+from notifier.devkit.http2.http1 import Http1
+
+# A connection whose client hasn't said yet which HTTP it speaks: its first bytes tell, as does what TLS agreed on.
+
+TELLS = PREFACE[:4]
+"""`PRI `: no method of HTTP/1.1 is called so."""
+
+
+class Either(asyncio.Protocol):
+    """Until then it counts for nothing, and is ended with the others."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._got = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        secured = transport.get_extra_info("ssl_object")
+        if secured is not None and secured.selected_alpn_protocol() == "h2":
+            self._become(Connection(self._house))
+        else:
+            self._house.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._house.connections.discard(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        if self._got.startswith(TELLS):
+            self._become(Connection(self._house))
+        elif not TELLS.startswith(self._got):
+            self._become(Http1(self._house))
+
+    def tell_now(self) -> None:
+        """It wouldn't know in which words."""
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def _become(self, one: Connection | Http1) -> None:
+        self._house.connections.discard(self)
+        self._transport.set_protocol(one)
+        one.connection_made(self._transport)
+        if self._got:
+            one.data_received(self._got)
+
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    origin: str
+    """For whoever speaks HTTP/2, or HTTP/1.1."""
+    _house: House
+    _loop: asyncio.AbstractEventLoop
+
+    @property
+    def tally(self) -> Tally:
+        return self._house.tally
+
+    @property
+    def serves(self) -> bool:
+        return self._loop.is_running()
+
+    def behave(self, conduct: Conduct) -> None:
+        """From now on, on the connections that there are, too: they are told the settings."""
+
+        async def change() -> None:
+            self._house.conduct = conduct
+            for connection in self._house.connections:
+                connection.tell_now()
+
+        asyncio.run_coroutine_threadsafe(change(), self._loop).result()
+
+    def cut(self) -> None:
+        """Every connection that there is."""
+
+        async def cut() -> None:
+            for connection in [*self._house.connections]:
+                connection.abort()
+
+        asyncio.run_coroutine_threadsafe(cut(), self._loop).result()
+
+
+@contextmanager
+def serving(
+    asked: Asked, conduct: Conduct = Conduct(), *, certificate: Path | None = None, port: int = 0
+) -> Iterator[Server]:
+    """`asked` is called in the server's thread. With a certificate, and its key in the same file, it speaks TLS."""
+    house = House(asked=asked, conduct=conduct)
+    ready: Future[int] = Future()
+    loop = asyncio.new_event_loop()
+    done = asyncio.Event()
+    serve = _serve(house, certificate, done, ready, port=port)
+    thread = Thread(target=_run, args=(loop, serve, ready), name="http2-server", daemon=True)
+    thread.start()
+    try:
+        scheme = "https" if certificate else "http"
+        yield Server(origin=f"{scheme}://{HOST}:{ready.result()}", _house=house, _loop=loop)
+    finally:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(done.set)
+        thread.join()
+
+
+def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], ready: "Future[int]") -> None:
+    try:
+        loop.run_until_complete(serve)
+    except BaseException as error:
+        if ready.done():
+            raise
+        ready.set_exception(error)
+    finally:
+        loop.close()
+
+
+async def _serve(
+    house: House, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
+) -> None:
+    loop = asyncio.get_running_loop()
+    context = secure(certificate) if certificate else None
+    server = await loop.create_server(lambda: Either(house), HOST, port, ssl=context)
+    try:
+        ready.set_result(server.sockets[0].getsockname()[1])
+        await done.wait()
+    finally:
+        # A server that is closed fails whoever it has just let in, and leaves their socket open.
+        for listening in server.sockets:
+            loop.remove_reader(listening.fileno())
+        await _begun()
+        server.close()
+        for connection in [*house.connections]:
+            connection.abort()
+        await server.wait_closed()
+        await asyncio.sleep(0)  # in which the sockets of those that were aborted are closed
+
+
+async def _begun() -> None:
+    """Who has connected a moment ago is a connection by now, and can be ended as one."""
+    if beginning := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(beginning, timeout=1.0)
+
+
+def secure(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context

@@ -1,1 +1,0 @@
-"""`notifier bench cluster`: the cluster profile is broken on purpose, one way after the other, under load."""

@@ -1,1 +1,0 @@
-"""What is promised of the rows, the pages and the mentions on Cassandra, measured on a node of the bench's own."""

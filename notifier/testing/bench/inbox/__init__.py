@@ -1,1 +1,0 @@
-"""`notifier bench inbox`: what opening the inbox costs, beside a bare handler and what a team would write instead."""

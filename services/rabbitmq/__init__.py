@@ -1,1 +1,0 @@
-"""RabbitMQ as an engine: Debian's package, where it is installed; nothing fetches it."""

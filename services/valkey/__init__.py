@@ -1,1 +1,0 @@
-"""Redis as an engine: the Valkey server that comes in a wheel."""

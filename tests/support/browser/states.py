@@ -1,0 +1,149 @@
+"""Every state that a page can be in, one after another: whoever walks through them looks at each."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from playwright.sync_api import Page, Route, expect
+
+from notifier.api.demo.traffic import STARS
+from tests.support.browser.chromium import PATIENCE
+from tests.support.browser.fake_inbox import item, items
+from tests.support.browser.page import Opened
+
+SNAPSHOT = """async () => {
+  const token = document.querySelector("meta[name=demo-token]").content;
+  return await (await fetch("/v1/system", { headers: { Authorization: `Bearer ${token}` } })).json();
+}"""
+
+
+ARRIVED = (
+    {"kind": "vip", "place": "1", "language": "en", "text": "ada mentioned @nova"},
+    {"kind": "vip", "place": "2", "language": "en", "text": "ada mentioned you"},
+    {"kind": "active", "place": "1", "language": "ar", "text": "أشار \u2068ada\u2069 إلى \u2068@nova\u2069"},
+)
+STAR_DELIVERED = re.compile(rf"Burst mention:(?:{'|'.join(STARS)})#\d+: .*Delivered;")
+PLATFORMS = {"vip": ["apns"], "active": ["fcm", "web"], "occasional": [], "away": []}
+
+
+class MadeUp:
+    """Phones, all that the demo's page is told of any; it is loaded anew, so that nothing rang before."""
+
+    def __init__(self, page: Page) -> None:
+        self._rang: list[Mapping[str, str]] = []
+        page.route("**/demo/phones?*", self._answer)
+        page.reload()
+        expect(page.locator("#phones > li")).to_have_count(len(PLATFORMS), timeout=PATIENCE)
+
+    def ring(self, *alerts: Mapping[str, str]) -> None:
+        at = datetime(2026, 1, 5, 12, tzinfo=UTC).isoformat()
+        self._rang += [{**each, "at": at} for each in alerts]
+
+    def _answer(self, route: Route) -> None:
+        end, after = len(self._rang), int(route.request.url.rpartition("=")[2])
+        phones = [
+            {
+                "kind": kind,
+                "platforms": platforms,
+                "alerts": [each for each in self._rang[after:end] if each["kind"] == kind],
+            }
+            for kind, platforms in PLATFORMS.items()
+        ]
+        route.fulfill(json={"phones": phones, "after": end})
+
+
+def delivered(page: Page) -> None:
+    """Return when the demo's page says that a burst of a celebrity is delivered.
+
+    Before their first burst the page shows those of the small accounts that the API mentions once a second.
+    """
+    expect(page.locator("#grown")).to_contain_text(STAR_DELIVERED, timeout=PATIENCE)
+    expect(page.locator("#sum")).to_contain_text("the books balance", timeout=PATIENCE)
+
+
+def demo_states(page: Page) -> Iterator[str]:
+    """Of the demo's page, which has been opened and whose burst is delivered; ends with its Redis emptied."""
+    yield "delivered"
+    MadeUp(page).ring(*ARRIVED)
+    delivered(page)
+    expect(page.locator("#phones ol li")).to_have_count(len(ARRIVED), timeout=PATIENCE)
+    yield "phones rang"
+    page.click("#empty")
+    expect(page.locator("#log code")).to_have_count(2, timeout=PATIENCE)
+    yield "something happened"
+    page.click("#pause")
+    expect(page.locator("dialog")).to_be_visible()
+    yield "asking for a reason"
+    page.keyboard.press("Escape")
+    snapshot = json.dumps(page.evaluate(SNAPSHOT) | {"loading": 37})
+
+    def loading(route: Route) -> None:
+        route.fulfill(content_type="text/event-stream", body=f"event: system\ndata: {snapshot}\n\n")
+
+    page.route("**/v1/system/stream", loading)
+    page.reload()
+    expect(page.locator("#says")).to_contain_text("37 % of the world", timeout=PATIENCE)
+    yield "loading"
+    page.unroute("**/v1/system/stream")
+
+
+def inbox_states(opened: Opened) -> Iterator[str]:
+    """Of the element on its bare page; its inbox is a fake one, which is left empty."""
+    yield from _with_rows(opened)
+    yield from _without(opened)
+
+
+def _with_rows(opened: Opened) -> Iterator[str]:
+    inbox, page = opened.inbox, opened.page
+    inbox.gate.clear()
+    opened.open()
+    _shown(page, "Notifications")
+    yield "loading"
+    inbox.items = items(30)
+    inbox.items[0].update(unread=True, names=["ada", "bob"], more=True)
+    inbox.gate.set()
+    _shown(page, "ada mentioned")
+    yield "rows"
+    opened.burst(0).focus()
+    inbox.arrive(item(1000))
+    _shown(page, "1 new")
+    yield "pill"
+    opened.rows.nth(1).locator(".more").click()
+    _shown(page, "Hide")
+    yield "menu"
+    page.get_by_role("menuitem", name="Hide").click()
+    _shown(page, "Notification hidden")
+    yield "undo"
+    page.get_by_role("button", name="Notification settings").click()
+    page.get_by_label("Quiet hours").check()
+    _shown(page, "Time zone")
+    yield "settings"
+    page.keyboard.press("Escape")
+    page.context.set_offline(True)
+    _shown(page, "You’re offline")
+    yield "offline"
+    page.context.set_offline(False)
+
+
+def _without(opened: Opened) -> Iterator[str]:
+    inbox, page = opened.inbox, opened.page
+    inbox.partial = True
+    opened.open()
+    _shown(page, "may be missing")
+    yield "partial"
+    inbox.partial, inbox.status = False, 503
+    opened.open()
+    _shown(page, "Notifications didn’t load")
+    yield "failed"
+    inbox.status, inbox.items = 200, []
+    opened.open()
+    _shown(page, "Nothing here yet")
+    yield "empty"
+    opened.open(token="old")
+    _shown(page, "Your session has ended")
+    yield "expired"
+
+
+def _shown(page: Page, words: str) -> None:
+    expect(page.get_by_text(words).first).to_be_visible()

@@ -1,0 +1,160 @@
+"""The demo as a user starts it: `notifier demo` in a process of its own, timed until its page answers."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
+
+from notifier.api.demo.traffic import STARS
+from notifier.config import environment_without_settings
+from notifier.devkit.check.http_client import Answer, Wire, patiently
+from notifier.devkit.check.instance import end_with_parent
+from notifier.domain.errors import NotRunning
+from notifier.domain.ids import BurstKey, Kind, Subject
+
+STARTS_WITHIN, WHOLE_WITHIN, ENDS_WITHIN = 120.0, 120.0, 60.0
+"""Seconds. They only end a demo that hangs; the bench judges how soon it starts. A start takes 4 s on an idle machine,
+and took more than 40 s on two cores with a load of 20."""
+LOOKS_EVERY = 0.01
+GREETING = re.compile(r"^The demo is at (\S+) after .*, (being loaded.*|as you left them)$", re.MULTILINE)
+FIRST_CELEBRITY = Subject(Kind.MENTION, STARS[0])
+TOKEN = re.compile(r'name="demo-token" content="([^"]+)"')
+
+
+@dataclass(slots=True, kw_only=True)
+class Demo:
+    """Ended as by Ctrl-C; its folder is kept, and a second one on it remembers."""
+
+    data: Path
+    words: Sequence[str] = ()
+    """What a user would type besides."""
+    process: "subprocess.Popen[bytes] | None" = None
+    url: str = ""
+    ready_s: float = 0.0
+    """From its start until its page answered at the address that it printed."""
+    remembers: bool = False
+    """It said so."""
+    token: str = ""
+
+    def __enter__(self) -> "Demo":
+        try:
+            self._start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        code = self._end()
+        if kind is None and code:
+            raise NotRunning(f"The demo ended with exit code {code}: {self._last_words()}")
+
+    def whole(self) -> None:
+        """Returns when all its people are there."""
+        self._until(WHOLE_WITHIN, (self.data / "demo.json").exists, "its world isn't whole")
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def bursts(self) -> list[str]:
+        """Return the burst ids in the inbox of the first of the four people, newest first.
+
+        Raises NotRunning if the inbox can't be read: a failed request is not an empty inbox.
+        """
+        page = self._inbox()
+        if page.status != 200:
+            raise NotRunning(f"GET /v1/inbox of the demo returned status {page.status}: {self._last_words()}")
+        return [item["burst"] for item in page.body["items"]]
+
+    def delivered(self) -> None:
+        """Return when the star's first burst has no work left and the first person's inbox shows it."""
+        self._until(WHOLE_WITHIN, lambda: self._settled() and self._shown(), "its first burst isn't delivered")
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "notifier", "demo", "--keep", str(self.data), "--port", "0", "--no-open"]
+        began = time.monotonic()
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*command, *self.words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment_without_settings(),
+                preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, which takes no lock
+            )
+        self._until(STARTS_WITHIN, self._answers, "its page isn't there")
+        self.ready_s = time.monotonic() - began
+
+    def _answers(self) -> bool:
+        greeting = GREETING.search(self.said())
+        if greeting is None:
+            return False
+        self.url, self.remembers = greeting[1], greeting[2] == "as you left them"
+        try:
+            # An address of this machine is asked for directly, whatever proxy there is.
+            with build_opener(ProxyHandler({})).open(self.url, timeout=STARTS_WITHIN) as answer:
+                found = TOKEN.search(answer.read().decode())
+        except OSError:
+            return False
+        self.token = found[1] if found else ""
+        return bool(found)
+
+    def _settled(self) -> bool:
+        """Whether the overview shows a settled burst of the star.
+
+        Once a second the API mentions an account that nobody follows, from its start on. Until the world is loaded the
+        overview shows such a burst, which is settled at once and reaches none of the four people.
+        """
+        system = self._ask(self.token, "/v1/system")
+        running = system.body["running"] if system.status == 200 else None
+        return (
+            running is not None and running["settled"] and BurstKey.parse(running["burst"]).subject == FIRST_CELEBRITY
+        )
+
+    def _shown(self) -> bool:
+        page = self._inbox()
+        # A list may lack a burst for two seconds after it opened, and the first burst of a small world settles sooner.
+        return page.status == 200 and any(item["subject"] == str(FIRST_CELEBRITY) for item in page.body["items"])
+
+    def _inbox(self) -> Answer:
+        people = self._ask(self.token, "/demo/people")
+        return self._ask(people.body["people"][0]["token"], "/v1/inbox") if people.status == 200 else people
+
+    def _ask(self, bearer: str, path: str) -> Answer:
+        wire = Wire(url=self.url, bearer=bearer)
+        try:
+            return patiently(wire, path)
+        finally:
+            wire.close()
+
+    def _until(self, within: float, holds: Callable[[], bool], missing: str) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + within
+        while not holds():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise NotRunning(f"The demo has ended, or {missing} after {within:g} s: {self._last_words()}")
+            time.sleep(LOOKS_EVERY)
+
+    def _end(self) -> int | None:
+        """Its exit code; nothing of it runs when this returns."""
+        if self.process is None:
+            return None
+        self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+    @property
+    def _log(self) -> Path:
+        """Beside the folder, which the demo wants to find empty."""
+        return self.data.with_name(f"{self.data.name}.log")
+
+    def _last_words(self) -> str:
+        return " / ".join(self.said().splitlines()[-5:])

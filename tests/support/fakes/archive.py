@@ -1,0 +1,33 @@
+"""Everything in memory, as facts for outsiders."""
+
+from collections.abc import Iterator
+
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Account
+from notifier.domain.ids import BurstKey
+from notifier.ports.archive import StoredRow
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.ledger import MemoryLedger
+
+
+class MemoryArchive:
+    def __init__(self, bursts: MemoryBursts, ledger: MemoryLedger, seals: MemorySeals, inbox: MemoryInbox) -> None:
+        self._bursts = bursts
+        self._ledger = ledger
+        self._seals = seals
+        self._inbox = inbox
+
+    def bursts(self) -> Iterator[Burst]:
+        return (self._bursts.by_key[key] for key in sorted(self._bursts.by_key))
+
+    def accounts(self) -> Iterator[Account]:
+        return iter(self._ledger.read(self._ledger.planned()).values())
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        return iter(self._seals.of(burst))
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        stored = (StoredRow(member_range=member_range, row=row) for member_range, row in self._inbox.stored())
+        return (one for one in stored if burst in (None, one.row.burst))

@@ -1,0 +1,218 @@
+"""The hours of activity in memory, written by one port and read by the other; they can be wiped."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from notifier.domain.audience.bitmap import (
+    BLOCK_MEMBERS,
+    SHARD_BLOCKS,
+    SHARD_BYTES,
+    SHARD_MEMBERS,
+    Bits,
+    block_of,
+    from_bytes,
+    from_offsets,
+    joined,
+    nobody,
+    shard_of,
+)
+from notifier.domain.audience.follows import LEFT, BlockFollows, Follow, Place
+from notifier.domain.audience.tiers import OF_A_SUBJECT, OF_EVERYBODY, SetKind, ShardSets
+from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
+from notifier.domain.fencing import Stamp
+from notifier.domain.ids import Kind, Member, Subject, UserId
+from notifier.ports.audience import Pair, ShardBlob, Stay
+from notifier.ports.clock import Clock
+from notifier.ports.directory import Directory
+from tests.support.fakes.people import MemoryPeople
+
+
+@dataclass(slots=True)
+class MemoryActivity:
+    hours: dict[tuple[int, int], bytearray] = field(default_factory=dict)
+
+    def wipe(self) -> None:
+        self.hours.clear()
+
+    async def touch(self, members: Collection[Member], hour: int) -> None:
+        self.note(members, hour)
+
+    def note(self, members: Collection[Member], hour: int) -> None:
+        for member in members:
+            place = member % SHARD_MEMBERS
+            bits = self.hours.setdefault((hour, shard_of(member)), bytearray(SHARD_BYTES))
+            bits[place // 8] |= 1 << place % 8
+
+
+@dataclass(slots=True)
+class MemoryActiveHours:
+    activity: MemoryActivity
+    clock: Clock
+    said: tuple[datetime, datetime] | None = None
+    """What was said, and when it is forgotten."""
+
+    def wipe(self) -> None:
+        self.activity.wipe()
+        self.said = None
+
+    def touch(self, members: Collection[Member], hour: int) -> None:
+        self.activity.note(members, hour)
+
+    def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        found = {shard: self.activity.hours.get((hour, shard)) for shard in shards}
+        return {shard: from_bytes(bytes(bits)) for shard, bits in found.items() if bits}
+
+    def rolled_up(self, at: datetime, lasting: timedelta) -> None:
+        self.said = at, self.clock.now() + lasting
+
+    def last_rolled_up(self) -> datetime | None:
+        return self.said[0] if self.said and self.clock.now() < self.said[1] else None
+
+
+# The stays in memory.
+
+Name = tuple[SetKind, int, int]
+"""The set, the shard and the last hour."""
+
+
+@dataclass(slots=True)
+class MemoryStays:
+    kept: dict[Name, tuple[int, Bits]] = field(default_factory=dict)
+
+    def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        return joined(
+            (shard, bits)
+            for (of, shard, until), (_, bits) in self.kept.items()
+            if of is kind and shard in shards and until >= hour
+        )
+
+    def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
+        return {shard: self.kept[kind, shard, hour][1] for shard in shards if (kind, shard, hour) in self.kept}
+
+    def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
+        for stay in stays:
+            name, at = (stay.kind, stay.shard, stay.until), stamp or 0
+            if name not in self.kept or at >= self.kept[name][0]:
+                self.kept[name] = at, stay.bits.copy()
+
+    def forget(self, hour: int) -> None:
+        self.kept = {name: kept for name, kept in self.kept.items() if name[2] >= hour}
+
+
+# The member sets in memory.
+
+
+class MemoryMemberSets:
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._sets: dict[tuple[SetKind, Subject | None, int], Bits] = {}
+        self._heads: dict[Subject, SetHead] = {}
+        self._stamps: dict[object, int] = {}
+        self.refused = 0
+        """Writes over a later writer's."""
+
+    def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
+        return [self._live(subject, shard, restricted_to) for shard in shards]
+
+    def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
+        found = self._of_one(subject.owner, shard) if subject.kind is Kind.SELF else self._of_all(subject, shard)
+        if restricted_to is None:
+            return ShardSets(sets=found)
+        author = Subject(Kind.MENTION, restricted_to)
+        followers = self._sets.get((SetKind.FOLLOWERS, author, shard), nobody())
+        return ShardSets(sets=found, mentioner_followers=followers)
+
+    def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
+        return {shard: self._sets[kind, owner, shard] for shard in shards if (kind, owner, shard) in self._sets}
+
+    def head(self, subject: Subject) -> SetHead:
+        if subject.kind is not Kind.SELF:
+            return self._heads.get(subject, NO_FOLLOWERS)
+        member = self._member(subject.owner)
+        return NO_FOLLOWERS if member is None else SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
+
+    def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
+        for blob in blobs:
+            name = blob.kind, blob.owner, blob.shard
+            if self._stands(name, stamp):
+                self._sets[name] = blob.bits.copy()
+
+    def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
+        self._heads |= {subject: head for subject, head in heads.items() if self._stands(subject, stamp)}
+
+    def force(self, value: ShardBlob | SetHead, of: Subject | None = None) -> None:
+        """As a disk that forgets or makes something up."""
+        if isinstance(value, SetHead):
+            assert of is not None
+            self._heads[of] = value
+        else:
+            self._sets[value.kind, value.owner, value.shard] = value.bits
+
+    def _stands(self, name: object, stamp: int | None) -> bool:
+        later = (stamp or 0) >= self._stamps.get(name, 0)
+        if later:
+            self._stamps[name] = stamp or 0
+        else:
+            self.refused += 1
+        return later
+
+    def _of_all(self, subject: Subject, shard: int) -> dict[SetKind, Bits]:
+        names = [(kind, subject, shard) for kind in OF_A_SUBJECT] + [(kind, None, shard) for kind in OF_EVERYBODY]
+        return {name[0]: self._sets[name] for name in names if name in self._sets}
+
+    def _of_one(self, owner: UserId, shard: int) -> dict[SetKind, Bits]:
+        member = self._member(owner)
+        if member is None or shard_of(member) != shard:
+            return {}
+        phones = {
+            kind: self._sets.get((kind, None, shard), nobody())
+            for kind in (SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED)
+        }
+        return {SetKind.FOLLOWERS: from_offsets([member % SHARD_MEMBERS]), **phones}
+
+    def _member(self, user: UserId) -> Member | None:
+        account = self._directory.accounts([user]).get(user)
+        return None if account is None or account.deleted else account.member
+
+
+# Follows in memory: the own words are those that MemoryPeople shows.
+
+
+class MemoryFollows:
+    def __init__(self, people: MemoryPeople) -> None:
+        self._people = people
+        self._standing: dict[Pair, Follow] = {}
+
+    def write(self, follows: Collection[Follow]) -> None:
+        for word in follows:
+            pair = word.subject, word.member
+            before = self._standing.get(pair)
+            if before is None or (word.sequence, word.visible_from) > (before.sequence, before.visible_from):
+                self._standing[pair] = word
+                self._people.own[word.member][word.subject] = word.visible_from
+
+    def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
+        self._people.blocks |= {follow.place: follow for follow in follows}
+
+    def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
+        places = {follow.place for follow in follows} & self._people.blocks.keys()
+        stood = {place: self._people.blocks[place] for place in places}
+        self.write_blocks(follow for follow in follows if follow.place not in stood)
+        return stood
+
+    def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
+        return {pair: self._follows(*pair) for pair in pairs}
+
+    def followers(self, subject: Subject, shard: int) -> Bits:
+        named = {member for member, own in self._people.own.items() if subject in own and shard_of(member) == shard}
+        blocks = range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS)
+        shared = {block for of, block in self._people.blocks if of == subject and block in blocks}
+        named |= {Member(block * BLOCK_MEMBERS + slot) for block in shared for slot in range(BLOCK_MEMBERS)}
+        return from_offsets([member % SHARD_MEMBERS for member in named if self._follows(subject, member)])
+
+    def _follows(self, subject: Subject, member: Member) -> bool:
+        if (since := self._people.own.get(member, {}).get(subject)) is not None:
+            return since < LEFT
+        shared, slot = self._people.blocks.get((subject, block_of(member))), member % BLOCK_MEMBERS
+        return shared is not None and bool(shared.members[slot // 8] >> slot % 8 & 1)

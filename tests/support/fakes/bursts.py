@@ -1,0 +1,100 @@
+"""The canonical bursts and what became of events, in memory."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import EventId, Mention
+from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.ids import BurstKey, Subject, UserId
+from notifier.ports.bursts import Outcome
+from notifier.ports.inbox import Place
+
+Named = tuple[EventId, UserId, Subject | None]
+"""An account that an event names, with the subject it was sequenced for; None is a refusal."""
+
+
+class MemoryBursts:
+    """Bursts and RecentBursts in one."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[BurstKey, Burst] = {}
+        self.mentions: dict[tuple[BurstKey, EventId], Mention] = {}
+        self.changed: dict[tuple[BurstKey, EventId], int] = {}
+        """By the version of which burst."""
+        self.changes: list[BurstKey | None] = []
+        """The change feed; None is a lapse of viewers."""
+        self._outcomes: dict[Named, Outcome] = {}
+
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+        for burst in bursts:
+            stored = self.by_key.get(burst.key)
+            if stored is None or stored.version < burst.version:
+                self.by_key[burst.key] = burst
+        for sequenced in mentions:
+            mention, key = sequenced.mention, BurstKey(sequenced.mention.subject, sequenced.seq)
+            self.mentions.setdefault((key, mention.event), mention)
+            account = mention.subject.owner
+            outcome = Outcome(event=mention.event, account=account, burst=key, refusal=None)
+            self._outcomes.setdefault((mention.event, account, mention.subject), outcome)
+        versions = {burst.key: burst.version for burst in bursts}
+        for one in changed:
+            key = BurstKey(one.mention.subject, one.seq)
+            if self.changed.get((key, one.mention.event), 0) < versions[key]:
+                self.changed[key, one.mention.event] = versions[key]
+                self.mentions[key, one.mention.event] = one.mention
+        self.changes += [burst.key for burst in bursts]
+
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        return {key: self.by_key[key] for key in keys if key in self.by_key}
+
+    def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
+        return {
+            subject: {event for event in some if (event, subject.owner, subject) in self._outcomes}
+            for subject, some in events.items()
+        }
+
+    def refuse(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            self._outcomes.setdefault((outcome.event, outcome.account, None), outcome)
+
+    def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
+        found = [
+            (event, account, str(subject or ""), outcome)
+            for (event, account, subject), outcome in self._outcomes.items()
+            if event.id == id and source in (None, event.source)
+        ]
+        return [outcome for *_, outcome in sorted(found, key=lambda row: row[:3])]
+
+    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+        recent = {Place(b.opened_at, b.key): b for b in self.by_key.values() if b.opened_at >= moment}
+        newest = sorted((place for place in recent if behind is None or place < behind), reverse=True)
+        return [recent[place] for place in newest[:limit]]
+
+
+# The heads in memory.
+
+
+class MemoryHeads:
+    def __init__(self) -> None:
+        self._heads: dict[Subject, Head] = {}
+
+    def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
+        return {subject: self._stored(subject) for subject in subjects}
+
+    def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
+        return [self._swap(head) for head in heads]
+
+    def unpublished(self, limit: int) -> Sequence[Subject]:
+        return list(islice((s for s, head in sorted(self._heads.items()) if not head.published), limit))
+
+    def _swap(self, head: Head) -> bool:
+        stored = self._stored(head.subject)
+        if stored.version == head.version - 1:
+            self._heads[head.subject] = head
+            return True
+        return (stored.version, stored.nonce) == (head.version, head.nonce)
+
+    def _stored(self, subject: Subject) -> Head:
+        return self._heads.get(subject) or Head.fresh(subject)

@@ -1,0 +1,88 @@
+"""Epochs in memory."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from threading import Lock
+
+from notifier.domain.delivery.slice import Pool, Slice
+from notifier.domain.delivery.throttle import Throttle
+
+
+class MemoryEpochs:
+    def __init__(self) -> None:
+        self._given: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def begin(self, name: str) -> int:
+        with self._lock:
+            self._given[name] += 1
+            return self._given[name] - 1
+
+
+# Leadership in memory.
+
+
+class MemoryLeases:
+    def __init__(self) -> None:
+        self._leases: dict[str, tuple[str, datetime]] = {}
+
+    def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
+        holder, until = self._leases.get(name, (owner, now))
+        if holder != owner and until > now:
+            return False
+        self._leases[name] = owner, now + term
+        return True
+
+
+# The task queues in memory: plain lists, which a simulator may shorten, double and shuffle as it likes.
+
+
+@dataclass(slots=True)
+class MemoryQueue:
+    waiting: dict[Pool, list[Slice]] = field(default_factory=lambda: {pool: [] for pool in Pool})
+    """Oldest first."""
+
+    def wipe(self) -> None:
+        for slices in self.waiting.values():
+            slices.clear()
+
+    def enqueue(self, slices: Sequence[Slice]) -> None:
+        for piece in slices:
+            self.waiting[piece.pool].append(piece)
+
+    def depth(self, pool: Pool) -> int:
+        return len(self.waiting[pool])
+
+    def take(self, pool: Pool) -> Slice | None:
+        """What a worker does; None when nothing waits."""
+        waiting = self.waiting[pool]
+        place = next((place for place, piece in enumerate(waiting) if piece.passes), 0)
+        return waiting.pop(place) if waiting else None
+
+
+# The throttles in memory, with an audit that is a list.
+
+
+class MemoryThrottles:
+    def __init__(self) -> None:
+        self._throttles: dict[str, Throttle] = {}
+        self.audit: list[tuple[str, str, Throttle]] = []
+        """Who did what."""
+
+    def put(self, throttle: Throttle) -> None:
+        self._throttles[throttle.id] = throttle
+        self.audit.append((throttle.who, "throttle.put", throttle))
+
+    def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
+        throttle = self._throttles.get(id)
+        if throttle is None or throttle.ends_at <= now:
+            return None
+        lifted = self._throttles[id] = replace(throttle, ends_at=now)
+        self.audit.append((who, "throttle.lift", lifted))
+        return lifted
+
+    def since(self, moment: datetime) -> Sequence[Throttle]:
+        found = [throttle for throttle in self._throttles.values() if throttle.ends_at > moment]
+        return sorted(found, key=lambda throttle: (throttle.starts_at, throttle.id))

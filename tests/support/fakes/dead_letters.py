@@ -1,0 +1,47 @@
+"""The dead letters in memory."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resumed
+from notifier.ports.dead_letters import DeadLetter
+
+
+class MemoryDeadLetters:
+    def __init__(self) -> None:
+        self.by_id: dict[str, DeadLetter] = {}
+
+    def put(self, letter: DeadLetter) -> None:
+        self.by_id.setdefault(letter.id, letter)
+
+    def list(self, limit: int) -> Sequence[DeadLetter]:
+        return sorted(self.by_id.values(), key=lambda letter: (letter.at, letter.id), reverse=True)[:limit]
+
+
+# The lane tallies in memory, with an audit that is a list.
+
+
+class MemoryLaneTallies:
+    def __init__(self) -> None:
+        self._tallies: dict[str, LaneTally] = {}
+        self.audit: list[tuple[str, str, LaneStop]] = []
+        """Operator, reason and the stop that was ended."""
+
+    def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
+        return {lane: self._stored(lane) for lane in lanes}
+
+    def swap(self, tally: LaneTally) -> LaneTally:
+        if self._stored(tally.lane).version == tally.version - 1:
+            self._tallies[tally.lane] = tally
+        return self._stored(tally.lane)
+
+    def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
+        stored = self._stored(lane)
+        if stored.stop is None:
+            return None
+        self._tallies[lane] = resumed(stored)
+        self.audit.append((who, reason, stored.stop))
+        return stored.stop
+
+    def _stored(self, lane: str) -> LaneTally:
+        return self._tallies.get(lane) or LaneTally(lane=lane)

@@ -1,0 +1,96 @@
+"""The directory in memory."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
+from notifier.domain.audience.bitmap import Bits, shard_of
+from notifier.domain.audience.id_ranges import IdRange, numbered, require_own
+from notifier.domain.ids import Member, UserId
+from notifier.ports.directory import Account
+
+
+class MemoryDirectory:
+    def __init__(self) -> None:
+        self._accounts: dict[UserId, Account] = {}
+        self._users: dict[Member, UserId] = {}
+        self._ranges: list[IdRange] = []
+        self._free = 0
+        """The first number that nobody has."""
+        self._lock = Lock()
+
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+        found = {user: self._accounts.get(user) or self._in_range(user) for user in users}
+        return {user: account for user, account in found.items() if account is not None}
+
+    def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
+        found = {member: self._users.get(member) or self._user_in_range(member) for member in members}
+        return {member: user for member, user in found.items() if user is not None}
+
+    def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
+        with self._lock:
+            found = self.accounts(users)
+            new = [user for user in dict.fromkeys(users) if user and user not in found]
+            self.enrol([Account(user=user, member=Member(self._free + n)) for n, user in enumerate(new)])
+            return {user: account.member for user, account in self.accounts(users).items()}
+
+    def lease(self, count: int) -> Member:
+        if count < 1:
+            raise ValueError(f"{count} numbers can't be leased.")
+        with self._lock:
+            first = Member(self._free)
+            self._free += count
+            return first
+
+    def end(self) -> Member:
+        return Member(self._free)
+
+    def enrol(self, accounts: Collection[Account]) -> None:
+        wanted = {account.user: account.member for account in accounts}
+        known = {user: account.member for user, account in self.accounts(wanted).items()}
+        require_own(wanted, known, self.users(wanted.values()))
+        self._accounts |= {account.user: account for account in accounts}
+        self._users |= {account.member: account.user for account in accounts}
+        self._free = max(self._free, *(account.member + 1 for account in accounts), 0)
+
+    def enrol_range(self, ids: IdRange) -> None:
+        for other in self._ranges:
+            ids.require_apart(other)
+        self._ranges = [*(other for other in self._ranges if other != ids), ids]
+        self._free = max(self._free, ids.end)
+
+    def range_of(self, user: UserId) -> IdRange | None:
+        prefix, number = numbered(user) or ("", -1)
+        some = (ids for ids in self._ranges if ids.prefix == prefix)
+        return next((ids for ids in some if ids.member_of(number) is not None), None)
+
+    def deleted(self) -> Collection[Member]:
+        return [account.member for account in self._accounts.values() if account.deleted]
+
+    def _in_range(self, user: UserId) -> Account | None:
+        _, number = numbered(user) or ("", -1)
+        ids = self.range_of(user)
+        member = ids.member_of(number) if ids else None
+        return None if member is None else Account(user=user, member=member)
+
+    def _user_in_range(self, member: Member) -> UserId | None:
+        return next((user for ids in self._ranges if (user := ids.user_of(member)) is not None), None)
+
+
+# The flags in memory.
+
+
+@dataclass(slots=True)
+class MemoryFlags:
+    kept: dict[Place, Flagged] = field(default_factory=dict)
+
+    def write(self, flagged: Iterable[Flagged]) -> None:
+        for one in flagged:
+            self.kept[one.place] = max(one, self.kept.get(one.place, one), key=lambda said: said.rank)
+
+    def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
+        return {place: self.kept[place] for place in places if place in self.kept}
+
+    def members(self, flag: Flag, shard: int) -> Bits:
+        return flying(one for one in self.kept.values() if one.flag is flag and shard_of(one.member) == shard)

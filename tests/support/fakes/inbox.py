@@ -1,0 +1,138 @@
+"""The inbox in memory: the same rows under the same key as in every store."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from notifier.domain.audience.bitmap import Bits
+from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, range_of, window_of
+from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import RETENTION, Burst
+from notifier.domain.ids import BurstKey, Member, Subject, UserId
+from notifier.ports.clock import Clock
+from notifier.ports.inbox import Place
+from tests.support.fakes.bursts import MemoryBursts
+
+# The seals in memory.
+
+
+class MemorySeals:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seals: dict[BurstKey, dict[int, tuple[datetime, Seal]]] = {}
+
+    def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
+        stored = self._seals.get(burst, {})
+        return {shard: stored[shard][1] for shard in shards if shard in stored}
+
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
+        return {shard: seal.part(tier) for shard, seal in self.read(burst, shards).items()}
+
+    def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
+        return {shard: seal.alerted(tier) for shard, seal in self.read(burst, shards).items()}
+
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
+        return {shard: seal.tally() for shard, seal in self.read(burst, shards).items()}
+
+    def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
+        now = self._clock.now()
+        stored = self._seals.setdefault(burst, {})
+        return [stored.setdefault(seal.shard, (now, seal))[1] for seal in seals]
+
+    def of(self, burst: BurstKey) -> Sequence[Seal]:
+        """All of a burst, by shard."""
+        return [seal for _, (_, seal) in sorted(self._seals.get(burst, {}).items())]
+
+    def sweep(self, now: datetime, limit: int) -> int:
+        """The inbox's sweep calls this, because both are swept together."""
+        old = [
+            (burst, shard)
+            for burst, stored in self._seals.items()
+            for shard, (sealed_at, _) in stored.items()
+            if sealed_at + KEPT_FOR <= now
+        ][:limit]
+        for burst, shard in old:
+            del self._seals[burst][shard]
+        return len(old)
+
+
+Partition = tuple[int, int]
+"""A range and an inbox window."""
+
+Key = tuple[BurstKey, Tier]
+"""Within the partition."""
+
+
+class MemoryInbox:
+    def __init__(self, seals: MemorySeals) -> None:
+        self._seals = seals
+        self._partitions: dict[Partition, dict[Key, InboxRow]] = {}
+
+    def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
+        for one in rows:
+            going()
+            for member_range, members in zip(one.ranges, one.members, strict=True):
+                row = InboxRow(burst=one.burst, opened_at=one.opened_at, tier=one.tier, members=members)
+                partition = self._partitions.setdefault((member_range, window_of(one.opened_at)), {})
+                partition[one.burst, one.tier] = row
+
+    def sweep(self, now: datetime, limit: int) -> int:
+        expired = sorted(p for p in self._partitions if p[1] < window_of(now - RETENTION))
+        swept = 0
+        while expired and swept < limit:
+            swept += len(self._partitions.pop(expired.pop(0)))
+        return swept + self._seals.sweep(now, limit - swept) if swept < limit else swept
+
+    def in_range(self, member_range: int) -> Iterator[InboxRow]:
+        """In no order."""
+        for (of, _), stored in self._partitions.items():
+            if of == member_range:
+                yield from stored.values()
+
+    def stored(self) -> Iterator[tuple[int, InboxRow]]:
+        """Every row with its range."""
+        for (member_range, _), stored in sorted(self._partitions.items()):
+            yield from ((member_range, stored[key]) for key in sorted(stored))
+
+
+# The timeline over the in-memory bursts and inbox; its coroutines never suspend, so that a simulator can step them.
+
+
+class MemoryTimeline:
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox) -> None:
+        self._bursts = bursts
+        self._inbox = inbox
+
+    async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+        return self._bursts.read(keys)
+
+    async def before(
+        self,
+        subjects: Collection[Subject],
+        place: Place | None,
+        limit: int,
+        authors: Collection[UserId] | None = None,
+        since: datetime | None = None,
+    ) -> Sequence[Burst]:
+        admitted = [
+            burst
+            for burst in self._bursts.by_key.values()
+            if burst.key.subject in subjects
+            if authors is None or burst.restricted_to is None or burst.restricted_to in authors
+            if since is None or burst.opened_at >= since
+        ]
+        found = ((Place(burst.opened_at, burst.key), burst) for burst in admitted)
+        behind = [pair for pair in found if place is None or pair[0] < place]
+        return [burst for _, burst in sorted(behind, key=lambda pair: pair[0], reverse=True)[:limit]]
+
+    async def rows(
+        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+    ) -> Sequence[InboxRow]:
+        found = (row for row in self._inbox.in_range(range_of(member)) if row.burst.subject in subjects)
+        reaching = (row for row in found if row.reaches(member))
+        behind = [row for row in reaching if place is None or _place(row) < place]
+        return sorted(behind, key=_place, reverse=True)[:limit]
+
+
+def _place(row: InboxRow) -> Place:
+    return Place(row.opened_at, row.burst)

@@ -1,0 +1,208 @@
+"""The change feed of bursts, in memory, and the lapses of viewers that go by it."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.ids import BurstKey, UserId
+from notifier.ports.clock import Clock
+from notifier.ports.inbox_versions import (
+    CHANGE_LASTS,
+    MOST,
+    REMEMBERED_FOR,
+    Changes,
+    NewsPosition,
+    Position,
+    RememberedViewer,
+    Scope,
+    VersionLook,
+)
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.live_bus import MemoryBus
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPosition(Position):
+    count: int
+    """Changes until then."""
+
+
+class MemoryBurstChanges:
+    """Its coroutines never suspend, so that a simulator can step them."""
+
+    def __init__(self, bursts: MemoryBursts) -> None:
+        self._bursts = bursts
+
+    async def begin(self) -> Position:
+        return MemoryPosition(len(self._bursts.changes))
+
+    async def after(self, position: Position) -> Changes | None:
+        if not isinstance(position, MemoryPosition):
+            raise TypeError(f"not a position in memory: {position!r}")
+        end = len(self._bursts.changes)
+        entries = self._bursts.changes[position.count : end]
+        changed = _by_last(key for key in entries if key is not None)
+        if len(changed) > MOST:
+            return None
+        found = self._bursts.read(changed)
+        return Changes(
+            bursts=[found[key] for key in changed], viewers_lapsed=None in entries, position=MemoryPosition(end)
+        )
+
+    async def lapse(self) -> None:
+        self._bursts.changes.append(None)
+
+
+class MemoryViewerLapses:
+    def __init__(self, bursts: MemoryBursts) -> None:
+        self._bursts = bursts
+
+    def record(self) -> None:
+        self._bursts.changes.append(None)
+
+
+def _by_last(keys: Iterable[BurstKey]) -> list[BurstKey]:
+    """Each once, in the order of their last entries."""
+    last = {key: n for n, key in enumerate(keys)}
+    return sorted(last, key=last.__getitem__)
+
+
+# Versions of viewers' facts in memory: the writers' and the readers' side of one cache that can be wiped.
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entry:
+    version: str = ""
+    changes: dict[str, datetime] = field(default_factory=dict)
+    """By name when each stops counting."""
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryVersions:
+    clock: Clock
+    bus: MemoryBus
+    entries: dict[Scope, _Entry] = field(default_factory=dict)
+    viewers: dict[UserId, RememberedViewer] = field(default_factory=dict)
+    connection: int = 1
+    away: bool = False
+    _life: int = 0
+    """How often the server lost everything: positions of an earlier life mean nothing."""
+    _from: int = 0
+
+    def wipe(self) -> None:
+        self.entries.clear()
+        self.viewers.clear()
+        self._life += 1
+        self._from = len(self.bus.news)
+
+    def start_change(self, scopes: Collection[Scope], change: str) -> None:
+        self._require()
+        until = self.clock.now() + CHANGE_LASTS
+        for scope in scopes:
+            entry = self._entry(scope)
+            entry.version = ""
+            entry.changes = dict.fromkeys([*entry.changes, change], until)
+            self.entries[scope] = entry
+
+    def end_change(self, scopes: Collection[Scope], change: str) -> None:
+        self._require()
+        for scope in scopes:
+            entry = self._entry(scope)
+            entry.version = ""
+            entry.changes.pop(change, None)
+            if not entry.changes:
+                self.entries.pop(scope, None)
+
+    def read(self, scopes: Collection[Scope]) -> VersionLook:
+        self._require()
+        found = {scope: self._entry(scope) for scope in scopes}
+        return VersionLook(
+            versions={scope: entry.version for scope, entry in found.items() if entry.version},
+            changing={scope for scope, entry in found.items() if entry.changes},
+            connection=self.connection,
+        )
+
+    def news(self, after: NewsPosition | None) -> tuple[list[Burst] | None, NewsPosition]:
+        position = NewsPosition(f"{self._life}-{len(self.bus.news)}")
+        if after is None:
+            return [], position
+        life, _, at = after.partition("-")
+        words = self.bus.news[int(at) :]
+        bursts = [word for word in words if isinstance(word, Burst)]
+        whole = int(life) == self._life and int(at) >= self._from and len(bursts) == len(words)
+        return (bursts if whole else None), position
+
+    def set_version(self, scope: Scope, version: str) -> None:
+        entry = self._entry(scope)
+        if not (entry.version or entry.changes):
+            self.entries[scope] = _Entry(version=version)
+
+    def remember(self, viewer: RememberedViewer) -> None:
+        self._require()
+        self.viewers[viewer.viewer.user] = viewer
+
+    def recall(self, user: UserId) -> RememberedViewer | None:
+        found = self.viewers.get(user)
+        return found if found and self.clock.now() < found.read_at + REMEMBERED_FOR else None
+
+    def _entry(self, scope: Scope) -> _Entry:
+        entry = self.entries.get(scope, _Entry())
+        if entry.changes and min(entry.changes.values()) <= self.clock.now():
+            # As in Redis: the key expires as a whole, counted from the change that began last.
+            self.entries.pop(scope, None)
+            return _Entry()
+        return entry
+
+    def _require(self) -> None:
+        if self.away:
+            raise CacheUnavailable("It is away.")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryViewerVersions:
+    """The writers' side."""
+
+    shared: MemoryVersions
+
+    def begin(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.start_change(scopes, change)
+
+    def finish(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.end_change(scopes, change)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInboxVersions:
+    """The readers' side."""
+
+    shared: MemoryVersions
+
+    async def look(
+        self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
+    ) -> VersionLook:
+        found = self.shared.read(scopes)
+        news, position = self.shared.news(after)
+        return VersionLook(
+            versions=found.versions,
+            changing=found.changing,
+            news=news,
+            position=position,
+            remembered={user: viewer for user in users if (viewer := self.shared.recall(user))},
+            connection=found.connection,
+        )
+
+    async def remember(self, viewer: RememberedViewer) -> None:
+        self.shared.remember(viewer)
+
+    async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
+        for scope in scopes:
+            self.shared.set_version(scope, version)
+        return self.shared.read(scopes)
+
+    async def begin(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.start_change(scopes, change)
+
+    async def finish(self, scopes: Collection[Scope], change: str) -> None:
+        self.shared.end_change(scopes, change)

@@ -1,0 +1,66 @@
+"""Held mentions in memory, with an audit that is a list."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.bursts.moderation import ReachWord
+from notifier.domain.ids import UserId
+from notifier.ports.clock import Clock
+
+
+class MemoryHolds:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.by_event: dict[EventId, Hold] = {}
+        self.audit: list[tuple[str, Decision, EventId]] = []
+        """Who did what."""
+
+    def put(self, holds: Collection[Hold]) -> None:
+        for hold in holds:
+            self.by_event.setdefault(hold.id, hold)
+
+    def waiting(self) -> Iterator[Hold]:
+        now = self._clock.now()
+        return (hold for hold in list(self.by_event.values()) if hold.waits(now))
+
+    def count(self) -> int:
+        return sum(1 for _ in self.waiting())
+
+    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+        found = [hold for hold in self.by_event.values() if hold.id.id in ids]
+        return sorted(map(self._told, found), key=lambda hold: (hold.id.id, hold.id.source))
+
+    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+        hold = self.by_event.get(event)
+        if hold is None or not hold.waits(now):
+            return False
+        self.by_event[event] = replace(hold, decision=decision)
+        self.audit.append((who, decision, event))
+        return True
+
+    def _told(self, hold: Hold) -> Hold:
+        return hold if self._clock.now() < hold.since + WAITS else replace(hold, event=None)
+
+
+# What operators said of mentioners in memory, with an audit that is a list.
+
+
+class MemoryReaches:
+    def __init__(self) -> None:
+        self._words: dict[UserId, ReachWord] = {}
+        self.audit: list[ReachWord] = []
+
+    def say(self, word: ReachWord) -> None:
+        before = self._words.get(word.user)
+        if before is None or word.at > before.at:
+            self._words[word.user] = word
+        self.audit.append(word)
+
+    def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
+        return {user: self._words[user] for user in users if user in self._words}
+
+    def listed(self) -> Sequence[ReachWord]:
+        return sorted(self._words.values(), key=lambda word: word.user)

@@ -1,0 +1,70 @@
+"""What was taken back, in memory; the trails are walked by looking at every mention."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.mention import Mention
+from notifier.domain.bursts.retraction import Retraction, Trail, found_by
+from notifier.domain.ids import BurstKey, UserId
+from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.retractions import Place
+from tests.support.fakes.bursts import MemoryBursts
+from tests.support.fakes.dead_letters import MemoryDeadLetters
+from tests.support.fakes.moderation import MemoryHolds
+
+
+class MemoryRetractions:
+    def __init__(self, bursts: MemoryBursts) -> None:
+        self._bursts = bursts
+        self._standing: dict[Trail, Retraction] = {}
+
+    def write(self, retractions: Collection[Retraction]) -> None:
+        for one in retractions:
+            before = self._standing.get(one.trail)
+            if before is None or before.rank < one.rank:
+                self._standing[one.trail] = one
+
+    def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
+        return {trail: self._standing[trail] for trail in trails if trail in self._standing}
+
+    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
+        led = defaultdict[Trail, list[Place]](list)
+        for (key, event), mention in sorted(self._bursts.mentions.items()):
+            for trail in found_by(mention) if burst in (None, key) else ():
+                led[trail].append(Place(key, event))
+        for trail in trails:
+            yield from led.get(trail, ())
+
+    def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
+        mentions = self._bursts.mentions
+        return {p: mentions[p.burst, p.event] for p in places if (p.burst, p.event) in mentions}
+
+    def within(self, burst: BurstKey) -> Iterator[Mention]:
+        yield from (mention for (key, _), mention in [*self._bursts.mentions.items()] if key == burst)
+
+
+# What is left of somebody's words, in memory.
+
+
+class MemoryTraces:
+    def __init__(self, holds: MemoryHolds, letters: MemoryDeadLetters) -> None:
+        self._holds = holds
+        self._letters = letters
+
+    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+        stored = [*self._holds.by_event.values()]
+        return (hold for hold in stored if hold.author in authors and hold.event and hold.event.text)
+
+    def blank(self, holds: Collection[Hold]) -> None:
+        for hold in holds:
+            stored = self._holds.by_event[hold.id]
+            self._holds.by_event[hold.id] = stored.blank
+
+    def letters(self) -> Iterator[DeadLetter]:
+        return (letter for letter in [*self._letters.by_id.values()] if letter.body)
+
+    def empty(self, letters: Collection[DeadLetter]) -> None:
+        for letter in letters:
+            self._letters.by_id[letter.id] = replace(self._letters.by_id[letter.id], body=b"")

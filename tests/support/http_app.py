@@ -1,0 +1,282 @@
+"""The whole system in memory behind its HTTP edge: what the tests of the edge ask, and what they turn."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import quote
+
+import httpx
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from notifier import topics
+from notifier.api.app import create
+from notifier.api.auth.identity import Identity, issue
+from notifier.api.auth.secrets import Keys
+from notifier.api.background.activity_recorder import Pause
+from notifier.config import InboxLimits, Settings
+from notifier.consumer_loop import pump
+from notifier.domain.audience.bitmap import from_offsets
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.bursts.moderation import MentionsAllowed
+from notifier.domain.delivery.plan import SetHead
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
+from notifier.domain.users.account_preferences import OverallWish
+from notifier.flow.inbox.versioned_ports import versioned
+from notifier.metrics import Metrics
+from notifier.ports.all_ports import Ports
+from notifier.ports.audience import ShardBlob
+from notifier.ports.directory import Account
+from notifier.wiring.system import Reads, System
+from tests.http.announced import AnnouncedPeople
+from tests.http.breakable import (
+    BreakableActivity,
+    BreakableBurstChanges,
+    BreakableLog,
+    BreakablePressure,
+    BreakableRecent,
+    BreakableTabReport,
+    BreakableThrottles,
+    BreakableTimeline,
+    Broken,
+)
+from tests.http.example_event import event
+from tests.support.fakes.archive import MemoryArchive
+from tests.support.fakes.audience import MemoryActiveHours, MemoryFollows, MemoryMemberSets, MemoryStays
+from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
+from tests.support.fakes.cache import MemoryBacklogReport, MemoryBuckets
+from tests.support.fakes.clock import CountedNonces, ManualClock
+from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue
+from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
+from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
+from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.inbox import MemoryInbox, MemorySeals
+from tests.support.fakes.inbox_versions import (
+    MemoryInboxVersions,
+    MemoryVersions,
+    MemoryViewerLapses,
+    MemoryViewerVersions,
+)
+from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
+from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.moderation import MemoryHolds, MemoryReaches
+from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.pull_index import MemoryPullIndex
+from tests.support.fakes.push import MemoryCaps, MemoryLineReport, MemoryPaces, MemoryPhones, MemorySent, MemorySpared
+from tests.support.fakes.retractions import MemoryRetractions, MemoryTraces
+from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryPreferences, MemoryWants
+
+SECRET = "a secret of these tests, and of nobody else"
+SERVICE_KEY = "the tweet service's key"
+
+
+PATIENT = Settings(inbox=InboxLimits(deadline=timedelta(seconds=10)))
+"""A busy machine takes its time, and a page that is late would be partial."""
+
+
+class House:
+    """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted, shy spares hers."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.broken = Broken()
+        self.clock = clock = ManualClock()
+        self.phones = MemoryPhones(clock)
+        self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
+        self.directory = MemoryDirectory()
+        self.sets = MemoryMemberSets(self.directory)
+        self.bursts = MemoryBursts()
+        self.queue = MemoryQueue()
+        self.activity = BreakableActivity(broken=self.broken)
+        self.active_hours = MemoryActiveHours(self.activity, clock)
+        self.tabs = BreakableTabReport(clock, broken=self.broken)
+        self.throttles = BreakableThrottles(self.broken)
+        self.recent = BreakableRecent(clock, broken=self.broken)
+        self.pull = pull = MemoryPullIndex(clock)
+        self.bus = MemoryBus()
+        self.versions = MemoryVersions(clock=clock, bus=self.bus)
+        self.people: MemoryPeople = AnnouncedPeople(self.directory, self.versions)
+        seals, claims = MemorySeals(clock), MemoryClaims()
+        inbox, ledger = MemoryInbox(seals), MemoryLedger(claims)
+        self.log = BreakableLog(MemoryLog(clock), self.broken)
+        held, letters = MemoryHolds(clock), MemoryDeadLetters()
+        ports = Ports(
+            log=self.log,
+            directory=self.directory,
+            sets=self.sets,
+            heads=MemoryHeads(),
+            bursts=self.bursts,
+            recent_bursts=self.bursts,
+            viewer_lapses=MemoryViewerLapses(self.bursts),
+            versions=MemoryViewerVersions(self.versions),
+            retractions=MemoryRetractions(self.bursts),
+            ledger=ledger,
+            sleepers=MemorySleepers(ledger),
+            claims=claims,
+            seals=seals,
+            inbox=inbox,
+            follows=MemoryFollows(self.people),
+            flags=MemoryFlags(),
+            devices=MemoryDevices(clock),
+            wants=MemoryWants(self.people),
+            overalls=MemoryOveralls(self.people),
+            partings=MemoryPartings(self.people),
+            stays=MemoryStays(),
+            epochs=MemoryEpochs(),
+            reaches=MemoryReaches(),
+            holds=held,
+            traces=MemoryTraces(held, letters),
+            throttles=self.throttles,
+            dead_letters=letters,
+            lane_tallies=MemoryLaneTallies(),
+            sent=MemorySent(),
+            spared=MemorySpared(self.people, self.directory),
+            leases=MemoryLeases(),
+            archive=MemoryArchive(self.bursts, ledger, seals, inbox),
+            pull=pull,
+            recent=self.recent,
+            buckets=MemoryBuckets(clock),
+            pressure=BreakablePressure(clock, broken=self.broken),
+            report=MemoryBacklogReport(clock),
+            active_hours=self.active_hours,
+            paces=MemoryPaces(),
+            caps=MemoryCaps(),
+            tabs=self.tabs,
+            lines=MemoryLineReport(clock),
+            bus=self.bus,
+            queue=self.queue,
+            providers={Platform.FCM: self.phones},
+            platforms=[Platform.FCM],
+            clock=clock,
+            nonces=CountedNonces(),
+            chance=lambda: 0.5,
+        )
+        self.metrics = Metrics()
+        self.ports = versioned(self.chosen(ports))
+        reads = Reads(
+            people=self.people,
+            preferences=MemoryPreferences(self.people),
+            timeline=BreakableTimeline(self.bursts, inbox, self.broken),
+            burst_changes=BreakableBurstChanges(self.bursts, self.broken),
+            pull=pull,
+            activity=self.activity,
+            live=self.bus,
+            versions=MemoryInboxVersions(self.versions),
+            clock=clock,
+            nonces=CountedNonces(),
+        )
+        self.reads = self.chosen_reads(reads)
+        self.system = System(ports=self.ports, settings=settings or PATIENT, metrics=self.metrics, owner="a test")
+        self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
+        self._populate()
+        self.system.voice.speak()  # as a pump does when it begins
+
+    def chosen(self, ports: Ports) -> Ports:
+        """For a house with other adapters."""
+        return ports
+
+    def chosen_reads(self, reads: Reads) -> Reads:
+        return reads
+
+    def app(
+        self,
+        pause: Pause = asyncio.sleep,
+        empty: Callable[[], bool] = lambda: False,
+        *,
+        identity: Identity | None = None,
+    ) -> Litestar:
+        return create(self.system, self.reads, self.keys, pause, empty, identity=identity)
+
+    def sequence(self) -> None:
+        """Everything that was accepted has its burst, or its refusal."""
+        for number in range(len(self._pumps)):
+            self.pump(number)
+
+    def pump(self, number: int) -> None:
+        """All that waits in one stream: the first is the router's."""
+        while self._pumps[number].step():
+            pass
+
+    def deliver(self) -> None:
+        """Everything that has its burst reaches whom it can."""
+        work = self.system.work()
+        ledger, queued, left = self.ports.ledger, 1, -1
+        while queued or len(ledger.open()) != left:
+            left = len(ledger.open())
+            queued = self.system.dispatcher()()  # a new one: it reads what the last has put down, though no time passes
+            for pool in Pool:
+                while piece := self.queue.take(pool):
+                    work(piece)
+
+    def token(self, user: str) -> str:
+        return issue(self.keys, UserId(user), self.clock.now())
+
+    def _populate(self) -> None:
+        names = ["u1", "u2", "u3", "ada", "bob", "nova", "quiet", "gone"]
+        self.directory.enrol(
+            [Account(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
+        )
+        self.directory.enrol([Account(user=UserId("shy"), member=Member(9))])
+        self.people.arrange(UserId("shy"), OverallWish(mentions=MentionsAllowed.NONE))
+        nova = Subject(Kind.MENTION, UserId("nova"))
+        followers = from_offsets([1, 2, 3])
+        self.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=nova, shard=0, bits=followers)])
+        self.sets.put([ShardBlob(kind=SetKind.ACTIVE_24H, owner=None, shard=0, bits=followers)])
+        self.sets.put_heads({nova: SetHead(total=3, counts=(3,))})
+        for user in ("u1", "u2", "u3"):
+            self.people.follow(UserId(user), nova, self.clock.now() - timedelta(days=1))
+
+
+@dataclass(slots=True)
+class Edge:
+    """What callers of the edge do."""
+
+    house: House
+    client: TestClient[Litestar]
+
+    @property
+    def service(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {SERVICE_KEY}"}
+
+    def post(self, body: object, kind: str = "application/cloudevents+json") -> httpx.Response:
+        """`body` is sent as JSON, bytes as they are."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.client.post("/v1/events", content=content, headers={**self.service, "Content-Type": kind})
+
+    def batch(self, *events: object) -> httpx.Response:
+        return self.post(list(events), "application/cloudevents-batch+json")
+
+    def fate(self, id: str, **query: str) -> httpx.Response:
+        return self.client.get(f"/v1/events/{id}", params=query, headers=self.service)
+
+    def refusals(self, id: str) -> dict[str, str | None]:
+        """By account, of an event that was sequenced."""
+        self.house.sequence()
+        return {account["account"]: account["refusal"] for account in self.fate(id).json()["accounts"]}
+
+    def inbox(self, user: str, headers: Mapping[str, str] | None = None, **query: str | int) -> httpx.Response:
+        return self.client.get("/v1/inbox", params=query, headers={**self.bearer(user), **(headers or {})})
+
+    def gaps(
+        self, user: str, query: Mapping[str, str | int], subject: str = "mention:nova", tag: str = ""
+    ) -> httpx.Response:
+        path = f"/v1/subjects/{quote(subject, safe='')}/bursts"
+        return self.client.get(path, params=query, headers={**self.bearer(user), "If-None-Match": tag})
+
+    def unread(self, user: str) -> object:
+        return self.client.get("/v1/inbox/unread", headers=self.bearer(user)).json()
+
+    def put(self, path: str, user: str, body: object) -> httpx.Response:
+        return self.client.put(path, json=body, headers=self.bearer(user))
+
+    def mention(self, by: str = "ada", whom: str = "nova") -> None:
+        """A tweet that everybody whom it concerns can see."""
+        number = len(self.house.bursts.mentions)
+        assert self.post(event(id=f"mention-{number}", author=by, mentions=[whom])).status_code == 202
+        self.house.sequence()
+
+    def bearer(self, user: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.house.token(user)}"}

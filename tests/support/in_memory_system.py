@@ -1,0 +1,240 @@
+"""The system on memory ports without a scheduler: stages called by hand, in the order that a test wants."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from notifier import topics
+from notifier.config import Settings
+from notifier.consumer_loop import Pump, pump
+from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
+from notifier.domain.delivery.slice import Outcome, Pool, Slice
+from notifier.domain.delivery.throttle import Throttle
+from notifier.domain.ids import BurstKey, Kind, Platform, Subject, UserId
+from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
+from notifier.flow.delivery.dispatcher import Dispatcher
+from notifier.flow.delivery.slice_worker import Work
+from notifier.flow.inbox.inbox import Tab
+from notifier.flow.inbox.page import Item, Page
+from notifier.flow.inbox.versioned_ports import versioned
+from notifier.flow.intake.gateway import Answer, Receipt
+from notifier.metrics import Metrics
+from notifier.ports.all_ports import Ports
+from notifier.ports.archive import StoredRow
+from notifier.wiring.system import System
+from tests.support.fakes.inbox_versions import MemoryViewerVersions
+from tests.support.simulator.cast import THRESHOLD, Scene
+from tests.support.simulator.durable_state import Ground
+from tests.support.simulator.inbox_visits import driven
+
+NOVA = Subject(Kind.MENTION, UserId("nova"))
+LYRA = Subject(Kind.MENTION, UserId("lyra"))
+
+
+@dataclass(slots=True)
+class Stage:
+    """The simulator's people and ground; `ports` may be replaced by failing ones before a stage is asked for."""
+
+    collapse: timedelta | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Others than the usual ones."""
+    ground: Ground = field(default_factory=Ground)
+    scene: Scene = field(init=False)
+    ports: Ports = field(init=False)
+    _dispatcher: Dispatcher | None = None
+    _events: int = 0
+
+    def __post_init__(self) -> None:
+        self.scene = Scene(self.ground, crowd=0)
+        g = self.ground
+        ports = Ports(
+            log=g.log,
+            directory=g.directory,
+            sets=g.sets,
+            heads=g.heads,
+            bursts=g.bursts,
+            recent_bursts=g.bursts,
+            viewer_lapses=g.viewer_lapses,
+            versions=MemoryViewerVersions(g.versions),
+            retractions=g.retractions,
+            ledger=g.ledger,
+            sleepers=g.sleepers,
+            claims=g.claims,
+            seals=g.seals,
+            inbox=g.inbox,
+            follows=g.follows,
+            flags=g.flags,
+            devices=g.devices,
+            wants=g.wants,
+            overalls=g.overalls,
+            partings=g.partings,
+            stays=g.stays,
+            epochs=g.epochs,
+            reaches=g.reaches,
+            holds=g.holds,
+            traces=g.traces,
+            throttles=g.throttles,
+            dead_letters=g.dead_letters,
+            lane_tallies=g.lane_tallies,
+            sent=g.sent,
+            spared=g.spared,
+            leases=g.leases,
+            archive=g.archive,
+            pull=g.pull,
+            recent=g.recent,
+            buckets=g.buckets,
+            pressure=g.pressure,
+            report=g.report,
+            active_hours=g.active_hours,
+            paces=g.paces,
+            caps=g.caps,
+            tabs=g.tabs,
+            lines=g.lines,
+            bus=g.bus,
+            queue=g.queue,
+            providers={Platform.FCM: g.phones},
+            platforms=[Platform.FCM],
+            clock=g.clock,
+            nonces=g.nonces,
+            chance=lambda: 0.5,
+        )
+        self.ports = versioned(ports)
+
+    def system(self, **ports: Any) -> System:
+        settings = Settings(threshold=THRESHOLD, collapse=self.collapse, **self.settings)
+        return System(ports=replace(self.ports, **ports), settings=settings, metrics=Metrics(), owner="test")
+
+    def pass_time(self, **by: float) -> None:
+        self.ground.clock.advance(timedelta(**by))
+
+    def tweet(
+        self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "", of: str = "t1"
+    ) -> Receipt:
+        self._events += 1
+        data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
+        event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
+        event |= {"id": id or f"e{self._events}", "time": self.ground.clock.now().isoformat()}
+        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        assert receipt.answer in (Answer.ACCEPTED, Answer.DUPLICATE)
+        return receipt
+
+    def followed(self, follower: str, followed: str, *, sequence: int, ended: bool = False) -> None:
+        """By the graph service's word, which the indexer has taken when this returns."""
+        data = {"follower": follower, "followed": followed, "sequence": sequence}
+        event = {"specversion": "1.0", "source": "graph", "id": f"{follower}/{followed}/{sequence}", "data": data}
+        event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.ground.clock.now().isoformat()}
+        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        assert receipt.answer is Answer.ACCEPTED
+        self.sequence()
+
+    def say(self, type: str, to: System | None = None, **data: object) -> None:
+        """Whatever else an event may say; heard by nobody yet but the gateway."""
+        self._events += 1
+        event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
+        event |= {"time": self.ground.clock.now().isoformat()}
+        [receipt] = (to or self.system()).gateway()(json.dumps(event).encode())
+        assert receipt.answer is Answer.ACCEPTED
+
+    def pump(self, stream: str, **ports: Any) -> Pump:
+        return pump(self.system(**ports), stream)
+
+    def sequence(self) -> None:
+        """Everything in the log is routed, numbered and published."""
+        for stream in topics.PARTITIONS:
+            pump = self.pump(stream)
+            while pump.step():
+                pass
+            pump.consumer.close()
+
+    def mention(self, *mentioned: str, author: str = "ada", protected: bool = False, of: str = "t1") -> None:
+        self.tweet(*mentioned, author=author, protected=protected, of=of)
+        self.sequence()
+
+    def dispatch(self) -> int:
+        self._dispatcher = self._dispatcher or self.system().dispatcher()
+        return self._dispatcher()
+
+    def work(self, *pools: Pool, by: Work | None = None) -> list[Outcome]:
+        """Whatever waits in the queues, of all pools when none is named."""
+        work = by or self.system().work()
+        return [work(piece) for pool in pools or Pool for piece in self._taken(pool)]
+
+    def deliver(self, rounds: int = 20) -> None:
+        """Until no burst is open, with a second between two rounds."""
+        for _ in range(rounds):
+            self.dispatch()
+            self.work()
+            self.pass_time(seconds=1)
+            if not self.ground.ledger.unsettled():
+                return
+        raise AssertionError(f"still open: {self.ground.ledger.unsettled()}")
+
+    def deliver_others(self) -> None:
+        """Whatever isn't held back."""
+        for _ in range(5):
+            self.dispatch()
+            self.work()
+            self.pass_time(seconds=1)
+
+    def throttle(self, tier: Tier, *, rate: float | None = None, seconds: float) -> None:
+        now = self.ground.clock.now()
+        self.ground.throttles.put(
+            Throttle(
+                id="t1",
+                tier=tier,
+                rate=rate,
+                reason="storm",
+                who="amy",
+                starts_at=now,
+                ends_at=now + timedelta(seconds=seconds),
+            )
+        )
+
+    def reach(self, user: str, verdict: Verdict) -> None:
+        """By an operator's word."""
+        name, now = UserId(user), self.ground.clock.now()
+        word = ReachWord(user=name, verdict=verdict, reason="a flood", who="amy", at=now)
+        self.ground.reaches.say(checked(word, self.ground.reaches.standing([name]).get(name)))
+
+    def held(self) -> list[Hold]:
+        return list(self.ground.holds.waiting())
+
+    def tab(self) -> Tab:
+        g = self.ground
+        return Tab(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock)
+
+    def page(self, person: str) -> Page:
+        return driven(self.tab().page(UserId(person)))
+
+    def items(self, person: str) -> list[Item]:
+        """Of bursts."""
+        return [item for item in self.page(person).items if isinstance(item, Item)]
+
+    def sees(self, person: str) -> list[str]:
+        return [str(item.entry.key) for item in self.page(person).items]
+
+    def bursts(self, subject: Subject = NOVA) -> list[BurstKey]:
+        return sorted(key for key in self.ground.bursts.by_key if key.subject == subject)
+
+    def rows(self, subject: Subject = NOVA) -> list[StoredRow]:
+        return [stored for stored in self.ground.archive.rows() if stored.row.burst.subject == subject]
+
+    def reached(self, subject: Subject = NOVA) -> set[int]:
+        """Members whom a row reaches."""
+        return {member for stored in self.rows(subject) for member in members_of(stored)}
+
+    def _taken(self, pool: Pool) -> list[Slice]:
+        waiting = self.ground.queue.waiting[pool]
+        taken = list(waiting)
+        waiting.clear()
+        return taken
+
+
+def members_of(stored: StoredRow) -> list[int]:
+    """Whom the row reaches."""
+    return [stored.member_range * RANGE_MEMBERS + place for place in stored.row.places().tolist()]

@@ -1,0 +1,17 @@
+"""Run scenarios by name, or all of them; the exit code is 1 if any order of any scenario fails."""
+
+import sys
+from itertools import islice
+
+from tests.support.interleavings.scenarios import SCENARIOS
+
+
+def main(names: list[str]) -> int:
+    for name in names or SCENARIOS:
+        for failure in islice(SCENARIOS[name].failures(), 1):
+            print(f"{name}: {failure}")
+            return 1
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))

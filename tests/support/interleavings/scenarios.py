@@ -1,0 +1,297 @@
+"""Scenarios: an inbox is opened while something changes, in every order of the port calls."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum, auto
+from functools import partial
+
+from notifier.domain.ids import BurstKey
+from notifier.ports.inbox_versions import CHANGE_LASTS, Scope
+from tests.support.interleavings.orders import Threads, Work, orders
+from tests.support.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World, burst_of
+from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
+
+WITHIN = timedelta(seconds=1)
+"""A change that Redis was not told of is shown within this time."""
+NO_SUBJECT, NO_BODY = 4_000, 7_500
+"""Bytes of a cache from which Lee's opening evicts nova, and of one from which it evicts the body of nova's burst."""
+
+Step = Callable[[World, Threads], None]
+
+
+class Start(StrEnum):
+    COLD = auto()
+    """Kim is new to both processes."""
+    WARM = auto()
+    """Both processes have Kim's page."""
+    REMEMBERED = auto()
+    """Process 1 has Kim's page and left it in Redis; process 0 has not seen Kim."""
+    FORGOTTEN = auto()
+    """Both have it, and Redis has lost the versions: the next opening reads the facts."""
+
+
+WARM_PROCESSES = {Start.COLD: (), Start.REMEMBERED: (1,), Start.WARM: (0, 1), Start.FORGOTTEN: (0, 1)}
+
+
+def nothing(world: World) -> None:
+    """Prepare nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Process 0 opens Kim's inbox while the writer and the other threads run."""
+
+    writer: Writer
+    start: Start
+    others: Mapping[str, Step] = field(default_factory=dict)
+    """Threads that stop only where they pause."""
+    prepare: Callable[[World], None] = nothing
+    atomic_writer: bool = False
+    shares_memory: bool = False
+    """Another thread runs in process 0, too."""
+    switches: int = 2
+    """2: the opening stops once and the writer stops once, at any two calls."""
+    redis_missed_it: bool = False
+    """Redis was not told of the change, so that processes may show the past for as long as WITHIN."""
+
+    def failures(self) -> Iterator[str]:
+        """Run every order, and describe each that ends with anything but the truth."""
+        for order in orders(self.switches):
+            atomic = [*self.others, *(["writer"] if self.atomic_writer else [])]
+            threads = Threads(stops_behind=self.shares_memory, atomic=atomic)
+            world = self._world(threads)
+            opened: list[Seen] = []
+            threads.run(self._work(world, threads, opened), order)
+            if wrong := [*self._wrong(world, threads, opened[0])]:
+                yield "; ".join([*wrong, *threads.steps])
+
+    def _world(self, threads: Threads) -> World:
+        world = World(threads, warm=WARM_PROCESSES[self.start])
+        if self.start is Start.FORGOTTEN:
+            world.versions.entries.clear()
+        self.prepare(world)
+        return world
+
+    def _work(self, world: World, threads: Threads, opened: list[Seen]) -> Mapping[str, Work]:
+        return {
+            "opening": lambda: opened.append(world.open(0)),
+            "writer": lambda: self.writer.write(world),
+            **{name: partial(step, world, threads) for name, step in self.others.items()},
+        }
+
+    def _wrong(self, world: World, threads: Threads, opened: Seen) -> Iterator[str]:
+        allowed = [BEFORE, self.writer.after]
+        if "writer ends" in threads.steps[: self._began(threads)] and not self.redis_missed_it:
+            allowed.remove(BEFORE)
+        if opened not in allowed:
+            yield f"the opening showed {opened}"
+        if self.redis_missed_it:
+            world.clock.advance(WITHIN)
+        for process in (0, 1, 0, 1):  # the second time from what the first one left in the cache
+            if (shown := world.open(process)) != self.writer.after:
+                yield f"afterwards process {process} shows {shown}"
+
+    @staticmethod
+    def _began(threads: Threads) -> int:
+        """Return at which step the opening began."""
+        return next(at for at, step in enumerate(threads.steps) if step.startswith("opening"))
+
+
+def wipe(world: World, _: Threads) -> None:
+    world.versions.wipe()
+
+
+def expire(world: World, _: Threads) -> None:
+    """Let a mark expire, because the writer is slower than any write should be."""
+    world.clock.advance(CHANGE_LASTS + timedelta(seconds=1))
+
+
+@dataclass(slots=True)
+class FailOver:
+    """A replica takes over that has the versions of the beginning, and none of the later changes."""
+
+    replica: Mapping[Scope, str] = field(default_factory=dict)
+
+    def prepare(self, world: World) -> None:
+        self.replica = {scope: entry.version for scope, entry in world.versions.entries.items()}
+
+    def __call__(self, world: World, _: Threads) -> None:
+        world.fail_over(self.replica)
+
+
+def redis_away(world: World) -> None:
+    world.versions.away = world.bus.stalled = True
+
+
+def redis_back(world: World) -> None:
+    world.versions.away = world.bus.stalled = False
+
+
+def outage(world: World, threads: Threads) -> None:
+    redis_away(world)
+    threads.pause("Redis is away")
+    redis_back(world)
+
+
+def later(world: World, _: Threads) -> None:
+    """Redis is back, and process 0 reads the change feed."""
+    redis_back(world)
+    world.clock.advance(WITHIN)
+    world.open(0, LEE)
+
+
+def after_idling(world: World, _: Threads) -> None:
+    """Redis is back, and both processes begin the change feed anew."""
+    redis_back(world)
+    world.clock.advance(timedelta(minutes=3))
+    world.open(0, LEE)
+    world.open(1, LEE)
+
+
+def empty_index(world: World) -> None:
+    """Leave the pull index empty, so that subjects are loaded from the store."""
+    world.pull.wipe()
+
+
+def another(world: World, _: Threads) -> None:
+    world.open(0)
+
+
+def small(world: World, bytes: int) -> None:
+    for inbox in world.inboxes:
+        inbox.subjects.most_bytes = bytes
+
+
+def shallow(world: World) -> None:
+    """Read one burst at a time, and list one of a subject, so that a page needs older ones from the store."""
+    empty_index(world)
+    for inbox in world.inboxes:
+        inbox.subjects.run = inbox.subjects.most_places = 1
+
+
+def short_memory(world: World) -> None:
+    """Remember a single change."""
+    empty_index(world)
+    for inbox in world.inboxes:
+        inbox.subjects.most_recent = 1
+
+
+def crowd(world: World, _: Threads) -> None:
+    """Let process 0 hear of more changes than it remembers."""
+    for seq in (4, 5):
+        world.publish(burst_of(BurstKey(OF_LYRA, seq), world.clock))
+    world.open(0, LEE)
+
+
+def without_redis(writer: Writer) -> Writer:
+    def write(world: World) -> None:
+        redis_away(world)
+        writer.write(world)
+        redis_back(world)
+
+    return replace(writer, write=write)
+
+
+def small_page(world: World, _: Threads) -> None:
+    """Open the same inbox with a page of another size, which is cached separately."""
+    world.open(0, limit=10)
+
+
+def lee(world: World, _: Threads) -> None:
+    world.open(0, LEE)
+
+
+EVERYTHING = {**OF_FACTS, **OF_BURSTS}
+
+
+def _without_faults() -> Iterator[tuple[str, Scenario]]:
+    for name, writer in EVERYTHING.items():
+        for start in (Start.COLD, Start.REMEMBERED, Start.FORGOTTEN):
+            yield f"{name}, {start}", Scenario(writer=writer, start=start)
+    for write in (mark, see):
+        here = replace(OF_FACTS[write.__name__], write=partial(write, process=0))
+        yield f"{write.__name__} here", Scenario(writer=here, start=Start.FORGOTTEN, shares_memory=True)
+    for name, writer in OF_BURSTS.items():
+        yield f"{name}, another", Scenario(writer=writer, start=Start.COLD, others={"another": another})
+        yield f"{name}, wipe", Scenario(writer=writer, start=Start.WARM, others={"wipe": wipe})
+
+
+def _with_lost_versions() -> Iterator[tuple[str, Scenario]]:
+    for name in ("mark", "unfollow", "follow_many"):
+        of_facts = Scenario(writer=OF_FACTS[name], start=Start.FORGOTTEN)
+        yield f"{name}, wipe", replace(of_facts, others={"wipe": wipe})
+        yield f"{name}, expire", replace(of_facts, others={"expire": expire})
+        server = FailOver()
+        yield (
+            f"{name}, fail over",
+            replace(of_facts, start=Start.WARM, others={"fail over": server}, prepare=server.prepare),
+        )
+
+
+def _without_redis() -> Iterator[tuple[str, Scenario]]:
+    for name in ("mark", "unfollow"):
+        changed = Scenario(writer=OF_FACTS[name], start=Start.WARM, redis_missed_it=True)
+        yield f"{name}, outage", replace(changed, others={"outage": outage})
+    for name in ("mark", "unfollow", "retract", "mention"):
+        missed = Scenario(
+            writer=without_redis(EVERYTHING[name]),
+            start=Start.FORGOTTEN,
+            atomic_writer=True,
+            shares_memory=True,
+            redis_missed_it=True,
+        )
+        yield f"{name} without Redis", replace(missed, others={"later": later})
+        for start in (Start.COLD, Start.WARM):
+            idle = replace(missed, start=start, others={"idle": after_idling}, prepare=empty_index)
+            yield f"{name} without Redis, idle, {start}", idle
+
+
+def _in_small_caches() -> Iterator[tuple[str, Scenario]]:
+    for name, writer in OF_BURSTS.items():
+        for bytes in (NO_SUBJECT, NO_BODY):
+            for start in (Start.COLD, Start.WARM):
+                yield (
+                    f"{name}, {bytes} bytes, {start}",
+                    Scenario(
+                        writer=writer,
+                        start=start,
+                        others={"lee": lee, "small page": small_page},
+                        prepare=partial(small, bytes=bytes),
+                        switches=1,
+                    ),
+                )
+
+
+def _with_short_memory() -> Iterator[tuple[str, Scenario]]:
+    for name, writer in OF_BURSTS.items():
+        for start in (Start.COLD, Start.WARM):
+            yield (
+                f"{name}, crowd, {start}",
+                Scenario(
+                    writer=writer,
+                    start=start,
+                    others={"crowd": crowd},
+                    prepare=short_memory,
+                    shares_memory=True,
+                ),
+            )
+
+
+def _with_shallow_lists() -> Iterator[tuple[str, Scenario]]:
+    for name, writer in OF_BURSTS.items():
+        scenario = Scenario(writer=writer, start=Start.COLD, others={"another": another}, prepare=shallow)
+        yield f"{name}, shallow", scenario
+        yield f"{name}, shallow, lee", replace(scenario, others={"lee": lee}, switches=1)
+
+
+SCENARIOS = dict(
+    [
+        *_without_faults(),
+        *_with_lost_versions(),
+        *_without_redis(),
+        *_in_small_caches(),
+        *_with_short_memory(),
+        *_with_shallow_lists(),
+    ]
+)

@@ -1,0 +1,139 @@
+"""Writers of what inboxes show, each with the product's own sequence of port calls."""
+
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from notifier.domain.audience.bitmap import BLOCK_BYTES
+from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
+from notifier.domain.errors import StoreUnavailable
+from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Want, Wish
+from notifier.domain.users.user_blocks import Parting
+from notifier.domain.users.visibility import Mark
+from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedPartings
+from notifier.ports.directory import Account
+from tests.support.fakes.audience import MemoryFollows
+from tests.support.fakes.user_preferences import MemoryPartings
+from tests.support.interleavings.world import (
+    FIRST,
+    KIM,
+    MEMBERS,
+    NOVA,
+    OF_LYRA,
+    OF_NOVA,
+    OTHERS,
+    SECOND,
+    SINCE,
+    Seen,
+    World,
+    burst_of,
+)
+from tests.support.simulator.inbox_visits import driven
+
+NOTHING: Seen = ([], 0)
+UNFOLLOW = Follow(subject=OF_NOVA, member=MEMBERS[KIM], visible_from=LEFT, sequence=9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    write: Callable[[World], None]
+    after: Seen
+    """What Kim's inbox shows from then on."""
+
+
+def mark(world: World, process: int = 1) -> None:
+    driven(world.inboxes[process].mark(KIM, [FIRST], Mark.HIDDEN))
+
+
+def see(world: World, process: int = 1) -> None:
+    driven(world.inboxes[process].see(KIM, world.token))
+
+
+def mute(world: World) -> None:
+    before = Want(subject=OF_NOVA, member=MEMBERS[KIM], at=ALWAYS)
+    driven(world.preferences().write(Wish(muted_until=NEVER).heard(before, world.clock.now())))
+
+
+def unfollow(world: World) -> None:
+    _follows(world).write([UNFOLLOW])
+
+
+def follow_many(world: World) -> None:
+    """Write an import: Kim's whole block follows lyra."""
+    row = BlockFollows(subject=OF_LYRA, block=0, visible_from=SINCE, members=b"\xff" * BLOCK_BYTES)
+    _follows(world).write_blocks(iter([row]))
+
+
+def block(world: World) -> None:
+    stored = world.store(MemoryPartings(world.people), "partings")
+    partings = VersionedPartings(partings=stored, invalidation=world.invalidation())
+    parting = Parting(
+        blocker=KIM,
+        blocker_member=MEMBERS[KIM],
+        blocked=NOVA,
+        blocked_member=MEMBERS[NOVA],
+        until=NEVER,
+        sequence=9,
+    )
+    partings.write([parting])
+
+
+def delete(world: World) -> None:
+    stored = world.store(world.directory, "directory")
+    directory = VersionedDirectory(directory=stored, invalidation=world.invalidation())
+    directory.enrol([Account(user=KIM, member=MEMBERS[KIM], deleted=True)])
+
+
+def retract(world: World) -> None:
+    world.publish(replace(world.bursts.by_key[FIRST], count=0))
+
+
+def mention(world: World) -> None:
+    world.publish(burst_of(SECOND, world.clock))
+
+
+def die(world: World) -> None:
+    """Die after the write, before `finish`."""
+    with suppress(StoreUnavailable):
+        _follows(world, _Unanswered(world.people)).write([UNFOLLOW])
+
+
+def time_out(world: World) -> None:
+    """Give up a write that takes effect later."""
+    with suppress(StoreUnavailable):
+        _follows(world, _Refusing(world.people)).write([UNFOLLOW])
+    world.store(MemoryFollows(world.people), "follows").write([UNFOLLOW])
+
+
+class _Unanswered(MemoryFollows):
+    def write(self, follows: Collection[Follow]) -> None:
+        super().write(follows)
+        raise StoreUnavailable("The answer is lost.")
+
+
+class _Refusing(MemoryFollows):
+    def write(self, follows: Collection[Follow]) -> None:
+        raise StoreUnavailable("The write timed out.")
+
+
+def _follows(world: World, stored: MemoryFollows | None = None) -> VersionedFollows:
+    port = world.store(stored or MemoryFollows(world.people), "follows")
+    return VersionedFollows(follows=port, invalidation=world.invalidation())
+
+
+OF_FACTS = {
+    "mark": Writer(write=mark, after=NOTHING),
+    "see": Writer(write=see, after=([str(FIRST)], 0)),
+    "mute": Writer(write=mute, after=NOTHING),
+    "unfollow": Writer(write=unfollow, after=NOTHING),
+    "block": Writer(write=block, after=NOTHING),
+    "follow_many": Writer(write=follow_many, after=([str(FIRST), *map(str, reversed(OTHERS))], 4)),
+    "delete": Writer(write=delete, after=None),
+    "die": Writer(write=die, after=NOTHING),
+    "time_out": Writer(write=time_out, after=NOTHING),
+}
+"""Writers of Kim's facts."""
+OF_BURSTS = {
+    "retract": Writer(write=retract, after=NOTHING),
+    "mention": Writer(write=mention, after=([str(SECOND), str(FIRST)], 2)),
+}

@@ -1,0 +1,19 @@
+"""Serves a house on a real port and says which: `python -m tests.support.serve_app HOST PORT`."""
+
+import sys
+
+from notifier.api.listening_sockets import leave, listen
+from notifier.domain.errors import Environment
+from tests.support.http_app import House
+
+
+def main(host: str, port: str) -> None:
+    try:
+        listen(House().app(), host, int(port), lambda chosen: print(chosen, flush=True))
+    except Environment as error:
+        sys.exit(f"{error.code}: {error}")
+    leave()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

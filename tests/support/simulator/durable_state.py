@@ -1,0 +1,173 @@
+"""The ground: everything that outlives a process, in memory, and what can be seen of it from above."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from notifier import topics
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.sequencer import Sequenced
+from notifier.domain.ids import BurstKey
+from notifier.ports.clock import Clock
+from notifier.ports.event_log import Record
+from tests.support.fakes.archive import MemoryArchive
+from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity, MemoryFollows, MemoryMemberSets, MemoryStays
+from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
+from tests.support.fakes.cache import MemoryBacklogReport, MemoryBuckets, MemoryPressure, MemoryRecent
+from tests.support.fakes.clock import CountedNonces, ManualClock
+from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases, MemoryQueue, MemoryThrottles
+from tests.support.fakes.dead_letters import MemoryDeadLetters, MemoryLaneTallies
+from tests.support.fakes.devices import MemoryDevices
+from tests.support.fakes.directory import MemoryDirectory, MemoryFlags
+from tests.support.fakes.event_log import MemoryLog
+from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
+from tests.support.fakes.inbox_versions import MemoryBurstChanges, MemoryVersions, MemoryViewerLapses
+from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
+from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.moderation import MemoryHolds, MemoryReaches
+from tests.support.fakes.people import MemoryPeople
+from tests.support.fakes.pull_index import MemoryPullIndex
+from tests.support.fakes.push import (
+    MemoryCaps,
+    MemoryLineReport,
+    MemoryPaces,
+    MemoryPhones,
+    MemorySent,
+    MemorySpared,
+    MemoryTabReport,
+)
+from tests.support.fakes.retractions import MemoryRetractions, MemoryTraces
+from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryPreferences, MemoryWants
+
+
+class WatchedLog(MemoryLog):
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.hears: Callable[[str, int, Record], None] = lambda partition, offset, record: None
+        """Told of what is said of follows, wants and devices, as it comes to be in the log."""
+        self.withdraws: Callable[[str, int, Record], None] = lambda partition, offset, record: None
+        """The same of what is taken back."""
+        self._told: dict[str, int] = {}
+
+    def uncommitted(self) -> int:
+        """Records that a group of readers hasn't committed."""
+        commits = {name: at for group in self._groups.values() for name, at in group.commits.items()}
+        return sum(len(records) - 1 - commits.get(name, -1) for name, records in self.partitions.items())
+
+    def append(self, records: Sequence[Record]) -> None:
+        super().append(records)
+        heard = {topics.FOLLOWS: self.hears, topics.DEVICES: self.hears, topics.RETRACTIONS: self.withdraws}
+        for stream, hears in heard.items():
+            for partition in self._of(stream):
+                for offset in range(self._told.get(partition, 0), len(self.partitions[partition])):
+                    hears(partition, offset, self.partitions[partition][offset])
+                self._told[partition] = len(self.partitions[partition])
+
+    def indexed(self, partition: str, offset: int) -> bool:
+        """Whether the indexer, or the switchboard, has done with the record, for good."""
+        return offset <= self._commits(partition.partition("/")[0]).get(partition, -1)
+
+    def settled(self, partition: str, offset: int) -> bool:
+        """The same of the retractor."""
+        return offset <= self._commits(topics.RETRACTIONS).get(partition, -1)
+
+    def undone(self, stream: str) -> Iterator[Record]:
+        """What its readers haven't done with for good."""
+        commits = self._commits(stream)
+        for partition in self._of(stream):
+            yield from self.partitions[partition][commits.get(partition, -1) + 1 :]
+
+    def _commits(self, stream: str) -> Mapping[str, int]:
+        return self._groups[stream, topics.GROUPS[stream]].commits
+
+    def _of(self, stream: str) -> Sequence[str]:
+        return [name for name in self.partitions if name.startswith(f"{stream}/")]
+
+
+class WatchedBursts(MemoryBursts):
+    """Remembers whom each burst was for when it opened: for all, or for its author's followers alone; and by which
+    versions of the head it opened, and was for all no longer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secret: dict[BurstKey, bool] = {}
+        self.opened: dict[BurstKey, int] = {}
+        self.gone: dict[BurstKey, int] = {}
+
+    def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
+        for burst in bursts:
+            self.secret.setdefault(burst.key, burst.restricted_to is not None)
+            self.opened.setdefault(burst.key, burst.version)
+            if burst.retracted or burst.restricted_to is not None:
+                self.gone.setdefault(burst.key, burst.version)
+        super().write(bursts, mentions, changed)
+
+
+class Ground:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.nonces = CountedNonces()
+        self.log = WatchedLog(self.clock)
+        self.directory = MemoryDirectory()
+        self.sets = MemoryMemberSets(self.directory)
+        self.heads = MemoryHeads()
+        self.bursts = WatchedBursts()
+        self.burst_changes, self.viewer_lapses = MemoryBurstChanges(self.bursts), MemoryViewerLapses(self.bursts)
+        self.retractions = MemoryRetractions(self.bursts)
+        self.claims, self.seals = MemoryClaims(), MemorySeals(self.clock)
+        self.ledger = MemoryLedger(self.claims)
+        self.sleepers = MemorySleepers(self.ledger)
+        self.inbox = MemoryInbox(self.seals)
+        self.stays, self.epochs = MemoryStays(), MemoryEpochs()
+        self.reaches, self.holds = MemoryReaches(), MemoryHolds(self.clock)
+        self.throttles, self.dead_letters = MemoryThrottles(), MemoryDeadLetters()
+        self.traces = MemoryTraces(self.holds, self.dead_letters)
+        self.sent, self.leases, self.lane_tallies = MemorySent(), MemoryLeases(), MemoryLaneTallies()
+        self.archive = MemoryArchive(self.bursts, self.ledger, self.seals, self.inbox)
+        self.flags, self.devices = MemoryFlags(), MemoryDevices(self.clock)
+        self.people = MemoryPeople(self.directory, flags=self.flags)
+        self.follows = MemoryFollows(self.people)
+        self.overalls, self.partings = MemoryOveralls(self.people), MemoryPartings(self.people)
+        self.wants, self.preferences = MemoryWants(self.people), MemoryPreferences(self.people)
+        self.spared = MemorySpared(self.people, self.directory)
+        self.timeline = MemoryTimeline(self.bursts, self.inbox)
+        self.pull = MemoryPullIndex(self.clock)
+        self.recent, self.buckets = MemoryRecent(self.clock), MemoryBuckets(self.clock)
+        self.pressure, self.report = MemoryPressure(self.clock), MemoryBacklogReport(self.clock)
+        self.tabs, self.lines = MemoryTabReport(self.clock), MemoryLineReport(self.clock)
+        self.paces, self.caps = MemoryPaces(), MemoryCaps()
+        self.activity = MemoryActivity()
+        self.active_hours = MemoryActiveHours(self.activity, self.clock)
+        self.bus = MemoryBus()
+        self.versions = MemoryVersions(clock=self.clock, bus=self.bus)
+        self.queue = MemoryQueue()
+        self.phones = MemoryPhones(self.clock)
+        self.wipes = 0
+        self.unannounced: set[BurstKey] = set()
+        """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
+
+    def wipe(self) -> None:
+        small = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs, self.lines)
+        for port in (self.pull, *small, self.active_hours, self.queue, self.versions):
+            port.wipe()
+        self.wipes += 1
+        self.unannounced.clear()
+
+    def skip(self) -> None:
+        """Goes on to the moment for which all work waits, if it does: nobody sees a night out step by step."""
+        now, accounts = self.clock.now(), self.ledger.read(self.ledger.unsettled()).values()
+        left = [one for account in accounts for one in account.standings.values() if not one.ended]
+        if not left or self._pending() or not all(one.waits(now) for one in left):
+            return
+        self.clock.advance(min(one.waits_until for one in left if one.waits_until) - now)
+
+    def published(self) -> set[BurstKey]:
+        """Bursts that a head says to stand, durable and announced."""
+        undone = self.heads.load(self.heads.unpublished(1_000)).values()
+        hidden = {b.key for head in undone for b in head.outbox if b.key.seq > head.announced}
+        return set(self.bursts.by_key) - hidden
+
+    def at_rest(self) -> bool:
+        """No work is left in the store or in a queue."""
+        return not (self._pending() or self.ledger.unsettled())
+
+    def _pending(self) -> bool:
+        return bool(any(self.queue.waiting.values()) or self.log.uncommitted() or self.heads.unpublished(1))

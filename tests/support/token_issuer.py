@@ -1,0 +1,100 @@
+"""An issuer in the hands of a test: its keys, what it publishes, the tokens that it signs, and how it fails."""
+
+import base64
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from notifier.api.auth.identity import Identity, identity_of
+from notifier.api.auth.issuer_keys import Fetched
+from notifier.api.auth.tokens import IssuedTokens
+from notifier.domain.errors import IssuerUnavailable
+from tests.support.fakes.clock import START
+from tests.support.http_app import House
+
+NAME, AUDIENCE = "https://id.example", "inbox"
+NOW = int(START.timestamp())
+GOOD: dict[str, Any] = {"iss": NAME, "sub": "u1", "aud": AUDIENCE, "iat": NOW, "exp": NOW + 900}
+
+PrivateKey = RSAPrivateKey | Ed25519PrivateKey
+
+
+@cache
+def rsa(number: int = 0, bits: int = 2048) -> RSAPrivateKey:
+    """Made once: it takes a tenth of a second."""
+    return generate_private_key(public_exponent=65537, key_size=bits)
+
+
+@cache
+def ed(number: int = 0) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.generate()
+
+
+@dataclass(slots=True)
+class Issuing:
+    """Signs with an Ed25519 key named `a` and an RSA key named `b`."""
+
+    keys: dict[str, PrivateKey] = field(default_factory=lambda: {"a": ed(), "b": rsa()})
+    broken: str = ""
+    asked: int = 0
+
+    def identity(self, house: House) -> Identity:
+        """That of a house whose people's tokens come from here."""
+        keyring = Fetched(self.fetch, now=lambda: house.clock.now().timestamp())
+        own = identity_of(house.system.settings, house.keys, house.system.metrics)
+        return replace(own, tokens=IssuedTokens(name=NAME, audience=AUDIENCE, keyring=keyring))
+
+    async def fetch(self) -> bytes:
+        self.asked += 1
+        if self.broken:
+            raise IssuerUnavailable(self.broken)
+        return self.published()
+
+    def published(self) -> bytes:
+        return json.dumps({"keys": [jwk(key, kid=kid) for kid, key in self.keys.items()]}).encode()
+
+    def sign(self, kid: str | None = "a", key: PrivateKey | None = None, **changes: Any) -> str:
+        """A good token for u1, but for the changes; None takes a claim away."""
+        claims = {name: value for name, value in (GOOD | changes).items() if value is not None}
+        headers = None if kid is None else {"kid": kid}
+        return forged(claims, key or self.keys[kid or "a"], headers)
+
+
+def forged(claims: dict[str, Any], key: PrivateKey, headers: dict[str, Any] | None = None) -> str:
+    """Claims needn't have the types they should."""
+    algorithm = "RS256" if isinstance(key, RSAPrivateKey) else "EdDSA"
+    return jwt.api_jws.encode(json.dumps(claims).encode(), key, algorithm=algorithm, headers=headers)
+
+
+def jwk(key: PrivateKey, **more: str) -> dict[str, str]:
+    if isinstance(key, RSAPrivateKey):
+        numbers = key.public_key().public_numbers()
+        return {"kty": "RSA", "n": _base64(_bytes(numbers.n)), "e": _base64(_bytes(numbers.e)), **more}
+    return {"kty": "OKP", "crv": "Ed25519", "x": _base64(key.public_key().public_bytes_raw()), **more}
+
+
+def pem(key: PrivateKey) -> bytes:
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def signed_with_public_key(text: bytes, kid: str) -> str:
+    """HS256 with what everybody may know: no library writes it, because only an attacker would."""
+    header = _base64(json.dumps({"alg": "HS256", "typ": "JWT", "kid": kid}).encode())
+    signed = f"{header}.{_base64(json.dumps(GOOD).encode())}"
+    return f"{signed}.{_base64(hmac.new(text, signed.encode(), hashlib.sha256).digest())}"
+
+
+def _bytes(number: int) -> bytes:
+    return number.to_bytes((number.bit_length() + 7) // 8, "big")
+
+
+def _base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

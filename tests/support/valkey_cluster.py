@@ -1,0 +1,57 @@
+"""Three Valkey servers for a cluster, a third of the slots each; and a primary's replica with the sentinel of both."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from notifier.adapters.redis.cluster import SLOTS
+from notifier.adapters.valkey import valkey_binary
+from notifier.devkit.engines.engine import Engine, free_port
+from notifier.devkit.engines.valkey import HOST, server
+
+NODES = 3
+NODE = """\
+cluster-enabled yes
+cluster-port {bus}
+cluster-node-timeout 2000
+"""
+SENTINEL = """\
+bind {host}
+port {port}
+dir "{folder}"
+requirepass {password}
+sentinel monitor {service} {host} {primary} 1
+sentinel auth-pass {service} {password}
+sentinel down-after-milliseconds {service} 500
+sentinel failover-timeout {service} 3000
+"""
+
+
+def nodes(folder: Path, *, password: str) -> Sequence[Engine]:
+    return [
+        server(folder / str(number), port=free_port(), password=password, also=NODE.format(bus=free_port()))
+        for number in range(NODES)
+    ]
+
+
+def slots(number: int) -> tuple[int, int]:
+    """The first and the last of a node's."""
+    return SLOTS * number // NODES, SLOTS * (number + 1) // NODES - 1
+
+
+def replica(folder: Path, *, of: Engine, password: str) -> Engine:
+    also = f"replicaof {of.host} {of.port}\nmasterauth {password}\n"
+    return server(folder, port=free_port(), password=password, also=also)
+
+
+def sentinel(folder: Path, *, of: Engine, service: str, password: str) -> Engine:
+    """Makes a replica the primary when this one is silent for half a second; it rewrites its own settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings, port = folder / "sentinel.conf", free_port()
+    settings.touch(mode=0o600)
+    settings.write_text(
+        SENTINEL.format(
+            host=HOST, port=port, folder=folder.absolute(), password=password, service=service, primary=of.port
+        )
+    )
+    command = [str(valkey_binary()), str(settings.absolute()), "--sentinel"]
+    return Engine(name="sentinel", command=command, folder=folder, host=HOST, port=port)
