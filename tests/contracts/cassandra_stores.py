@@ -34,9 +34,9 @@ from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Subject, UserId
 from tests.contracts.backends import Backend
 from tests.contracts.flow_stores import MOST_BLOCKERS, Store, Words
-from tests.contracts.keyspace import patient_reader
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.event_log import MemoryLog
+from tests.support.keyspace import patient_reader
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:

@@ -13,10 +13,10 @@ from notifier.adapters.sqlite.files import Files
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.flow_stores import Store, memory_store, sqlite_store
-from tests.contracts.keyspace import emptied, keyspace
 from tests.contracts.logs import ByHand, Logs, in_kafka
 from tests.contracts.valkeys_fixture import valkeys, valkeys_servers
 from tests.support.fakes.clock import ManualClock
+from tests.support.keyspace import emptied, keyspace
 
 __all__ = ["valkeys", "valkeys_servers"]
 

@@ -13,7 +13,7 @@ from litestar import Litestar
 
 from notifier.api.listening_sockets import HUB
 from notifier.flow.live.hub import Hub
-from tests.http.example_event import event
+from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, House
 
 T = TypeVar("T")

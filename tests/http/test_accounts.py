@@ -5,8 +5,8 @@ from notifier.domain.audience.bitmap import holds
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import CHANGED_TYPE, SEEN_TYPE
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import Edge
 
 

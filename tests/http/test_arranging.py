@@ -12,8 +12,8 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.ports.audience import ShardBlob
 from notifier.ports.event_log import Record
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import Edge
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))

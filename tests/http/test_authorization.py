@@ -18,9 +18,9 @@ from notifier.api.auth.service_key_file import KeyBook
 from notifier.api.auth.service_keys import made
 from notifier.config import Settings
 from notifier.domain.ids import UserId
-from tests.http.example_event import event
 from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import SECRET, SERVICE_KEY, Edge, House
 from tests.support.token_issuer import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.upstream.validation import APPROVED_TYPE, BLOCKED_TYPE, UNBLOCKED_TYPE
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import Edge
 
 A_WHILE = timedelta(minutes=2)

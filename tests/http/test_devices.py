@@ -18,8 +18,8 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import MOST_DEVICES, DeviceWord
 from notifier.domain.upstream.validation import CHANGED_TYPE, ERASED_TYPE
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import Edge, House
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.digest import Schedule
 from notifier.domain.users.subject_preferences import Volume
-from tests.http.example_event import event
 from tests.http.listening_client import Studio, events, on_air
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
 

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from notifier.domain.upstream.validation import DELETED_TYPE
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import Edge
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from notifier.domain.errors import Full, LogUnavailable
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
 

@@ -14,8 +14,8 @@ from notifier.domain.errors import CacheUnavailable, LogUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.intake.held_mentions import Release
 from notifier.flow.operations.event_status import LOOKED_THROUGH
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
 

@@ -15,7 +15,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.ports.audience import ShardBlob
-from tests.http.example_event import event
+from tests.support.example_event import event
 from tests.support.http_app import Edge, House
 
 MANY = 300

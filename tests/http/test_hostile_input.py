@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import Edge
 
 MARKS = "/v1/inbox/marks"

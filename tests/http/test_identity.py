@@ -15,8 +15,8 @@ from notifier.api.auth.secrets import FILE, Keys, keys_of, load_or_create
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import SECRET, SERVICE_KEY, Edge
 

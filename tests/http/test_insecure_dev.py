@@ -8,10 +8,10 @@ from litestar.testing import TestClient
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from tests.http.example_event import event
 from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
 from tests.http.test_authorization import MATRIX, OPEN, PERSON, SERVICE, STREAMS
+from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, Edge, House
 
 INSECURE = Settings(insecure_dev=True)

@@ -12,8 +12,8 @@ from litestar.testing import TestClient
 
 from notifier.config import Limits, Settings
 from notifier.domain.errors import StoreUnavailable
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import Edge, House
 
 SEEN = "/v1/inbox/seen"

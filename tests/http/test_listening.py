@@ -13,8 +13,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, House
 
 ROOT = Path(__file__).resolve().parents[2]

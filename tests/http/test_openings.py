@@ -18,8 +18,8 @@ from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
-from tests.http.breakable import BreakableActivity, Broken
-from tests.http.example_event import event
+from tests.support.breakable_ports import BreakableActivity, Broken
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import House
 

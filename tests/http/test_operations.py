@@ -14,9 +14,9 @@ from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
-from tests.http.example_event import event
 from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
 

@@ -13,9 +13,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.retraction import Retraction, erased_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from tests.http.example_event import event
 from tests.http.listening_client import WITHIN, Studio, events, on_air
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, Edge, House
 
 T1 = {"tweet": "te1", "author": "ada"}

@@ -29,8 +29,8 @@ from notifier.domain.upstream.validation import (
     SEEN_TYPE,
     UNBLOCKED_TYPE,
 )
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge, House
 

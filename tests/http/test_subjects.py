@@ -11,8 +11,8 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
-from tests.http.example_event import event
 from tests.http.problems import assert_problem
+from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge, House
 from tests.unit.examples import burst

@@ -5,7 +5,7 @@ from time import monotonic, sleep
 import pytest
 
 from notifier.domain.upstream.validation import SEEN_TYPE
-from tests.http.example_event import event
+from tests.support.example_event import event
 from tests.support.http_app import Edge
 
 

@@ -40,7 +40,7 @@ OF_CACHES = {
     "cache_page_adopted_after_a_change": "retract, remembered",
     "cache_version_planted_after_the_facts": "unfollow, cold",
 }
-"""Faults of the inbox caches, and the scenario of `notifier.testing.interleavings` that finds each."""
+"""Faults of the inbox caches, and the scenario of `tests.support.interleavings` that finds each."""
 CACHE_PATCHES = sorted(Path(__file__).parent.glob("cache_*.patch"))
 PATCHES = sorted({*Path(__file__).parent.glob("*.patch")} - {*CACHE_PATCHES})
 SEEDS = {
@@ -100,7 +100,7 @@ TOLD_BY = {
 
 def plays(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """0 when every promise was kept, 1 when not; anything else is no verdict."""
-    return run(folder, "notifier.testing.simulator", "--whole", *arguments)
+    return run(folder, "tests.support.simulator", "--whole", *arguments)
 
 
 def run(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -126,7 +126,7 @@ def apply(patch: Path, folder: Path) -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    for package in ("notifier", "workers"):
+    for package in ("notifier", "workers", "tests/support"):
         shutil.copytree(ROOT / package, tmp_path / package)  # with the bytecode: a plant is compiled anew alone
     return tmp_path
 
@@ -164,6 +164,6 @@ def test_planted_cache_fault_is_found(copy: Path, patch: Path) -> None:
     """Without a patch the scenario passes: tests/flow/test_cache_interleavings.py runs all of them."""
     apply(patch, copy)
     scenario = OF_CACHES[patch.stem]
-    done = run(copy, "notifier.testing.interleavings", scenario)
+    done = run(copy, "tests.support.interleavings", scenario)
     assert done.returncode == 1, f"{patch.read_text().splitlines()[0]}\nNo order failed: {done.stdout}{done.stderr}"
     assert done.stdout.startswith(f"{scenario}: ")

@@ -8,7 +8,7 @@ from notifier.adapters.cassandra import (
     Access,
     Cluster,
 )
-from tests.contracts.keyspace import emptied, keyspace
+from tests.support.keyspace import emptied, keyspace
 
 
 @pytest.fixture(scope="module")

@@ -38,9 +38,9 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from tests.contracts.keyspace import emptied, keyspace, patient_reader
 from tests.contracts.made import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
+from tests.support.keyspace import emptied, keyspace, patient_reader
 
 pytestmark = [
     pytest.mark.timeout(180),

@@ -17,9 +17,9 @@ from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, Reader
 from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
-from tests.contracts.keyspace import WITHIN, patient_reader
 from tests.services.rows import MIXED, rows
 from tests.support.fakes.clock import ManualClock
+from tests.support.keyspace import WITHIN, patient_reader
 
 pytestmark = [
     pytest.mark.timeout(300),

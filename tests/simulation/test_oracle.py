@@ -42,8 +42,8 @@ def seen_by(person: Person, oracle: Oracle = ORACLE, marked: Marked | None = Non
 
 
 def test_the_oracle_imports_nothing_of_ours() -> None:
-    names = {name for module in modules("notifier/testing/oracle") for name in module.imports()}
-    others = {name for name in names if not name.startswith("notifier.testing.oracle")}
+    names = {name for module in modules("tests/support/oracle") for name in module.imports()}
+    others = {name for name in names if not name.startswith("tests.support.oracle")}
     assert {name.partition(".")[0] for name in others} <= set(sys.stdlib_module_names)
 
 

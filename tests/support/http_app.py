@@ -31,8 +31,8 @@ from notifier.ports.all_ports import Ports
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
 from notifier.wiring.system import Reads, System
-from tests.http.announced import AnnouncedPeople
-from tests.http.breakable import (
+from tests.support.announced_people import AnnouncedPeople
+from tests.support.breakable_ports import (
     BreakableActivity,
     BreakableBurstChanges,
     BreakableLog,
@@ -43,7 +43,7 @@ from tests.http.breakable import (
     BreakableTimeline,
     Broken,
 )
-from tests.http.example_event import event
+from tests.support.example_event import event
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveHours, MemoryFollows, MemoryMemberSets, MemoryStays
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads

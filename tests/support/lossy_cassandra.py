@@ -8,8 +8,8 @@ from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout, WriteTy
 
 from notifier.adapters.cassandra import Access, Cluster
 from notifier.devkit.engines.maven import missing
-from tests.contracts.keyspace import emptied, keyspace
 from tests.support.fakes.clock import ManualClock
+from tests.support.keyspace import emptied, keyspace
 
 ON_ENGINES = [
     pytest.mark.timeout(300),

@@ -1,4 +1,4 @@
-"""`python -m notifier.testing.simulator`: plays seeds, and tells the shortest story of the first that fails."""
+"""`python -m tests.support.simulator`: plays seeds, and tells the shortest story of the first that fails."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from tests.support.simulator.scenarios.catalog import COURSES
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m notifier.testing.simulator", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.support.simulator", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1, help="how many")
     parser.add_argument("--steps", type=int, default=1_500)
