@@ -1,10 +1,12 @@
 """Domain values as the store and the log keep them; bytes that can't be read are poison, never a guess."""
 
 from collections.abc import Collection
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar
 
 import msgspec
 
+from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import decode as decode_bits
 from notifier.domain.audience.bitmap import encode as encode_bits
 from notifier.domain.audience.snapshot import Part, Seal, Tally
@@ -14,6 +16,8 @@ from notifier.domain.errors import Poison
 T = TypeVar("T")
 
 _PACK = msgspec.msgpack.Encoder()
+
+LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
 
 
 def pack(value: object) -> bytes:
@@ -62,12 +66,18 @@ class Facts(msgspec.Struct, array_like=True, frozen=True):
     suppressed: dict[str, int]
     phones: tuple[int, int, int]
     """How many are alerted once each tier's rows stand."""
+    opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LAST_MS)]
+    """The opening time that the rows of the shard have in their keys."""
 
     @classmethod
     def of(cls, seal: Seal) -> "Facts":
         p0, p1, p2 = (seal.reached(tier) for tier in TIERS)
         rung = (seal.phones(Tier.P0), seal.phones(Tier.P1), seal.phones(Tier.P2))
-        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), rung)
+        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), rung, to_ms(seal.opened_at))
+
+    @property
+    def opened_at(self) -> datetime:
+        return from_ms(self.opened_ms)
 
     def phones_of(self, tier: Tier) -> int:
         return self.phones[TIERS.index(tier)]
@@ -101,6 +111,7 @@ def unpack_seal(shard: int, blob: bytes) -> Seal:
     packed = unpack(_PackedSeal, blob)
     return Seal(
         shard=shard,
+        opened_at=packed.facts.opened_at,
         tiers=dict(zip(TIERS, map(decode_bits, packed.tiers), strict=True)),
         push=decode_bits(packed.push),
         dormant=packed.facts.dormant,
@@ -112,4 +123,4 @@ def unpack_part(shard: int, blob: bytes, tier: Tier) -> Part:
     """Of one tier; the other bitmaps stay as they are."""
     packed = unpack(_PackedSeal, blob)
     members = decode_bits(packed.tiers[TIERS.index(tier)])
-    return Part(shard=shard, members=members, phones=packed.facts.phones_of(tier))
+    return Part(shard=shard, opened_at=packed.facts.opened_at, members=members, phones=packed.facts.phones_of(tier))

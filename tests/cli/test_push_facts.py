@@ -59,6 +59,7 @@ def missed(fate: Fate, *, to: Try = TRIED, after: timedelta | None = None) -> Mi
 def sealed(*, tier: Tier | None = Tier.P1, push: bool = True) -> Seal:
     return Seal(
         shard=0,
+        opened_at=NOON,
         tiers={each: people(BOB) if each is tier else nobody() for each in TIERS},
         push=people(BOB) if push else nobody(),
         dormant=0,

@@ -85,9 +85,17 @@ def piece(key: BurstKey, tier: Tier = Tier.P1, shard: int = 0, *, step: Step = S
     return Slice(key, step, tier, shard, shard)
 
 
-def seal(shard: int, *, p0: Bits | None = None, p1: Bits | None = None, push: Bits | None = None) -> Seal:
+def seal(
+    shard: int,
+    *,
+    p0: Bits | None = None,
+    p1: Bits | None = None,
+    push: Bits | None = None,
+    opened_at: datetime = START,
+) -> Seal:
     return Seal(
         shard=shard,
+        opened_at=opened_at,
         tiers={
             Tier.P0: p0 if p0 is not None else from_offsets([1]),
             Tier.P1: p1 if p1 is not None else nobody(),

@@ -12,6 +12,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, seal
+from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)
 
@@ -40,7 +41,7 @@ def test_a_part_of_a_seal_says_what_the_whole_does(store: Store) -> None:
         assert parts.keys() == alerted.keys() == {one.shard for one in made}
         for one in made:
             part = parts[one.shard]
-            assert (part.shard, part.phones) == (one.shard, one.phones(tier))
+            assert (part.shard, part.opened_at, part.phones) == (one.shard, one.opened_at, one.phones(tier))
             assert np.array_equal(part.members, one.tiers[tier])
             assert np.array_equal(alerted[one.shard], one.tiers[tier] & one.push)
     assert store.seals.tallies(KEY, asked) == {one.shard: one.tally() for one in made}
@@ -59,6 +60,16 @@ def test_the_first_seal_of_a_shard_stands_and_the_loser_gets_it(store: Store) ->
     store.seals.insert(KEY, [first])
     assert packed(store.seals.insert(KEY, [new, late])) == packed([new, first])
     assert packed(store.seals.read(KEY, [3]).values()) == packed([first])
+
+
+def test_opening_time_of_the_first_seal_stands(store: Store) -> None:
+    """A burst that moved between two attempts is sealed again with a later time: the first one counts."""
+    moved = START + timedelta(seconds=3)
+    store.seals.insert(KEY, [seal(3)])
+    [standing] = store.seals.insert(KEY, [seal(3, opened_at=moved)])
+    assert standing.opened_at == START
+    for tier in TIERS:
+        assert store.seals.parts(KEY, [3], tier)[3].opened_at == START
 
 
 def test_two_who_seal_neighbours_find_each_other_s(store: Store) -> None:

@@ -1,6 +1,8 @@
 """Slices on their way: lost tasks, throttles, what is too old, and a Redis that forgets."""
 
 from collections.abc import Collection
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import Refusing, Unrecorded
 from tests.support.in_memory_system import NOVA, Stage
 
 
@@ -59,6 +61,30 @@ def test_a_copy_that_comes_when_the_claim_has_run_out_finds_that_the_slice_has_e
     work, slices = stage.system().work(), [piece for one in stage.ground.archive.accounts() for piece in one.standings]
     assert slices
     assert [work(piece) for piece in slices] == [Again(reason="it has ended")] * len(slices)
+
+
+def test_rows_of_a_slice_tried_again_after_its_burst_moved_have_one_key() -> None:
+    """A burst that is published slowly may get a later opening time when its slices are under way already. Here each
+    worker dies behind its rows, before the ledger has them."""
+    stage = Stage()
+    stage.mention("nova")
+    stage.dispatch()
+    key = BurstKey(NOVA, 1)
+    opened = stage.ground.ledger.read([key])[key].plan.opened_at
+    work = stage.system(ledger=Unrecorded(stage.ground.ledger)).work()
+    for piece in [piece for some in stage.ground.queue.waiting.values() for piece in some if piece.step is Step.ROWS]:
+        assert isinstance(work(piece), Again)
+    before = list(stage.ground.archive.rows(key))
+    assert before
+    burst = stage.ground.bursts.read([key])[key]
+    later = burst.opened_at + timedelta(seconds=3)
+    stage.ground.bursts.write([replace(burst, version=burst.version + 1, opened_at=later)], [])
+    stage.pass_time(seconds=61)
+    stage.deliver()
+    assert ended(stage, Tier.P1) == {Fact.DONE}
+    rows = list(stage.ground.archive.rows(key))
+    assert {stored.row.opened_at for stored in rows} == {opened}
+    assert len(rows) == len({(stored.member_range, stored.row.tier) for stored in rows}) >= len(before)
 
 
 def test_a_paused_tier_is_parked_and_loses_nothing() -> None:

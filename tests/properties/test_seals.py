@@ -1,6 +1,7 @@
 """A seal holds everybody once: by tier, dormant, or suppressed by a rule."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,9 @@ BURSTS = st.builds(
     verdict=st.sampled_from(Verdict),
     restricted_to=st.sampled_from([None, EVE]),
 )
+
+MOMENTS = st.integers(0, 2**45).map(lambda ms: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms))
+"""Whole milliseconds, as opening times are."""
 
 PHONES: st.SearchStrategy[Crowd] = st.fixed_dictionaries(
     {SetKind.PUSH: SOME, SetKind.NO_PUSH: SOME, SetKind.ASKED: SOME}
@@ -117,18 +121,21 @@ def test_phones_ring_of_the_pushed_tiers_and_of_whoever_asked_and_only_if_allowe
     assert sealed.phones(Tier.P2) == count(sealed.alerted(Tier.P2)) + count(sealed.alerted(Tier.DORMANT))
 
 
-@given(st.tuples(BITMAPS, BITMAPS, BITMAPS), BITMAPS, st.integers(0, 2**17))
+@given(st.tuples(BITMAPS, BITMAPS, BITMAPS), BITMAPS, st.integers(0, 2**17), MOMENTS)
 @settings(max_examples=25)
-def test_a_seal_survives_its_storage(tiers: tuple[Bits, Bits, Bits], push: Bits, dormant: int) -> None:
+def test_a_seal_survives_its_storage(
+    tiers: tuple[Bits, Bits, Bits], push: Bits, dormant: int, opened_at: datetime
+) -> None:
     one = Seal(
         shard=3,
+        opened_at=opened_at,
         tiers=dict(zip(TIERS, tiers, strict=True)),
         push=push,
         dormant=dormant,
         suppressed={"off": 1},
     )
     read = unpack_seal(3, pack_seal(one))
-    assert read.tally() == one.tally()
+    assert (read.tally(), read.opened_at) == (one.tally(), opened_at)
     assert all((read.tiers[tier] == one.tiers[tier]).all() for tier in TIERS)
     assert count(read.push & push) == count(push) == count(read.push)
     facts = unpack(Facts, pack(Facts.of(one)))

@@ -41,6 +41,20 @@ class Unplanned:
 
 
 @dataclass(frozen=True)
+class Unrecorded:
+    """A ledger that is out of reach when work is recorded: the worker dies behind its rows."""
+
+    port: object
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.port, name)
+
+    def record(self, entries: Sequence[object]) -> None:
+        if entries:
+            raise StoreUnavailable()
+
+
+@dataclass(frozen=True)
 class Unswapped:
     """Heads that can be read, and go out of reach when one is to change."""
 

@@ -38,6 +38,7 @@ HEAD = advance(
 )
 SEAL = Seal(
     shard=7,
+    opened_at=NOON,
     tiers=dict(zip(TIERS, (from_offsets([1]), from_offsets(range(9_000)), nobody()), strict=True)),
     push=from_offsets([1, 5]),
     dormant=3,

@@ -79,7 +79,7 @@ def test_a_slice_may_still_ring_until_it_has_ended_and_of_one_that_died_others_t
 
 def test_whom_slices_alert_is_by_the_tier_in_which_people_were() -> None:
     tiers = {Tier.P0: from_offsets([1]), Tier.P1: from_offsets([2, 3]), Tier.P2: from_offsets([4])}
-    seal = Seal(shard=2, tiers=tiers, push=from_offsets([1, 2, 4, 5]), dormant=1, suppressed={})
+    seal = Seal(shard=2, opened_at=NOON, tiers=tiers, push=from_offsets([1, 2, 4, 5]), dormant=1, suppressed={})
     assert people(covered(seal, {Tier.P0: {2}, Tier.P1: {1}})) == {1}
     assert people(covered(seal, {Tier.P1: {2}, Tier.DORMANT: {2}})) == {2, 5}
     assert people(covered(seal, {})) == set()

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from notifier.domain.audience.bitmap import Bits, count, nobody
 from notifier.domain.audience.tiers import TIERS, Audience, SetKind, ShardSets, Tier, TierRule, by_activity, divide
@@ -22,6 +22,9 @@ class Seal:
     """Every slice, retry, push, explanation and check reads this, never the live sets again."""
 
     shard: int
+    opened_at: datetime
+    """The burst's opening time as the first to seal the shard read it. All rows of the shard have it in their key, on
+    every retry: a burst that is published slowly may get a later opening time while its slices are under way."""
     tiers: Mapping[Tier, Bits]
     """P0, P1 and P2: disjoint."""
     push: Bits
@@ -33,7 +36,7 @@ class Seal:
         return count(self.tiers[tier])
 
     def part(self, tier: Tier) -> "Part":
-        return Part(shard=self.shard, members=self.tiers[tier], phones=self.phones(tier))
+        return Part(shard=self.shard, opened_at=self.opened_at, members=self.tiers[tier], phones=self.phones(tier))
 
     def alerted(self, tier: Tier) -> Bits:
         """Who of the tier is to be alerted."""
@@ -61,6 +64,7 @@ class Part:
     """What a seal says of one tier: all that it takes to write the rows."""
 
     shard: int
+    opened_at: datetime
     members: Bits
     phones: int
     """How many are alerted once its rows stand."""
@@ -87,6 +91,7 @@ def seal(
     audience = _audience(burst, live, rule)
     return Seal(
         shard=shard,
+        opened_at=burst.opened_at,
         tiers={tier: audience.tiers[tier] for tier in TIERS},
         push=nobody() if burst.verdict is not Verdict.ALL else _alerted(audience, live, pushed),
         dormant=count(audience.tiers[Tier.DORMANT]),

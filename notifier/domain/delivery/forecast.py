@@ -59,7 +59,7 @@ class Forecast:
 
     def _add(self, seal: Seal, tier: Tier) -> None:
         burst, part = self.burst, seal.part(tier)
-        rows = cut(part.members, burst=burst.key, opened_at=burst.opened_at, tier=tier, shard=seal.shard)
+        rows = cut(part.members, burst=burst.key, opened_at=part.opened_at, tier=tier, shard=seal.shard)
         counts = {"people": rows.deliveries, "rows": rows.written, "bytes": sum(map(len, rows.members))}
         counts["phones"] = count(seal.alerted(tier))
         for name, n in counts.items():

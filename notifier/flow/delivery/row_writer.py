@@ -79,7 +79,7 @@ class Delivery:
             cut(
                 part.members,
                 burst=burst.key,
-                opened_at=burst.opened_at,
+                opened_at=part.opened_at,
                 tier=piece.tier,
                 shard=part.shard,
             )

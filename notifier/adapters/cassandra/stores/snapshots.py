@@ -130,6 +130,7 @@ def _seal(row: Any) -> Seal:
     facts = unpack(Facts, row.facts)
     return Seal(
         shard=row.shard,
+        opened_at=facts.opened_at,
         tiers={tier: decode(getattr(row, tier)) for tier in TIERS},
         push=decode(row.push),
         dormant=facts.dormant,
@@ -139,7 +140,7 @@ def _seal(row: Any) -> Seal:
 
 def _part(row: Any, tier: Tier) -> Part:
     facts = unpack(Facts, row.facts)
-    return Part(shard=row.shard, members=decode(row.members), phones=facts.phones_of(tier))
+    return Part(shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), phones=facts.phones_of(tier))
 
 
 def _dormant(row: Any) -> Bits:
