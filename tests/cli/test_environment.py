@@ -108,7 +108,7 @@ def test_no_role_runs_on_data_of_a_newer_version(words: tuple[str, ...], newer: 
 def test_a_migration_that_was_edited_is_named(words: tuple[str, ...], folder: Path, refused: Refused) -> None:
     registered(folder, "UPDATE migrations SET checksum = 'x' WHERE number = 1")
     said = refused(*words, "--data", str(folder))
-    assert said == "A migration that was applied before has been edited since. It is 0001_people."
+    assert said == "A migration that was applied before has been edited since. It is 0001_core_tables."
 
 
 @pytest.mark.parametrize(

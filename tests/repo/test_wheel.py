@@ -42,7 +42,7 @@ def test_the_wheel_holds_every_migration_and_every_other_file_that_is_read(wheel
     }
     with ZipFile(wheel) as file:
         held = set(file.namelist())
-    assert any(name.endswith("core/0001_people.sql") for name in wanted)
+    assert any(name.endswith("core/0001_core_tables.sql") for name in wanted)
     assert wanted - held == set()
 
 

@@ -1,4 +1,5 @@
--- log.db: the event log. Appends are synced before they return; a partition is written `mentions.celebrity/3`.
+-- log.db: the event log, with the offsets and leases of its consumer groups. An append is synced to disk before it
+-- returns. A partition is written `mentions.celebrity/3`; times are milliseconds since 1970.
 
 CREATE TABLE records (
     partition   TEXT    NOT NULL,
@@ -9,13 +10,13 @@ CREATE TABLE records (
     PRIMARY KEY (partition, offset)
 ) WITHOUT ROWID;
 
--- The offset that the partition's next record gets: kept apart, so that it rises on when old records are dropped.
+-- The next offset of each partition. It is a table of its own, so that offsets go on after old records are deleted.
 CREATE TABLE ends (
     partition   TEXT    NOT NULL PRIMARY KEY,
     next_offset INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- The last offset that the group has done for ever.
+-- The last offset that each group has committed.
 CREATE TABLE commits (
     consumer_group TEXT    NOT NULL,
     partition      TEXT    NOT NULL,
@@ -23,7 +24,7 @@ CREATE TABLE commits (
     PRIMARY KEY (consumer_group, partition)
 ) WITHOUT ROWID;
 
--- Who reads in the group now: the partitions are shared out among those whose time has not passed.
+-- Consumers of each group; the partitions are divided among those whose `until` has not passed.
 CREATE TABLE consumers (
     consumer_group TEXT    NOT NULL,
     stream         TEXT    NOT NULL,
@@ -32,7 +33,8 @@ CREATE TABLE consumers (
     PRIMARY KEY (consumer_group, stream, owner)
 ) WITHOUT ROWID;
 
--- A partition's one reader in the group; the epoch rises with every change of hands, and fences the one before.
+-- Partition leases: one consumer of a group reads a partition. `epoch` grows with each change of owner and fences the
+-- previous one.
 CREATE TABLE holds (
     consumer_group TEXT    NOT NULL,
     partition      TEXT    NOT NULL,

@@ -1,0 +1,426 @@
+-- core.db: users, subscriptions, bursts, the delivery ledger, push and operations; everything but inbox rows and the log.
+--
+-- Conventions, in every table:
+-- - Times are milliseconds since 1970, unless a comment says hours.
+-- - A subject is written `mention:nova`. A burst is (subject, seq).
+-- - `member` is the dense number of a user. A block is 1,024 members, a shard is 131,072 members (128 blocks).
+-- - `account`, `blob`, `event`, `intent`, `outcome` and `told` hold values packed by notifier.codec.
+-- - `stamp` is the fencing token of the writer: a row with a higher stamp wins. Imported rows have 0.
+-- - `sequence` is the number that the sending service gave the change: the highest wins. Imported rows have 0.
+
+-- Users and their member numbers -------------------------------------------------------------------------------------
+
+-- Imported users with numeric ids: `count` consecutive ids from `first_id` have consecutive member numbers.
+CREATE TABLE user_ranges (
+    prefix   TEXT    NOT NULL,
+    first_id INTEGER NOT NULL,
+    count    INTEGER NOT NULL,
+    member   INTEGER NOT NULL,
+    PRIMARY KEY (prefix, first_id)
+) WITHOUT ROWID;
+
+CREATE INDEX user_ranges_by_member ON user_ranges (member);
+
+-- Users by outside id. A deleted account keeps its row, because its number is never given again.
+CREATE TABLE users (
+    user    TEXT    NOT NULL PRIMARY KEY,
+    member  INTEGER NOT NULL,
+    account BLOB    NOT NULL,
+    deleted INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- Finds the deleted accounts of a shard, which get no alerts.
+CREATE INDEX users_deleted ON users (member) WHERE deleted = 1;
+
+-- The same users by member number.
+CREATE TABLE members (
+    member INTEGER PRIMARY KEY,
+    user   TEXT NOT NULL
+);
+
+-- The next free number of each kind. A number that was given is never given again.
+CREATE TABLE numbers (
+    book TEXT    NOT NULL PRIMARY KEY,
+    free INTEGER NOT NULL
+) WITHOUT ROWID;
+
+INSERT INTO numbers (book, free) VALUES ('members', 0);
+
+-- Account flags of the platform (verified, vip, deleted), one row a flag. A flag's members of a shard are neighbors,
+-- because the bitmap of the VIPs is made of exactly these rows.
+CREATE TABLE flags (
+    flag     TEXT    NOT NULL,
+    shard    INTEGER NOT NULL,
+    member   INTEGER NOT NULL,
+    is_on    INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (flag, shard, member)
+) WITHOUT ROWID;
+
+-- Audiences ----------------------------------------------------------------------------------------------------------
+
+-- Bitmaps of members, one a shard and kind. The owner is a subject, or '' for sets that concern every subject.
+-- The sets of one owner in one shard are neighbors: an audience snapshot reads exactly them.
+CREATE TABLE member_sets (
+    owner TEXT    NOT NULL,
+    shard INTEGER NOT NULL,
+    kind  TEXT    NOT NULL,
+    blob  BLOB    NOT NULL,
+    stamp INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (owner, shard, kind)
+) WITHOUT ROWID;
+
+-- Sizes of a subject's audience. `counts` has one unsigned 32-bit little-endian number for each shard.
+CREATE TABLE set_heads (
+    subject TEXT    NOT NULL PRIMARY KEY,
+    total   INTEGER NOT NULL,
+    counts  BLOB    NOT NULL,
+    stamp   INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- Active-set entries: these members are in this set until this hour since 1970. The order is that in which the roll-up
+-- reads, shard after shard.
+CREATE TABLE stays (
+    kind  TEXT    NOT NULL,
+    shard INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    blob  BLOB    NOT NULL,
+    stamp INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (kind, shard, until)
+) WITHOUT ROWID;
+
+-- What users follow, want, block and have seen -------------------------------------------------------------------------
+
+-- Slots 0 to 1023 are the members of the block, each with a row of its own and no bitmap. Slot 1024 is a follow by all
+-- members of the bitmap; a member's own row overrides it.
+CREATE TABLE follows (
+    block        INTEGER NOT NULL,
+    slot         INTEGER NOT NULL,
+    subject      TEXT    NOT NULL,
+    visible_from INTEGER NOT NULL,
+    members      BLOB,
+    sequence     INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (block, slot, subject)
+) WITHOUT ROWID;
+
+CREATE INDEX follows_by_shard ON follows (subject, block / 128, visible_from);
+
+-- Subject preferences: how much a member wants of a subject, followed or not, and the time before which nothing of it
+-- is shown. The latest change of each column wins, by its `_at` column, which is -1 while the column was never set.
+-- Slots as in `follows`; slot 1024 is a mute by all members of the bitmap.
+CREATE TABLE wants (
+    block           INTEGER NOT NULL,
+    slot            INTEGER NOT NULL,
+    subject         TEXT    NOT NULL,
+    volume          TEXT    NOT NULL,
+    volume_at       INTEGER NOT NULL,
+    visible_from    INTEGER NOT NULL,
+    visible_from_at INTEGER NOT NULL,
+    members         BLOB,
+    PRIMARY KEY (block, slot, subject)
+) WITHOUT ROWID;
+
+CREATE INDEX wants_by_shard ON wants (subject, block / 128);
+
+-- Account preferences, one row for each thing that the member has set: volume, the time from which silenced bursts are
+-- shown again, alerts, quiet hours, time zone, digest hour. The latest change of a thing wins. A shard is one range.
+CREATE TABLE preferences (
+    member INTEGER NOT NULL,
+    thing  TEXT    NOT NULL,
+    value  TEXT    NOT NULL,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (member, thing)
+) WITHOUT ROWID;
+
+-- User blocks, one row on each side: `blocks` for the member who blocks, `blocked_by` for the other. `until` is in the
+-- year 9999 while the block stands; an unblock keeps the row, so that a late block loses to it. By side, because all
+-- rows of the member's own blocks are read, and only the first of the others.
+CREATE TABLE partings (
+    member   INTEGER NOT NULL,
+    other    TEXT    NOT NULL,
+    side     TEXT    NOT NULL CHECK (side IN ('blocks', 'blocked_by')),
+    until    INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (member, side, other)
+) WITHOUT ROWID;
+
+-- Finds the members of a shard who are hidden from an account.
+CREATE INDEX partings_by_other ON partings (other, member, until);
+
+-- Marks of a member on a burst (read, unread, hidden; `none` after a mark was taken back).
+CREATE TABLE marks (
+    member  INTEGER NOT NULL,
+    subject TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    mark    TEXT    NOT NULL,
+    PRIMARY KEY (member, subject, seq)
+) WITHOUT ROWID;
+
+-- Finds the members of a shard who need no alert of this burst any more; so do the next two indexes.
+CREATE INDEX marks_by_burst ON marks (subject, seq, member);
+
+-- When each member last saw the inbox.
+CREATE TABLE seen (
+    member  INTEGER PRIMARY KEY,
+    seen_at INTEGER NOT NULL
+);
+
+CREATE INDEX seen_by_shard ON seen (member / 131072, seen_at);
+
+-- Bursts that are newer than `seen_at` but were on a page that was marked as seen.
+CREATE TABLE seen_newer (
+    member  INTEGER NOT NULL,
+    subject TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    PRIMARY KEY (member, subject, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX seen_newer_by_burst ON seen_newer (subject, seq, member);
+
+-- Bursts and mentions --------------------------------------------------------------------------------------------------
+
+-- Sequence heads, changed only by compare-and-set on the version. `published` is 0 while the head's outbox holds work.
+CREATE TABLE heads (
+    subject   TEXT    NOT NULL PRIMARY KEY,
+    version   INTEGER NOT NULL,
+    nonce     TEXT    NOT NULL,
+    published INTEGER NOT NULL,
+    blob      BLOB    NOT NULL
+) WITHOUT ROWID;
+
+-- Finds the work of coordinators that died.
+CREATE INDEX heads_unpublished ON heads (subject) WHERE published = 0;
+
+-- `restricted_to` is the account whose followers alone may see the burst, '' for a public one. It is a column so that
+-- a page can skip what its viewer may not see.
+CREATE TABLE bursts (
+    subject       TEXT    NOT NULL,
+    seq           INTEGER NOT NULL,
+    version       INTEGER NOT NULL,
+    opened_at     INTEGER NOT NULL,
+    blob          BLOB    NOT NULL,
+    restricted_to TEXT    NOT NULL DEFAULT '',
+    PRIMARY KEY (subject, seq)
+) WITHOUT ROWID;
+
+-- Read from the end. The primary key adds the seq.
+CREATE INDEX bursts_of_a_subject ON bursts (subject, opened_at);
+CREATE INDEX bursts_by_opening ON bursts (opened_at);
+
+-- Change feed of the bursts: the transaction that writes a burst adds a row. The newest 50,000 rows or a few more are
+-- kept. The newest row is never deleted, so ids have no gaps without AUTOINCREMENT, which would write one more page
+-- with each commit. A row with seq 0 says that viewers must read their facts again.
+CREATE TABLE burst_changes (
+    id      INTEGER PRIMARY KEY,
+    subject TEXT    NOT NULL,
+    seq     INTEGER NOT NULL
+);
+
+-- `version` is that of the burst that changed the mention last, 0 while it is unchanged; the higher wins.
+CREATE TABLE mentions (
+    subject TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    source  TEXT    NOT NULL,
+    id      TEXT    NOT NULL,
+    blob    BLOB    NOT NULL,
+    version INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (subject, seq, source, id)
+) WITHOUT ROWID;
+
+-- Deduplication, and the outcome for each account that an event names: a seq, or a refusal with subject ''.
+-- The id comes first, because it may be looked up without its source.
+CREATE TABLE mention_ids (
+    id      TEXT NOT NULL,
+    source  TEXT NOT NULL,
+    account TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    seq     INTEGER,
+    refusal TEXT,
+    PRIMARY KEY (id, source, account, subject)
+) WITHOUT ROWID;
+
+-- Retractions; the highest rank wins. A trail is the key by which a retraction finds mentions, and is found by them:
+-- `tweet/N/A/T` (tweet T of the author A, whose name has N letters), `author/A`, or `day/D/A` (what A wrote on day D,
+-- which may be a lot).
+CREATE TABLE retractions (
+    trail TEXT    NOT NULL PRIMARY KEY,
+    rank  INTEGER NOT NULL,
+    blob  BLOB    NOT NULL
+) WITHOUT ROWID;
+
+-- The mentions that a retraction with this trail concerns.
+CREATE TABLE mention_trails (
+    trail   TEXT    NOT NULL,
+    subject TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    source  TEXT    NOT NULL,
+    id      TEXT    NOT NULL,
+    PRIMARY KEY (trail, subject, seq, source, id)
+) WITHOUT ROWID;
+
+-- Moderation: operators' verdicts on mentioners. The latest verdict on an account wins.
+CREATE TABLE reaches (
+    user    TEXT    NOT NULL PRIMARY KEY,
+    verdict TEXT    NOT NULL,
+    reason  TEXT    NOT NULL,
+    who     TEXT    NOT NULL,
+    at      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Held mentions: they wait for an operator's decision, or have one. `event` is NULL after 30 days; the row is deleted
+-- after 91 days.
+CREATE TABLE holds (
+    id       TEXT    NOT NULL,
+    source   TEXT    NOT NULL,
+    author   TEXT    NOT NULL,
+    accounts BLOB    NOT NULL,
+    since    INTEGER NOT NULL,
+    event    BLOB,
+    decision TEXT,
+    PRIMARY KEY (id, source)
+);
+
+CREATE INDEX holds_by_since ON holds (since);
+CREATE INDEX holds_waiting ON holds (since) WHERE decision IS NULL;
+
+-- Delivery ledger ------------------------------------------------------------------------------------------------------
+
+-- How a burst is cut into slices. Written once.
+CREATE TABLE plans (
+    subject TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    blob    BLOB    NOT NULL,
+    PRIMARY KEY (subject, seq)
+) WITHOUT ROWID;
+
+-- Bursts with work left. The dispatcher reads all of them each second.
+CREATE TABLE open_bursts (
+    subject   TEXT    NOT NULL,
+    seq       INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
+    PRIMARY KEY (subject, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX open_bursts_by_opening ON open_bursts (opened_at);
+
+-- Deferred bursts: they have nothing to do before `until`, because their last users have quiet hours or a provider must
+-- not be asked yet. An open burst is here or in open_bursts; of this table the dispatcher reads only what is due.
+CREATE TABLE sleepers (
+    subject   TEXT    NOT NULL,
+    seq       INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
+    until     INTEGER NOT NULL,
+    PRIMARY KEY (subject, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX sleepers_by_waking ON sleepers (until);
+
+-- Write-once facts about slices. `slice` is written `mention:nova#12/rows/p1/0-63`. In the fact that ends a slice of
+-- rows, `phones` is how many of its users may be alerted; it is NULL where they were not counted.
+CREATE TABLE slices (
+    subject TEXT    NOT NULL,
+    seq     INTEGER NOT NULL,
+    slice   TEXT    NOT NULL,
+    fact    TEXT    NOT NULL,
+    n       INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    people  INTEGER NOT NULL,
+    rows    INTEGER NOT NULL,
+    note    TEXT    NOT NULL,
+    phones  INTEGER,
+    PRIMARY KEY (subject, seq, slice, fact, n)
+) WITHOUT ROWID;
+
+-- Leases of workers on slices. `reached` is how far the last holder got.
+CREATE TABLE claims (
+    subject    TEXT    NOT NULL,
+    seq        INTEGER NOT NULL,
+    slice      TEXT    NOT NULL,
+    attempt    INTEGER NOT NULL,
+    owner      TEXT    NOT NULL,
+    claimed_at INTEGER NOT NULL,
+    until      INTEGER NOT NULL,
+    reached    INTEGER NOT NULL,
+    PRIMARY KEY (subject, seq, slice)
+) WITHOUT ROWID;
+
+-- Push -----------------------------------------------------------------------------------------------------------------
+
+-- The highest-ranked change of each device: its owner and its address as registered, or a removal (`told` is NULL).
+-- A row is deleted 270 days after its `at`, when others are written.
+CREATE TABLE devices (
+    device   TEXT    NOT NULL PRIMARY KEY,
+    platform TEXT    NOT NULL,
+    member   INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    told     BLOB
+);
+
+-- By member, so that the devices of a block are one range.
+CREATE INDEX devices_of_platform ON devices (platform, member) WHERE told IS NOT NULL;
+CREATE INDEX devices_by_moment ON devices (at);
+
+-- Send log, one row a batch of alerts: `intent` is written before the batch is sent, `outcome` (what failed) after it.
+-- `outcome` is NULL while the batch is being sent, and after a crash. A row is deleted eight days after its `at`, when
+-- others are written.
+CREATE TABLE sendings (
+    subject  TEXT    NOT NULL,
+    seq      INTEGER NOT NULL,
+    shard    INTEGER NOT NULL,
+    platform TEXT    NOT NULL,
+    tier     TEXT    NOT NULL,
+    n        INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    intent   BLOB    NOT NULL,
+    outcome  BLOB,
+    PRIMARY KEY (subject, seq, shard, platform, tier, n)
+) WITHOUT ROWID;
+
+CREATE INDEX sendings_by_moment ON sendings (at);
+
+-- Operations -----------------------------------------------------------------------------------------------------------
+
+-- A rate of NULL is a pause.
+CREATE TABLE throttles (
+    id        TEXT    NOT NULL PRIMARY KEY,
+    tier      TEXT    NOT NULL,
+    rate      REAL,
+    reason    TEXT    NOT NULL,
+    who       TEXT    NOT NULL,
+    starts_at INTEGER NOT NULL,
+    ends_at   INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX throttles_by_end ON throttles (ends_at);
+
+-- Append-only. Each hash is SHA-256 over the previous hash and the row's body, so a changed row is detected.
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY,
+    hash   BLOB NOT NULL,
+    body   BLOB NOT NULL
+);
+
+CREATE TABLE dead_letters (
+    id    TEXT    NOT NULL PRIMARY KEY,
+    stage TEXT    NOT NULL,
+    cause TEXT    NOT NULL,
+    body  BLOB    NOT NULL,
+    at    INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX dead_letters_by_time ON dead_letters (at);
+
+-- Dead-letter counts of each lane (a stream and its consumer group, or a pool of slices), and whether the lane is
+-- stopped. A row is replaced only by its next version.
+CREATE TABLE lane_tallies (
+    lane    TEXT    NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    blob    BLOB    NOT NULL
+) WITHOUT ROWID;
+
+-- Leader election.
+CREATE TABLE leases (
+    name  TEXT    NOT NULL PRIMARY KEY,
+    owner TEXT    NOT NULL,
+    until INTEGER NOT NULL
+) WITHOUT ROWID;

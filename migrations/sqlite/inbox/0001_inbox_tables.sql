@@ -1,0 +1,30 @@
+-- inbox-NN.db: inbox rows and audience snapshots ("seals") of the shards with shard % 8 = NN. Times are milliseconds
+-- since 1970. A shard's snapshot and its rows share a file: its write-ahead log keeps their order, so after a power
+-- cut no row stands without the snapshot from which it was written.
+
+-- A row stands for all members of a range of 4,096 whom a tier of a burst reaches. `members` is a bitmap of 512 bytes
+-- (lowest member in the lowest bit), or a shorter list of offsets in the range, two bytes each, low byte first.
+-- A page reads the subjects that the viewer follows, from the end: newest first.
+CREATE TABLE inbox (
+    member_range INTEGER NOT NULL,
+    inbox_window INTEGER NOT NULL,
+    subject      TEXT    NOT NULL,
+    opened_at    INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    tier         TEXT    NOT NULL,
+    members      BLOB    NOT NULL,
+    PRIMARY KEY (member_range, inbox_window, subject, opened_at, seq, tier)
+) WITHOUT ROWID;
+
+-- Audience snapshots. `facts` (counts) stands before `blob` (bitmaps), so that it can be read without them.
+CREATE TABLE seals (
+    subject   TEXT    NOT NULL,
+    seq       INTEGER NOT NULL,
+    shard     INTEGER NOT NULL,
+    facts     BLOB    NOT NULL,
+    blob      BLOB    NOT NULL,
+    sealed_at INTEGER NOT NULL,
+    PRIMARY KEY (subject, seq, shard)
+) WITHOUT ROWID;
+
+CREATE INDEX seals_by_time ON seals (sealed_at);
