@@ -17,7 +17,7 @@ from notifier.domain.users.visibility import SeenToken
 from notifier.flow.live.stream import Told
 from notifier.ports.inbox import Place
 
-VERSION = b"\x02"
+VERSION = b"\x01"
 SEQ = 8
 """Bytes of every number, however small: the length of an id must not tell how large it is."""
 

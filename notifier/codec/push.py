@@ -10,7 +10,7 @@ import msgspec
 
 from notifier.codec.storage import pack, unpack
 from notifier.codec.timestamps import from_ms, to_ms
-from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, nobody, shard_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, decode, encode, from_offsets, nobody, shard_of
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
@@ -200,10 +200,7 @@ def _rung(packed: bytes) -> Rung:
     return Rung(at=from_ms(at), cause=Cause(burst=burst, tweet=tweet))
 
 
-# Windows of sendings as the stores keep them: what was intended, and what was missed of it once it is known.
-#
-# Workers of the version before read them, too, and theirs are read here: a place keeps its meaning, and what is new
-# stands behind, where whoever doesn't know it passes it over. A window that can't be read costs its slice its life.
+# Batches of the send log as the stores keep them: what is about to be sent, and later what was not accepted of it.
 
 
 class _Try(msgspec.Struct, array_like=True):
@@ -219,18 +216,14 @@ class _Missed(msgspec.Struct, array_like=True):
     fate: Fate
     at: datetime | None
     reason: str
-    held: bool = False
-    """A retry of what was never sent; the version before has no other word for it."""
 
 
 class _Intent(msgspec.Struct, array_like=True):
     at: datetime
     people: bytes
-    away: dict[int, bytes]
-    """By the number of bursts for which an alert stands, as the version before reads it."""
+    away: tuple[tuple[Olders, bytes], ...]
     silent: dict[Why, bytes]
     again: tuple[_Try, ...]
-    tells: tuple[tuple[Olders, bytes], ...] = ()
 
 
 class _Outcome(msgspec.Struct, array_like=True):
@@ -242,17 +235,16 @@ def pack_intent(window: Window) -> bytes:
         _Intent(
             at=window.at,
             people=encode(window.people),
-            away={many: encode(bits) for many, bits in _by_number(window.away).items()},
+            away=tuple((olders, encode(bits)) for olders, bits in window.away.items()),
             silent={why: encode(bits) for why, bits in window.silent.items()},
             again=tuple(map(_try, window.again)),
-            tells=tuple((olders, encode(bits)) for olders, bits in window.away.items()),
         )
     )
 
 
 def pack_outcome(window: Window) -> bytes:
     """Of one that was sent: nothing missed is an outcome, too."""
-    return pack(_Outcome(tuple(map(_packed_send_log, window.missed or ()))))
+    return pack(_Outcome(tuple(map(_packed_missed, window.missed or ()))))
 
 
 def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
@@ -262,24 +254,15 @@ def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
         n=n,
         at=found.at,
         people=decode(found.people),
-        away={olders: decode(blob) for olders, blob in found.tells},
+        away={olders: decode(blob) for olders, blob in found.away},
         silent={why: decode(blob) for why, blob in found.silent.items()},
         again=tuple(map(_tried, found.again)),
         missed=None if outcome is None else tuple(map(_missed, unpack(_Outcome, outcome).missed)),
     )
 
 
-def _by_number(away: Mapping[Olders, Bits]) -> Mapping[int, Bits]:
-    found = dict[int, Bits]()
-    for olders, bits in away.items():
-        many = 1 + len(olders)
-        found[many] = found.get(many, nobody()) | bits
-    return found
-
-
-def _packed_send_log(one: Missed) -> _Missed:
-    held = one.fate is Fate.HELD
-    return _Missed(_try(one.tried), Fate.RETRY if held else one.fate, one.at, one.reason, held)
+def _packed_missed(one: Missed) -> _Missed:
+    return _Missed(_try(one.tried), one.fate, one.at, one.reason)
 
 
 def _try(one: Try) -> _Try:
@@ -291,8 +274,7 @@ def _tried(one: _Try) -> Try:
 
 
 def _missed(one: _Missed) -> Missed:
-    fate = Fate.HELD if one.held else one.fate
-    return Missed(tried=_tried(one.tried), fate=fate, at=one.at, reason=one.reason)
+    return Missed(tried=_tried(one.tried), fate=one.fate, at=one.at, reason=one.reason)
 
 
 # Who is to be spared an alert, as a store found it: shard by shard, and who merely sleeps apart from the others.

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import cast
 
 import pytest
 
@@ -119,17 +118,6 @@ def test_of_what_happened_time_and_again_the_last_counts_and_of_throttles_each(s
     assert (standing.dispatched_at, standing.waits_until) == (last, last)
     assert standing.parked_by == {"t0", "t1", "t2"}
     assert found[other.burst].standings[other].dispatched == 2
-
-
-def test_facts_and_claims_of_a_former_step_are_passed_over(store: Store) -> None:
-    store.ledger.plan([plan(KEY)])
-    former = Slice(KEY, cast("Step", "push"), Tier.P0, 0, 0)
-    assert str(former) == "mention:nova#1/push/p0/0-0"
-    store.ledger.record([entry(former, Fact.DONE), entry(piece(KEY), Fact.DONE)])
-    store.claims.claim(former, "worker", START, LATER)
-    found = store.ledger.read([KEY])[KEY]
-    assert set(found.standings) == set(plan(KEY).slices())
-    assert found.standings[piece(KEY)].ended == entry(piece(KEY), Fact.DONE)
 
 
 def test_an_account_knows_the_claims(store: Store) -> None:

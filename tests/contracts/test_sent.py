@@ -34,6 +34,12 @@ TRIED = Try(
 MISSED = (
     Missed(tried=TRIED, fate=Fate.RETRY, at=START + timedelta(seconds=9, microseconds=7), reason="503"),
     Missed(tried=replace(TRIED, device=DeviceId("d2"), away=0), fate=Fate.DROPPED, reason="Unregistered"),
+    Missed(
+        tried=replace(TRIED, device=DeviceId("d3")),
+        fate=Fate.HELD,
+        at=START + timedelta(hours=1),
+        reason="circuit open",
+    ),
 )
 
 

@@ -254,7 +254,6 @@ def test_what_was_taken_back_while_it_waits_shows_no_text_and_is_told_to_nobody(
 
 
 def test_a_release_is_nothing_that_a_tweet_service_can_say() -> None:
-    """And a router of an earlier version holds it again, and loses nothing."""
     stage = holding()
     [hold] = stage.held()
     assert hold.event is not None

@@ -14,7 +14,6 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.driver.session import PLAIN
 from notifier.adapters.cassandra.stores.open_bursts import AHEAD, ANEW, SLOT, OpenBursts
-from notifier.codec.timestamps import to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.delivery.slice import Step
@@ -265,15 +264,3 @@ def test_of_two_who_write_what_happened_once_more_one_is_told_that_he_lost(
     assert ledger.record([again(11), first, again(12)]) == [False, True, True]
     assert ledger.record([again(13), replace(first, n=2)]) == [True, True]
     assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 13
-
-
-def test_what_was_written_with_a_row_each_time_counts_on(cluster: Cluster, clock: ManualClock) -> None:
-    ledger = CassandraLedger(cluster, clock)
-    ledger.plan([plan(KEY)])
-    columns = "subject, seq, slice, fact, n, at, people, rows, note"
-    former = f"INSERT INTO slices ({columns}) VALUES (%s, %s, %s, %s, %s, %s, 0, 0, '')"
-    for n in (1, 2, 3):
-        cluster.execute(former, (str(KEY.subject), KEY.seq, str(again(n).slice), "waits", n, to_ms(again(n).at)))
-    assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 3
-    assert (ledger.record([again(4)]), ledger.record([again(4)])) == ([True], [False])
-    assert ledger.read([KEY])[KEY].standings[again(1).slice].waited == 4

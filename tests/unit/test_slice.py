@@ -3,7 +3,7 @@
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, TERMS, Pool, Slice, Step, is_former
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, TERMS, Pool, Slice, Step
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from tests.unit.examples import piece
@@ -28,11 +28,6 @@ def test_rows_go_to_the_pool_of_their_tier_and_phones_to_that_of_their_provider(
     for step, pool in zip(PHONES, (Pool.APNS, Pool.FCM, Pool.WEB), strict=True):
         assert {piece(tier, step=step).pool for tier in Tier} == {pool}
         assert str(pool) == f"push.{step.platform}"
-
-
-def test_a_slice_of_a_former_step_is_known_by_its_name() -> None:
-    assert is_former("mention:a/push/b#1/push/p0/0-0")
-    assert not any(is_former(f"mention:push#1/{step}/p0/0-0") for step in Step)
 
 
 def test_both_ends_of_a_slice_belong_to_it() -> None:

@@ -31,8 +31,6 @@ class Step(StrEnum):
 
 
 PHONES = (Step.APNS, Step.FCM, Step.WEB)
-_FORMER = "push"
-"""The step of all phones, before each provider had one."""
 
 
 class Pool(StrEnum):
@@ -137,11 +135,6 @@ class Slice:
             return cls(BurstKey.parse(burst), Step(step), Tier(tier), int(first), int(last))
         except ValueError as error:
             raise BadSubject(text) from error
-
-
-def is_former(text: str) -> bool:
-    """Whether it is a slice of a step that no plan has any more; facts and claims of it are passed over."""
-    return text.rsplit("/", 3)[1] == _FORMER
 
 
 # What became of a worker's go at a slice; the host acts on it, and knows no more.

@@ -15,7 +15,7 @@ from notifier.codec import pack, unpack
 from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.delivery.plan import Plan
-from notifier.domain.delivery.slice import Slice, is_former
+from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.clock import Clock
@@ -69,7 +69,7 @@ class Cells:
 
 
 def entries(rows: Iterable[Any]) -> Iterator[Entry]:
-    return (_entry(row) for row in rows if not is_former(row.slice))
+    return map(_entry, rows)
 
 
 def _groups(entries: Sequence[Entry], those: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -170,7 +170,7 @@ def _key(burst: BurstKey) -> tuple[str, int]:
 
 
 def _claims(rows: Iterable[Any]) -> Iterator[Claim]:
-    return (_claim(row) for row in rows if not is_former(row.slice))
+    return map(_claim, rows)
 
 
 def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:

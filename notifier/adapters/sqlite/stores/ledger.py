@@ -15,7 +15,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.delivery.plan import Plan
-from notifier.domain.delivery.slice import Slice, Step, is_former
+from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
 
 CHUNK = 256
@@ -80,8 +80,6 @@ def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey,
 def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Entry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
     for subject, seq, text, fact, n, at, people, rows, phones, note in c.execute(_CELLS, (those,)):
-        if is_former(text):
-            continue
         yield Entry(
             slice=_slice(bursts[subject, seq], text),
             fact=Fact(fact),
@@ -97,8 +95,6 @@ def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Ite
 def _claims(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Claim]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
     for subject, seq, text, attempt, owner, at, until, reached in c.execute(_CLAIMS, (those,)):
-        if is_former(text):
-            continue
         yield Claim(
             slice=_slice(bursts[subject, seq], text),
             attempt=attempt,

@@ -149,7 +149,7 @@ def _word(row: Stored) -> Want:
         subject=Subject.parse(subject),
         member=Member(block * BLOCK_MEMBERS + slot),
         at=from_ms(max(volume_at, visible_from_at)),
-        volume=Volume(volume) if volume_at > UNSAID else Volume.DEFAULT,  # earlier versions wrote `all` there
+        volume=Volume(volume),
         visible_from=from_ms(visible_from),
     )
 
