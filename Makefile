@@ -48,7 +48,7 @@ pictures: setup ## make the documents' pictures of the demo anew, by the browser
 
 lock: build/lock/ready ## resolve the pins in requirements/ again; UPGRADE=1 takes newer versions
 	@$(COMPILE) -o requirements/run.txt --extra cluster pyproject.toml requirements/everywhere.in
-	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra confluent --extra firebase-admin --extra import --extra dev pyproject.toml requirements/everywhere.in
+	@$(COMPILE) -o requirements/dev.txt -c requirements/run.txt --extra cluster --extra firebase-admin --extra import --extra dev pyproject.toml requirements/everywhere.in
 	@for peer in build stream_framework stream_framework_page celery redis aioapns firebase_admin pywebpush; do $(COMPILE) -o benchmarks/peers/pins/$$peer.txt requirements/peers/$$peer.in || exit; done
 
 clean: ## remove the environment and whatever was built

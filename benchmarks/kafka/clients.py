@@ -1,13 +1,11 @@
-"""Three ways to write and read the same records: the port's, the leanest with its library, and the one in C."""
+"""Two ways to write and read the same records: the event log port, and a minimal loop with kafka-python."""
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as Place
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from notifier.adapters.kafka import Access, KafkaLog
@@ -83,38 +81,3 @@ class Lean:
 
     def close(self) -> None:
         self._producer.close()
-
-
-class InC:
-    """confluent-kafka, whose work is done by threads of its own outside of Python."""
-
-    name = "confluent"
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._producer = Producer({"bootstrap.servers": access.servers, "acks": "all", "linger.ms": 1, "log_level": 0})
-
-    def write(self, records: Sequence[Record]) -> None:
-        for record in records:
-            self._put(record)
-        self._producer.flush()
-
-    def _put(self, record: Record) -> None:
-        topic = self._access.topic(record.stream)
-        while True:
-            try:
-                return self._producer.produce(topic, value=record.value, key=record.key.encode())
-            except BufferError:
-                self._producer.poll(0.01)
-
-    def read(self, stream: str, group: str) -> Generator[int, None, None]:
-        topic = self._access.topic(stream)
-        options: dict[str, Any] = {"bootstrap.servers": self._access.servers, "group.id": group, "log_level": 0}
-        consumer = Consumer(options)
-        try:
-            partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-            consumer.assign([Place(topic, number, 0) for number in partitions])
-            while True:
-                yield len(consumer.consume(READ, timeout=1.0))
-        finally:
-            consumer.close()

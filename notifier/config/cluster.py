@@ -7,7 +7,6 @@ from typing import Any
 from notifier.config.field import Hides, setting
 
 MOST_PORT = 65535
-CLIENTS = ("kafka-python", "confluent")
 MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 NAME = r"[a-z][a-z0-9_]{0,47}"
 HOST = r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]"
@@ -45,13 +44,6 @@ class Kafka:
         holds=lambda name: name in MECHANISMS,
     )
     ca: str = setting("", must="a file", means="with the authority's certificate; none: no TLS")
-    client: str = setting(
-        CLIENTS[0],
-        must=" or ".join(CLIENTS),
-        means="the library; confluent is in C and an order of magnitude cheaper a record, and an extra:"
-        ' `pip install "notifier[cluster,confluent]"`',
-        holds=lambda name: name in CLIENTS,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

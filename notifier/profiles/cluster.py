@@ -174,7 +174,7 @@ class Clustered:
             connect(self.redis_url(), metrics),
             CeleryQueue(brokers(self._settings, self.redis_url()), metrics),
         )
-        log, ledger = KafkaLog(self._kafka, self._settings.kafka.client), CassandraLedger(cluster, clock)
+        log, ledger = KafkaLog(self._kafka), CassandraLedger(cluster, clock)
         bursts = CassandraBursts(cluster, clock)
         phones = providers(self._settings, clock, self._closing)
         for closing in (log.close, cache.close, queue.close):

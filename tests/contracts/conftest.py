@@ -8,7 +8,6 @@ import pytest
 
 from notifier.adapters.cassandra import Access, Cluster
 from notifier.adapters.directory_cache import RememberedDirectory
-from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.sqlite.files import Files
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
@@ -64,10 +63,10 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return found
 
 
-@pytest.fixture(params=["memory", "sqlite", KAFKA_PYTHON, CONFLUENT])
+@pytest.fixture(params=["memory", "sqlite", "kafka"])
 def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
-    if request.param in {KAFKA_PYTHON, CONFLUENT}:
-        with in_kafka(request.getfixturevalue("kafka"), request.param) as found:
+    if request.param == "kafka":
+        with in_kafka(request.getfixturevalue("kafka")) as found:
             yield found
     else:
         backend: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")

@@ -12,7 +12,7 @@ from uuid import uuid4
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
-from notifier.adapters.kafka import KAFKA_PYTHON, Access, KafkaLog
+from notifier.adapters.kafka import Access, KafkaLog
 from notifier.adapters.kafka.config import LEASE
 from notifier.ports.event_log import Consumer, EventLog
 from notifier.topics import PARTITIONS
@@ -103,7 +103,6 @@ class ByHand:
 class InKafka:
     log: KafkaLog
     access: Access
-    client: str
     patience: timedelta = timedelta(seconds=15)
     slack: timedelta = timedelta(seconds=4.5)
     doubt: timedelta = LEASE / 5
@@ -112,7 +111,7 @@ class InKafka:
     members: list[Member] = field(default_factory=list)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        self.members.append(member(self.access, self.client, stream, group, owner))
+        self.members.append(member(self.access, stream, group, owner))
         return self.members[-1]
 
     def now(self) -> timedelta:
@@ -154,7 +153,7 @@ def live(readers: Sequence[Consumer]) -> None:
 
 
 @contextmanager
-def in_kafka(servers: str, client: str = KAFKA_PYTHON) -> Iterator[InKafka]:
+def in_kafka(servers: str) -> Iterator[InKafka]:
     """With topics of its own."""
     access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.")
     admin = KafkaAdminClient(bootstrap_servers=servers)
@@ -164,7 +163,7 @@ def in_kafka(servers: str, client: str = KAFKA_PYTHON) -> Iterator[InKafka]:
         consumer.end_offsets(
             [TopicPartition(access.topic(stream), n) for stream, number in PARTITIONS.items() for n in range(number)]
         )
-    logs = InKafka(KafkaLog(access, client), access, client)
+    logs = InKafka(KafkaLog(access), access)
     try:
         yield logs
     finally:

@@ -73,10 +73,10 @@ class Member:
         return answer["said"]
 
 
-def answer(written: str, client: str, stream: str, group: str, owner: str) -> None:
+def answer(written: str, stream: str, group: str, owner: str) -> None:
     servers, prefix, instance, lease = json.loads(written)
     access = Access(servers=servers, prefix=prefix, instance=instance, lease=timedelta(seconds=lease))
-    consumer = KafkaLog(access, client).subscribe(stream, group, owner)
+    consumer = KafkaLog(access).subscribe(stream, group, owner)
     for line in sys.stdin:
         name, *given = json.loads(line)
         try:

@@ -16,8 +16,7 @@ from socket import AF_UNIX, SOCK_SEQPACKET, recv_fds, send_fds, socket, socketpa
 
 from psutil import Process
 
-from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, Access
-from notifier.adapters.kafka.client import client
+from notifier.adapters.kafka import Access
 from tests.contracts.member import Member, answer
 from tests.repo.sources import ROOT
 
@@ -25,11 +24,11 @@ LONGEST = 4096
 """Bytes of what a reader is given."""
 
 
-def member(access: Access, by: str, stream: str, group: str, owner: str) -> Member:
+def member(access: Access, stream: str, group: str, owner: str) -> Member:
     written = json.dumps([access.servers, access.prefix, access.instance, access.lease.total_seconds()])
     given, asks = os.pipe()
     hears, says = os.pipe()
-    process = _template().copy([written, by, stream, group, owner], given, says)
+    process = _template().copy([written, stream, group, owner], given, says)
     return Member(process, os.fdopen(asks, "w"), os.fdopen(hears), access.group(stream, group))
 
 
@@ -59,8 +58,6 @@ def _template() -> _Template:
 
 def serve() -> None:
     """Returns in each copy with its words, and never in the template."""
-    for name in (KAFKA_PYTHON, CONFLUENT):
-        client(name)
     assert threading.active_count() == len(os.listdir("/proc/self/task")) == 1, "a fork would lose what they started"
     gc.collect()
     gc.freeze()  # a collection that walked through what is shared would make a copy of it

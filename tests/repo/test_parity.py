@@ -10,11 +10,11 @@ import pytest
 
 from tests.repo.sources import ROOT
 
-COUNTERPARTS = {"sqlite": {"cassandra", "kafka-python"}, "memory": {"sqlite", "valkey", "celery"}}
+COUNTERPARTS = {"sqlite": {"cassandra", "kafka"}, "memory": {"sqlite", "valkey", "celery"}}
 """One of them at least."""
 ALONE = {"in_memory"}
 """What the fake alone has to show."""
-ID = re.compile(r"::(\w+)\[(kafka-python|\w+)(-[^\]]*)?\]$")
+ID = re.compile(r"::(\w+)\[(\w+)(-[^\]]*)?\]$")
 
 
 @cache

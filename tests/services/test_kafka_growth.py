@@ -11,7 +11,6 @@ from threading import Lock, Thread
 import pytest
 from kafka.coordinator.consumer import ConsumerCoordinator
 
-from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.partition_growth import SETTLES
 from notifier.adapters.kafka.topics import migrate, plan
 from notifier.ports.event_log import Logged, Record
@@ -26,9 +25,9 @@ SLOW_PLAN, SLOW_PLANS = 1.5, 0.3
 """Seconds of sharing anew: longer than a poll of who joins, then longer than one of who has joined."""
 
 
-@pytest.fixture(params=[KAFKA_PYTHON, CONFLUENT])
-def logs(kafka: str, request: pytest.FixtureRequest) -> Iterator[InKafka]:
-    with in_kafka(kafka, request.param) as found:
+@pytest.fixture
+def logs(kafka: str) -> Iterator[InKafka]:
+    with in_kafka(kafka) as found:
         yield found
 
 
@@ -121,7 +120,6 @@ def test_who_sent_nothing_while_a_topic_grew_sends_to_its_new_partitions_afterwa
     assert sum(len(set(found)) == 2 for found in places.values()) > len(KEYS) / 4
 
 
-@pytest.mark.parametrize("logs", [KAFKA_PYTHON], indirect=True)
 def test_a_new_partition_that_changes_hands_is_still_held_and_then_read_from_its_beginning(logs: InKafka) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
@@ -142,7 +140,6 @@ def test_a_new_partition_that_changes_hands_is_still_held_and_then_read_from_its
     assert all(int(one.partition.rpartition("/")[2]) >= ALL for one in new)
 
 
-@pytest.mark.parametrize("logs", [KAFKA_PYTHON], indirect=True)
 def test_who_leads_a_group_reads_on_though_its_polls_end_while_it_shares_a_topic_that_grew(
     logs: InKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:

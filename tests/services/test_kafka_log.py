@@ -13,7 +13,6 @@ from threading import Thread
 
 import pytest
 
-from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.log import MOST_IN_FLIGHT
 from notifier.config import Settings
 from notifier.devkit.engines.engine import Engine, free_port
@@ -48,9 +47,9 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         found.kill()
 
 
-@pytest.fixture(params=[KAFKA_PYTHON, CONFLUENT])
-def logs(engine: Engine, request: pytest.FixtureRequest) -> Iterator[InKafka]:
-    with in_kafka(engine.address, request.param) as found:
+@pytest.fixture
+def logs(engine: Engine) -> Iterator[InKafka]:
+    with in_kafka(engine.address) as found:
         yield found
 
 

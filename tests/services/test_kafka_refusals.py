@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.kafka import CONFLUENT, KAFKA_PYTHON, Access, KafkaLog, migrate, pending
+from notifier.adapters.kafka import Access, KafkaLog, migrate, pending
 from notifier.adapters.kafka.python_client_patches import administration
 from notifier.config import Settings
 from notifier.devkit.engines.engine import Engine, free_port
@@ -29,7 +29,6 @@ LARGE = [Record(stream=MENTIONS, key="a", value=bytes(2_000_000))]
 pytestmark = pytest.mark.skipif(
     bool(missing()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing())}"
 )
-both = pytest.mark.parametrize("library", [KAFKA_PYTHON, CONFLUENT])
 
 
 @pytest.fixture
@@ -51,11 +50,10 @@ def three(tmp_path: Path) -> Iterator[list[Engine]]:
         yield engines
 
 
-@both
 @pytest.mark.parametrize("servers", ["127.0.0.1:1", "no.such.host.invalid:9092"])
-def test_a_broker_that_never_answered_holds_up_none_of_several_threads(library: str, servers: str) -> None:
+def test_a_broker_that_never_answered_holds_up_none_of_several_threads(servers: str) -> None:
     before = {*threading.enumerate()}
-    log = KafkaLog(Access(servers=servers), library)
+    log = KafkaLog(Access(servers=servers))
     took: list[float] = []
     threads = [threading.Thread(target=lambda: took.append(refused(log))) for _ in range(3)]
     for thread in threads:
@@ -68,20 +66,16 @@ def test_a_broker_that_never_answered_holds_up_none_of_several_threads(library: 
     assert {*threading.enumerate()} <= before
 
 
-@both
-def test_a_record_that_is_too_large_is_no_outage_and_the_next_one_taken(access: Access, library: str) -> None:
-    log = KafkaLog(access, library)
+def test_a_record_that_is_too_large_is_no_outage_and_the_next_one_taken(access: Access) -> None:
+    log = KafkaLog(access)
     with pytest.raises(Poison, match="larger than the log takes"):
         log.append(LARGE)
     log.append(ONE)
     log.close()
 
 
-@both
-def test_a_topic_that_was_deleted_under_us_takes_records_again_once_it_is_made_anew(
-    access: Access, library: str
-) -> None:
-    log = KafkaLog(access, library)
+def test_a_topic_that_was_deleted_under_us_takes_records_again_once_it_is_made_anew(access: Access) -> None:
+    log = KafkaLog(access)
     log.append(ONE)
     with administration(access) as admin:
         admin.delete_topics([access.topic(MENTIONS)])
@@ -96,18 +90,15 @@ def test_a_topic_that_was_deleted_under_us_takes_records_again_once_it_is_made_a
 def test_what_too_few_replicas_would_have_is_refused_until_they_are_back(three: list[Engine]) -> None:
     access = Access(servers=",".join(engine.address for engine in three))
     until(lambda: taken(lambda: migrate(access)))
-    logs = [KafkaLog(access, library) for library in (KAFKA_PYTHON, CONFLUENT)]
-    for log in logs:
-        log.append(ONE)
+    log = KafkaLog(access)
+    log.append(ONE)
     for engine in three[1:]:
         engine.kill()
-    for log in logs:
-        assert refused(log) < BOUNDED
+    assert refused(log) < BOUNDED
     three[1].start()
     three[1].ready()
-    for log in logs:
-        taken_again(log)
-        log.close()
+    taken_again(log)
+    log.close()
 
 
 def refused(log: KafkaLog) -> float:

@@ -1,8 +1,7 @@
-"""Kafka: the event log past one machine, by either of two client libraries."""
+"""Kafka: the event log past one machine."""
 
 from notifier.adapters.kafka import python_client_patches as answers
 from notifier.adapters.kafka.auth import knock, require
-from notifier.adapters.kafka.client import CONFLUENT, KAFKA_PYTHON
 from notifier.adapters.kafka.config import Access, security
 from notifier.adapters.kafka.health import Brokers, Standing, look
 from notifier.adapters.kafka.log import KafkaLog
@@ -11,8 +10,6 @@ from notifier.adapters.kafka.topics import migrate, pending
 answers.keep()  # before any thread reads one
 
 __all__ = [
-    "CONFLUENT",
-    "KAFKA_PYTHON",
     "Access",
     "Brokers",
     "KafkaLog",

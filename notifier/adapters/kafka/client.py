@@ -1,14 +1,10 @@
-"""What a client library does for the log: it sends records, and it reads as a member of a group. Two of them can."""
+"""What a client library does for the log: it sends records, and it reads as a member of a group."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Protocol, cast
+from typing import Protocol
 
 from notifier.adapters.kafka.config import Access
-from notifier.config.cluster import CLIENTS
-from notifier.domain.errors import Environment
 from notifier.ports.event_log import Logged, Record
 
 ANSWERS_WITHIN = 3.0
@@ -37,8 +33,8 @@ class Unreadable(Exception):
     """The library gave up in the middle of what it was handed, and goes on nowhere until it is made anew."""
 
 
-TOO_LARGE = frozenset({"MessageSizeTooLargeError", "RecordListTooLargeError", "MSG_SIZE_TOO_LARGE"})
-"""As the libraries call a record that the brokers never take."""
+TOO_LARGE = frozenset({"MessageSizeTooLargeError", "RecordListTooLargeError"})
+"""As the library calls a record that the brokers never take."""
 
 Answered = Callable[[str | None], None]
 """Told what went wrong, or None."""
@@ -108,14 +104,3 @@ class Client(Protocol):
     def sender(self, access: Access) -> Sender: ...
 
     def membership(self, access: Access, stream: str, group: str, name: str, changes: Changes) -> Membership: ...
-
-
-KAFKA_PYTHON, CONFLUENT = CLIENTS
-
-
-def client(name: str) -> Client:
-    """Imports that one alone. Raises Environment when it isn't installed."""
-    if name == CONFLUENT and find_spec("confluent_kafka") is None:
-        raise Environment('The Kafka client confluent isn\'t installed: pip install "notifier[cluster,confluent]"')
-    module = {KAFKA_PYTHON: "python_client", CONFLUENT: "confluent_client"}[name]
-    return cast(Client, import_module(f"notifier.adapters.kafka.{module}"))

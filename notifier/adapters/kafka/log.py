@@ -5,8 +5,10 @@ from datetime import datetime
 from threading import BoundedSemaphore, Lock
 from threading import Event as Signal
 from time import monotonic
+from typing import cast
 
-from notifier.adapters.kafka.client import ANSWERS_WITHIN, KAFKA_PYTHON, TOO_LARGE, Sender, client
+from notifier.adapters.kafka import python_client
+from notifier.adapters.kafka.client import ANSWERS_WITHIN, TOO_LARGE, Client, Sender
 from notifier.adapters.kafka.config import Access
 from notifier.adapters.kafka.consumer import KafkaReader
 from notifier.adapters.kafka.uncommitted import Waiting
@@ -20,10 +22,9 @@ AT_ONCE = 1_000
 
 
 class KafkaLog:
-    def __init__(self, access: Access, library: str = KAFKA_PYTHON) -> None:
-        """Raises Environment when the library isn't installed."""
+    def __init__(self, access: Access) -> None:
         self._access = access
-        self._client = client(library)
+        self._client = cast(Client, python_client)
         self._lock = Lock()
         self._made: Sender | None = None
         self._room = BoundedSemaphore(MOST_IN_FLIGHT)
