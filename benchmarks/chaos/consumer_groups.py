@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from kafka import TopicPartition
 
 from benchmarks.chaos.stage import Stage
-from notifier.adapters.kafka.config import Access, translated
-from notifier.adapters.kafka.python_client_patches import administration
+from notifier.adapters.kafka import Access, admin_client, translated
 from notifier.domain.errors import NotRunning, Unavailable
 from notifier.profiles.cluster_access import of_kafka
 from notifier.topics import GROUPS
@@ -33,7 +32,7 @@ def await_members(stage: Stage, count: int) -> None:
 def _members(access: Access) -> dict[str, tuple[str, int]]:
     groups = [access.group(stream, group) for stream, group in GROUPS.items()]
     try:
-        with translated("The groups aren't known"), administration(access) as admin:
+        with translated("The groups aren't known"), admin_client(access) as admin:
             told = admin.describe_groups(groups)
     except Unavailable:
         return {}
@@ -42,7 +41,7 @@ def _members(access: Access) -> dict[str, tuple[str, int]]:
 
 def commits(stage: Stage) -> Commits:
     access, found = of_kafka(stage.settings), dict[tuple[str, int], int]()
-    with translated("The commits aren't known"), administration(access) as admin:
+    with translated("The commits aren't known"), admin_client(access) as admin:
         for stream, group in GROUPS.items():
             name = access.group(stream, group)
             told: Mapping[TopicPartition, object] = admin.list_group_offsets({name: None})[name]

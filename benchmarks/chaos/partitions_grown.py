@@ -8,8 +8,7 @@ from datetime import timedelta
 
 from benchmarks.chaos.stage import Stage
 from notifier import topics
-from notifier.adapters.kafka import migrate
-from notifier.adapters.kafka.topics import plan
+from notifier.adapters.kafka import migrate, plan
 from notifier.codec import unpack
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.domain.bursts.mention import Mention

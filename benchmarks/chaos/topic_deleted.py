@@ -5,8 +5,7 @@ import time
 from benchmarks.chaos.broker_down import post, wrong_refusal
 from benchmarks.chaos.stage import Stage
 from notifier import topics
-from notifier.adapters.kafka.config import translated
-from notifier.adapters.kafka.python_client_patches import administration
+from notifier.adapters.kafka import admin_client, translated
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.profiles.cluster_access import of_kafka
 
@@ -34,5 +33,5 @@ def run(stage: Stage, *, quick: bool) -> Finding:
 
 def _delete(stage: Stage, stream: str) -> None:
     access = of_kafka(stage.settings)
-    with translated("The topic was not deleted"), administration(access) as admin:
+    with translated("The topic was not deleted"), admin_client(access) as admin:
         admin.delete_topics([access.topic(stream)])

@@ -100,12 +100,12 @@ class Clustered:
         self._closing.callback(self._cluster.close)
 
     def pending(self) -> Sequence[str]:
-        kafka.knock(self._kafka)
+        kafka.check_access(self._kafka)
         steps = [step for phase in Phase for step in pending(self._cluster, phase)]
         return [*steps, *kafka.pending(self._kafka)]
 
     def migrate(self, phase: str | None = None) -> int:
-        kafka.knock(self._kafka)
+        kafka.check_access(self._kafka)
         steps = sum(migrate(self._cluster, one) for one in Phase if phase in (None, one))
         return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
@@ -114,7 +114,7 @@ class Clustered:
             require(self._cluster)
 
     def require_log(self) -> None:
-        kafka.require(self._kafka)
+        kafka.require_access(self._kafka)
 
     def warm(self) -> None:
         with suppress(*OUTAGES):
@@ -136,7 +136,7 @@ class Clustered:
         nodes, urls = of_cassandra(self._settings), brokers(self._settings, self.redis_url())
         looks: dict[str, Look] = {
             "cassandra": lambda: list(judging.of_cassandra(cassandra.look(nodes), nodes)),
-            "kafka": lambda: list(judging.of_kafka(kafka.look(self._kafka))),
+            "kafka": lambda: list(judging.of_kafka(kafka.cluster_status(self._kafka))),
             "redis": self._look_at_redis(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
         }
         # A server with several pools' queues, each in a database of its own, is looked at once.

@@ -162,30 +162,30 @@ def commitlog(settings: Mapping[str, str], copies: int) -> Inspection:
     )
 
 
-def of_kafka(brokers: kafka.Brokers) -> Iterator[Inspection]:
-    old = brokers.version < OLDEST_KAFKA
+def of_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
+    old = status.version < OLDEST_KAFKA
     yield Inspection(
         name="kafka version",
         level="fail" if old else "ok",
-        detail=f"{'.'.join(map(str, brokers.version))}, {brokers.number} brokers.",
+        detail=f"{'.'.join(map(str, status.version))}, {status.brokers} brokers.",
         remedy="Kafka 4.0 or newer is needed." if old else "",
-        value=".".join(map(str, brokers.version)),
+        value=".".join(map(str, status.version)),
         limit="4.0",
     )
-    steps = ", ".join(brokers.pending)
+    steps = ", ".join(status.pending)
     yield Inspection(
         name="kafka topics",
-        level="fail" if brokers.pending else "ok",
+        level="fail" if status.pending else "ok",
         detail=f"Missing: {steps}." if steps else "As topics.toml says, or with more partitions.",
         remedy="`notifier migrate --profile cluster` takes these steps." if steps else "",
-        value=len(brokers.pending),
+        value=len(status.pending),
         limit=0,
     )
-    yield from (topic(stream, one) for stream, one in brokers.topics.items())
+    yield from (topic(stream, one) for stream, one in status.topics.items())
 
 
-def topic(stream: str, one: kafka.Standing) -> Inspection:
-    refuses, thin = one.insync < one.least, one.replicas < COPIES
+def topic(stream: str, one: kafka.TopicStatus) -> Inspection:
+    refuses, thin = one.insync < one.min_insync, one.replicas < COPIES
     behind = one.insync < one.replicas
     remedy = ""
     if refuses:
@@ -199,10 +199,10 @@ def topic(stream: str, one: kafka.Standing) -> Inspection:
     return Inspection(
         name=f"kafka {stream}",
         level="fail" if refuses else "warn" if remedy else "ok",
-        detail=f"{one.insync} of {one.replicas} replicas in sync, {one.least} needed.",
+        detail=f"{one.insync} of {one.replicas} replicas in sync, {one.min_insync} needed.",
         remedy=remedy,
         value=one.insync,
-        limit=one.least,
+        limit=one.min_insync,
     )
 
 

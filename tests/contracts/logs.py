@@ -13,7 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from notifier.adapters.kafka import Access, KafkaLog
-from notifier.adapters.kafka.config import LEASE
+from notifier.adapters.kafka.connection import LEASE
 from notifier.ports.event_log import Consumer, EventLog
 from notifier.topics import PARTITIONS
 from tests.contracts.member import Member
@@ -133,7 +133,7 @@ class InKafka:
     def _agreed(self, readers: int) -> bool:
         """Whether every partition has its reader, with so many in the only group."""
         [group] = {member.group for member in self.members}
-        with closing(KafkaAdminClient(**self.access.admin())) as admin:
+        with closing(KafkaAdminClient(**self.access.admin_options())) as admin:
             told = admin.describe_groups([group])[group]
         return told["group_state"] == "Stable" and len(told["members"]) == readers
 

@@ -11,7 +11,7 @@ from threading import Lock, Thread
 import pytest
 from kafka.coordinator.consumer import ConsumerCoordinator
 
-from notifier.adapters.kafka.partition_growth import SETTLES
+from notifier.adapters.kafka.partition_growth import SETTLE_TIME
 from notifier.adapters.kafka.topics import migrate, plan
 from notifier.ports.event_log import Logged, Record
 from tests.contracts.logs import InKafka, in_kafka
@@ -112,7 +112,7 @@ def test_a_topic_that_grows_while_it_is_read_and_written_keeps_each_keys_order_a
 def test_who_sent_nothing_while_a_topic_grew_sends_to_its_new_partitions_afterwards(logs: InKafka) -> None:
     append(logs, *KEYS)
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
-    time.sleep(SETTLES)  # the longest that a sender may be wrong
+    time.sleep(SETTLE_TIME)  # the longest that a sender may be wrong
     append(logs, *KEYS)
     places: dict[str, list[str]] = {key: [] for key in KEYS}
     for one in logs.log.waiting(STREAM, "router", 1_000):
@@ -125,7 +125,7 @@ def test_a_new_partition_that_changes_hands_is_still_held_and_then_read_from_its
     first = logs.subscribe(STREAM, "router", "one")
     behind = poll(logs, first, due=len(KEYS))
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
-    time.sleep(SETTLES)
+    time.sleep(SETTLE_TIME)
     append(logs, *KEYS)
     first.close()
     second = logs.subscribe(STREAM, "router", "two")
@@ -154,7 +154,7 @@ def test_who_leads_a_group_reads_on_though_its_polls_end_while_it_shares_a_topic
 
     monkeypatch.setattr(ConsumerCoordinator, "_perform_assignment", slowly)
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
-    time.sleep(SETTLES)
+    time.sleep(SETTLE_TIME)
     append(logs, *KEYS)
     began, found = time.monotonic(), list[Logged]()
     while len(found) < len(KEYS) and time.monotonic() - began < NEW_WITHIN:

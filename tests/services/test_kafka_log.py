@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from notifier.adapters.kafka.log import MOST_IN_FLIGHT
+from notifier.adapters.kafka.producer import MAX_IN_FLIGHT
 from notifier.config import Settings
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.kafka import broker
@@ -88,7 +88,7 @@ def test_a_broker_that_is_stopped_holds_nobody_up_for_long(engine: Engine, logs:
     engine.freeze()
     began = time.monotonic()
     with pytest.raises(LogUnavailable):
-        logs.log.append([record(f"while it sleeps {n}") for n in range(MOST_IN_FLIGHT + 1)])
+        logs.log.append([record(f"while it sleeps {n}") for n in range(MAX_IN_FLIGHT + 1)])
     assert time.monotonic() - began < BOUNDED
     engine.wake()
     until_taken(logs, record("after"))

@@ -9,8 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.kafka import Access, KafkaLog, migrate, pending
-from notifier.adapters.kafka.python_client_patches import administration
+from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, pending
 from notifier.config import Settings
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.kafka import brokers
@@ -77,7 +76,7 @@ def test_a_record_that_is_too_large_is_no_outage_and_the_next_one_taken(access: 
 def test_a_topic_that_was_deleted_under_us_takes_records_again_once_it_is_made_anew(access: Access) -> None:
     log = KafkaLog(access)
     log.append(ONE)
-    with administration(access) as admin:
+    with admin_client(access) as admin:
         admin.delete_topics([access.topic(MENTIONS)])
     until(lambda: f"make {MENTIONS}" in pending(access))
     assert refused(log) < BOUNDED

@@ -10,9 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.kafka import Access, KafkaLog
-from notifier.adapters.kafka.python_client_patches import administration
-from notifier.adapters.kafka.topics import migrate, pending, plan
+from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, pending, plan
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 from notifier.topics import GROUPS, MENTIONS, PARTITIONS
@@ -29,7 +27,7 @@ def access(kafka: str) -> Access:
 
 def standing(access: Access, stream: str = MENTIONS) -> Sequence[int]:
     """The number of replicas of each partition."""
-    with administration(access) as admin:
+    with admin_client(access) as admin:
         [found] = admin.describe_topics([access.topic(stream)])
     return [len(one["replica_nodes"]) for one in found["partitions"]]
 
@@ -71,7 +69,7 @@ def test_before_a_topic_grows_it_is_written_down_that_its_group_has_read_nothing
     migrate(access)
     migrate(access, LARGER)
     group = access.group(MENTIONS, GROUPS[MENTIONS])
-    with administration(access) as admin:
+    with admin_client(access) as admin:
         found = admin.list_group_offsets(group)[group]
     assert {place.partition: at.offset for place, at in found.items()} == dict.fromkeys(range(4), 0)
 

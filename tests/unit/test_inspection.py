@@ -30,8 +30,8 @@ ENTRIES = [
     for one in (Migration.read(phase, path) for path in sorted((FOLDER / phase).glob("*.cql")))
 ]
 GOOD = Nodes(each=[NODE, NODE, NODE], replication=THREE, entries=ENTRIES)
-BROKERS = kafka.Brokers(
-    version=(4, 3), number=3, pending=[], topics={"mentions": kafka.Standing(replicas=3, insync=3, least=2)}
+BROKERS = kafka.ClusterStatus(
+    version=(4, 3), brokers=3, pending=[], topics={"mentions": kafka.TopicStatus(replicas=3, insync=3, min_insync=2)}
 )
 SERVER = redis.Server(name="valkey", version="9.1.2", policy="noeviction", ahead=0.0)
 
@@ -129,12 +129,12 @@ def test_one_copy_and_a_periodic_log_say_what_a_kill_costs() -> None:
         (BROKERS, {}),
         (replace(BROKERS, version=(3, 9)), {"kafka version": "fail"}),
         (replace(BROKERS, pending=["make mentions"], topics={}), {"kafka topics": "fail"}),
-        (replace(BROKERS, topics={"m": kafka.Standing(replicas=1, insync=1, least=1)}), {"kafka m": "warn"}),
-        (replace(BROKERS, topics={"m": kafka.Standing(replicas=3, insync=2, least=2)}), {"kafka m": "warn"}),
-        (replace(BROKERS, topics={"m": kafka.Standing(replicas=3, insync=1, least=2)}), {"kafka m": "fail"}),
+        (replace(BROKERS, topics={"m": kafka.TopicStatus(replicas=1, insync=1, min_insync=1)}), {"kafka m": "warn"}),
+        (replace(BROKERS, topics={"m": kafka.TopicStatus(replicas=3, insync=2, min_insync=2)}), {"kafka m": "warn"}),
+        (replace(BROKERS, topics={"m": kafka.TopicStatus(replicas=3, insync=1, min_insync=2)}), {"kafka m": "fail"}),
     ],
 )
-def test_odd_answers_of_kafka_are_found(brokers: kafka.Brokers, found: dict[str, str]) -> None:
+def test_odd_answers_of_kafka_are_found(brokers: kafka.ClusterStatus, found: dict[str, str]) -> None:
     assert wrong(list(of_kafka(brokers))) == found
 
 

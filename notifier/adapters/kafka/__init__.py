@@ -1,23 +1,25 @@
-"""Kafka: the event log past one machine."""
+"""Kafka: the event log of the cluster profile, by kafka-python."""
 
-from notifier.adapters.kafka import python_client_patches as answers
-from notifier.adapters.kafka.auth import knock, require
-from notifier.adapters.kafka.config import Access, security
-from notifier.adapters.kafka.health import Brokers, Standing, look
+from notifier.adapters.kafka import workarounds
+from notifier.adapters.kafka.connection import Access, admin_client, security, translated
+from notifier.adapters.kafka.health import ClusterStatus, TopicStatus, check_access, cluster_status, require_access
 from notifier.adapters.kafka.log import KafkaLog
-from notifier.adapters.kafka.topics import migrate, pending
+from notifier.adapters.kafka.topics import migrate, pending, plan
 
-answers.keep()  # before any thread reads one
+workarounds.pin_response_classes()  # before any thread decodes a response
 
 __all__ = [
     "Access",
-    "Brokers",
+    "ClusterStatus",
     "KafkaLog",
-    "Standing",
-    "knock",
-    "look",
+    "TopicStatus",
+    "admin_client",
+    "check_access",
+    "cluster_status",
     "migrate",
     "pending",
-    "require",
+    "plan",
+    "require_access",
     "security",
+    "translated",
 ]

@@ -1,68 +1,122 @@
-"""A look at the brokers, for whoever is asked whether they are as they must be; it changes nothing."""
+"""Health of the brokers: whether they let us in, and the state of their topics. Nothing here changes anything."""
 
+import socket
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
-from notifier.adapters.kafka.auth import knock
-from notifier.adapters.kafka.config import Access, translated
-from notifier.adapters.kafka.python_client_patches import administration
+from notifier.adapters.kafka.connection import Access, admin_client, translated
 from notifier.adapters.kafka.topics import pending, plan
+from notifier.adapters.kafka.workarounds import broker_version
+from notifier.domain.errors import Environment, LogUnavailable
 
-LEAST = "min.insync.replicas"
+BROKER_TIMEOUT_MS = 2_000
+"""Of one broker's answer."""
+REFUSED = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
+MIN_INSYNC = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A topic as it stands; of several partitions the worst of each."""
+class TopicStatus:
+    """The worst of a topic's partitions."""
 
     replicas: int
     insync: int
     """Replicas that have all records now."""
-    least: int
-    """So many must have a record before it is acknowledged."""
+    min_insync: int
+    """This many must have a record before it is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brokers:
+class ClusterStatus:
     version: tuple[int, ...]
-    number: int
+    brokers: int
     pending: Sequence[str]
-    """Steps that `migrate` would take."""
-    topics: Mapping[str, Standing]
-    """By stream; those that are there."""
+    """Steps that `migrate` would run."""
+    topics: Mapping[str, TopicStatus]
+    """By stream; only those that exist."""
 
 
-def look(access: Access) -> Brokers:
-    """Raises LogUnavailable, and Environment where no broker lets us in."""
-    version = knock(access)
-    with translated("The brokers don't tell about themselves"), administration(access) as admin:
-        return Brokers(
+def require_access(access: Access) -> None:
+    """Return if a broker lets us in, or may do so later: roles also start during an outage.
+
+    Raises Environment if only a changed setting helps: a wrong password, a certificate of another authority.
+    """
+    with suppress(LogUnavailable):
+        check_access(access)
+
+
+def check_access(access: Access) -> tuple[int, ...]:
+    """Return the version of Kafka's protocol. Raises Environment as `require_access` does, otherwise LogUnavailable."""
+    reason, hint = "", ""
+    for server in access.servers.split(","):
+        try:
+            _connect(server, access.security.get("ssl_cafile"))
+            return _authenticate({**access.admin_options(), "bootstrap_servers": [server]})
+        except REFUSED as error:
+            raise Environment(f"Kafka at {server} refuses the user, the password or the mechanism.") from error
+        except ssl.SSLCertVerificationError as error:
+            raise Environment(f"Kafka at {server} shows a certificate that isn't our authority's.") from error
+        except (KafkaError, ssl.SSLError) as error:
+            reason, hint = str(error), " Perhaps TLS is spoken on one side alone."
+        except OSError as error:
+            reason, hint = f"{server}: {error.strerror or error}", ""
+    raise LogUnavailable(f"No broker of {access.servers} lets us in: {reason}.{hint}")
+
+
+def cluster_status(access: Access) -> ClusterStatus:
+    """Raises LogUnavailable, and Environment if no broker lets us in."""
+    version = check_access(access)
+    with translated("The brokers don't tell about themselves"), admin_client(access) as admin:
+        return ClusterStatus(
             version=version,
-            number=len(admin.describe_cluster()["brokers"]),
+            brokers=len(admin.describe_cluster()["brokers"]),
             topics=dict(_topics(access, admin)),
             pending=pending(access),
         )
 
 
-def _topics(access: Access, admin: KafkaAdminClient) -> Iterator[tuple[str, Standing]]:
+def _connect(server: str, ca: str | None) -> None:
+    """Open a connection without the library.
+
+    It reports an absent broker like a broker without TLS, leaves the socket of a failed handshake to the garbage
+    collector, and keeps only the text of the TLS error.
+    """
+    host, _, port = server.rpartition(":")
+    address = host.strip("[]"), int(port)
+    with socket.create_connection(address, timeout=BROKER_TIMEOUT_MS / 1_000) as plain:
+        if ca is not None:
+            ssl.create_default_context(cafile=ca).wrap_socket(plain, server_hostname=address[0]).close()
+
+
+def _authenticate(options: dict[str, Any]) -> tuple[int, ...]:
+    """Try twice: a broker that is shutting down looks like one that refuses the credentials."""
+    try:
+        return broker_version(options, BROKER_TIMEOUT_MS)
+    except SaslAuthenticationFailedError:
+        return broker_version(options, BROKER_TIMEOUT_MS)
+
+
+def _topics(access: Access, admin: KafkaAdminClient) -> Iterator[tuple[str, TopicStatus]]:
     streams = {access.topic(topic.stream): topic.stream for topic in plan()}
-    for one in admin.describe_topics(list(streams)):
-        if one["partitions"]:
-            yield streams[one["name"]], _standing(one["partitions"], _least(admin, one["name"]))
+    for topic in admin.describe_topics(list(streams)):
+        if partitions := topic["partitions"]:
+            yield (
+                streams[topic["name"]],
+                TopicStatus(
+                    replicas=min(len(partition["replica_nodes"]) for partition in partitions),
+                    insync=min(len(partition["isr_nodes"]) for partition in partitions),
+                    min_insync=_min_insync(admin, topic["name"]),
+                ),
+            )
 
 
-def _standing(partitions: Sequence[Any], least: int) -> Standing:
-    return Standing(
-        replicas=min(len(each["replica_nodes"]) for each in partitions),
-        insync=min(len(each["isr_nodes"]) for each in partitions),
-        least=least,
-    )
-
-
-def _least(admin: KafkaAdminClient, name: str) -> int:
-    resource = ConfigResource(ConfigResourceType.TOPIC, name)
-    return int(admin.describe_configs([resource], config_filter="all")["topic"][name][LEAST]["value"])
+def _min_insync(admin: KafkaAdminClient, topic: str) -> int:
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+    return int(admin.describe_configs([resource], config_filter="all")["topic"][topic][MIN_INSYNC]["value"])

@@ -1,101 +1,104 @@
-"""The event log on Kafka: appends that are on most replicas before they return."""
+"""The event log on Kafka."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from threading import BoundedSemaphore, Lock
-from threading import Event as Signal
 from time import monotonic
-from typing import cast
 
-from notifier.adapters.kafka import python_client
-from notifier.adapters.kafka.client import ANSWERS_WITHIN, TOO_LARGE, Client, Sender
-from notifier.adapters.kafka.config import Access
-from notifier.adapters.kafka.consumer import KafkaReader
-from notifier.adapters.kafka.uncommitted import Waiting
-from notifier.domain.errors import LogUnavailable, Poison
+from kafka import KafkaConsumer, TopicPartition
+
+from notifier.adapters.kafka.connection import Access, translated
+from notifier.adapters.kafka.consumer import KafkaLogConsumer
+from notifier.adapters.kafka.membership import ConsumerGroup
+from notifier.adapters.kafka.producer import LogProducer
+from notifier.adapters.kafka.topics import short_id, to_logged, with_incarnation
+from notifier.adapters.kafka.workarounds import topic_id
+from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged, Record
 
-MOST_IN_FLIGHT = 5_000
-"""Records that are sent and not answered, of all threads: the libraries' own bounds on memory are none."""
-AT_ONCE = 1_000
-"""Records that share a deadline: events that name a hundred accounts each become tens of thousands."""
+MAX_POLL_RECORDS = 100
+POLL_TIMEOUT_MS = 1_000
+MAX_FETCH_BYTES = 262_144
+SILENCE_TIMEOUT = 5.0
+"""Seconds of polls without records that are known to exist: the broker is away, or the topic was created again."""
 
 
 class KafkaLog:
+    """Appends are on enough replicas before they return."""
+
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._client = cast(Client, python_client)
-        self._lock = Lock()
-        self._made: Sender | None = None
-        self._room = BoundedSemaphore(MOST_IN_FLIGHT)
+        self._producer = LogProducer(access)
 
     def append(self, records: Sequence[Record]) -> None:
-        for start in range(0, len(records), AT_ONCE):
-            self._append(records[start : start + AT_ONCE])
-
-    def _append(self, records: Sequence[Record]) -> None:
-        deadline = monotonic() + ANSWERS_WITHIN
-        answers = _Answers(len(records))
-        for record in records:
-            if not self._room.acquire(timeout=max(0.0, deadline - monotonic())):
-                raise LogUnavailable(f"{MOST_IN_FLIGHT} records wait for their answers.")
-            self._send(record, answers)
-        answers.wait(deadline)
+        self._producer.append(records)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        return KafkaReader(self._client, self._access, stream, group, owner)
+        instance_id = self._access.instance or owner
+        return KafkaLogConsumer(ConsumerGroup(access=self._access, stream=stream, name=group, instance_id=instance_id))
 
     def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
-        return Waiting(self._access, stream, group).records(limit)
+        return _UncommittedRecords(self._access, stream, group).read(limit)
 
     def forget(self, before: datetime) -> int:
-        """The topics' retention does it."""
+        """The retention of the topics does it."""
         return 0
 
     def close(self) -> None:
-        with self._lock:
-            if self._made is not None:
-                self._made.close()
-                self._made = None
-
-    def _send(self, record: Record, answers: "_Answers") -> None:
-        def answered(error: str | None) -> None:
-            self._room.release()
-            answers.come(error)
-
-        try:
-            self._sender().send(record, answered)
-        except BaseException:
-            self._room.release()
-            raise
-
-    def _sender(self) -> Sender:
-        with self._lock:
-            if self._made is None:
-                self._made = self._client.sender(self._access)
-            return self._made
+        self._producer.close()
 
 
-class _Answers:
-    """To the records of one append."""
+class _UncommittedRecords:
+    """Reads what a group hasn't committed, without joining it and with few records in memory."""
 
-    def __init__(self, records: int) -> None:
-        self._lock = Lock()
-        self._left = records
-        self._error: str | None = None
-        self._all = Signal()
+    def __init__(self, access: Access, stream: str, group: str) -> None:
+        self._access, self._stream = access, stream
+        self._topic, self._group = access.topic(stream), access.group(stream, group)
 
-    def come(self, error: str | None) -> None:
-        with self._lock:
-            self._left -= 1
-            self._error = self._error or error
-            if error is not None or self._left == 0:
-                self._all.set()
+    def read(self, limit: int) -> Iterator[Logged]:
+        """Return at most `limit` records. Raises LogUnavailable, also between records."""
+        with translated("What waits can't be read"):
+            client = KafkaConsumer(
+                **self._access.options(),
+                # Only to read the group's commits: a consumer with assigned partitions does not join.
+                group_id=self._group,
+                enable_auto_commit=False,
+                max_partition_fetch_bytes=MAX_FETCH_BYTES,
+                fetch_max_bytes=MAX_FETCH_BYTES,
+            )
+            try:
+                yield from self._read(client, limit)
+            finally:
+                client.close(autocommit=False)
 
-    def wait(self, deadline: float) -> None:
-        if self._left and not self._all.wait(max(0.001, deadline - monotonic())):
-            raise LogUnavailable(f"No answer within {ANSWERS_WITHIN:g} s.")
-        if self._error in TOO_LARGE:
-            raise Poison(f"A record is larger than the log takes: {self._error}.")
-        if self._error is not None:
-            raise LogUnavailable(f"A record was not written: {self._error}.")
+    def _read(self, client: KafkaConsumer, limit: int) -> Iterator[Logged]:
+        ends = self._seek_to_commits(client)
+        # From the metadata just received; an admin client for this question would cost half a megabyte.
+        incarnation = short_id(topic_id(client, self._topic))
+        silent = 0.0
+        while ends and limit > 0:
+            began = monotonic()
+            batches = client.poll(timeout_ms=POLL_TIMEOUT_MS, max_records=min(limit, MAX_POLL_RECORDS))
+            silent = 0.0 if batches else silent + monotonic() - began
+            if silent > SILENCE_TIMEOUT:
+                raise LogUnavailable("What waits can't be read: no records arrive.")
+            for place, records in batches.items():
+                for record in records:
+                    if place in ends and record.offset < ends[place]:
+                        limit -= 1
+                        yield with_incarnation(to_logged(self._stream, record), incarnation)
+            for place in [place for place, end in ends.items() if client.position(place) >= end]:
+                del ends[place]
+
+    def _seek_to_commits(self, client: KafkaConsumer) -> dict[TopicPartition, int]:
+        """Return the ends of those partitions that have uncommitted records."""
+        places = [
+            TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())
+        ]
+        client.assign(places)
+        ends, first = client.end_offsets(places), client.beginning_offsets(places)
+        starts = {
+            place: max(client.committed(place, timeout_ms=POLL_TIMEOUT_MS) or 0, first[place]) for place in places
+        }
+        for place, start in starts.items():
+            client.seek(place, start)
+        return {place: ends[place] for place in places if starts[place] < ends[place]}

@@ -1,71 +1,72 @@
-"""When a partition that a topic grew by may be read: once nothing that its keys left behind elsewhere is undone.
+"""Decides when the partitions that a topic grew by may be read.
 
-A key moves to a new partition when its topic grows. What is new, everybody knows from the group's commits alone:
-partitions that were there when the group began have one from the start, so that one without is new, whoever has it and
-however often it changes hands. It gets its commit when it may be read.
+A key moves to a new partition when its topic grows, so a new partition waits until its keys' older records are done.
+A group commits every partition when it begins. A partition without a commit is therefore new, whichever member has it
+and however often it changes hands; it gets its commit when it may be read.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from notifier.adapters.kafka.client import ANSWERS_WITHIN, KNOWN_WITHIN
+from notifier.adapters.kafka.connection import APPEND_TIMEOUT, METADATA_MAX_AGE
 
-SETTLES = KNOWN_WITHIN.total_seconds() + ANSWERS_WITHIN + 1.0
-"""Seconds after which nothing is sent to a key's former partition any more: those within which every sender knows of
-the new ones, those for which it tries to deliver what it had sent before, and one more."""
+SETTLE_TIME = METADATA_MAX_AGE.total_seconds() + APPEND_TIMEOUT.total_seconds() + 1.0
+"""Seconds until nothing is sent to a key's former partition any more: every producer learns of the new partitions,
+then gives up what it had sent before, and one second to spare."""
 
 Bounds = Mapping[int, tuple[int, int]]
-"""First offset, and the one behind the last."""
+"""By partition: the first offset, and the one behind the last."""
 Commits = Mapping[int, int | None]
+"""By partition; None without a commit."""
 
 
-def begun(commits: Commits) -> bool:
-    """Whether the group has read anything at all."""
+def has_begun(commits: Commits) -> bool:
+    """Whether the group has ever committed."""
     return any(commit is not None for commit in commits.values())
 
 
 @dataclass(slots=True)
-class Hold:
-    """Of one new partition."""
+class PartitionHold:
+    """Keeps one new partition from being read."""
 
-    elders: int
-    """Partitions below this number were there before it."""
+    older: int
+    """Partitions below this number existed before it."""
     seen: float
     ends: Mapping[int, int] | None = None
-    """Of the elders, at a moment when nobody sent them anything any more that belongs here."""
+    """The ends of the older partitions once producers had settled: everything before them must be committed first."""
 
-    def settled(self, now: float) -> bool:
-        return now >= self.seen + SETTLES
+    def has_settled(self, now: float) -> bool:
+        return now >= self.seen + SETTLE_TIME
 
-    def over(self, commits: Commits, bounds: Bounds) -> bool:
-        """An elder whose records expired unread has nothing left to wait for."""
+    def is_over(self, commits: Commits, bounds: Bounds) -> bool:
+        """An older partition whose records expired unread has nothing left to wait for."""
         if self.ends is None:
             return False
         return all((commits.get(number) or 0) >= end or bounds[number][0] >= end for number, end in self.ends.items())
 
 
 @dataclass(slots=True)
-class Growth:
-    """What one reader knows of the new partitions, those of others included."""
+class PartitionGrowth:
+    """What one consumer knows of the new partitions, including those of other members."""
 
-    holds: dict[int, Hold] = field(default_factory=dict)
+    holds: dict[int, PartitionHold] = field(default_factory=dict)
 
-    def learn(self, commits: Commits, now: float) -> None:
-        """Of a group that has begun."""
+    def update(self, commits: Commits, now: float) -> None:
+        """Take over the commits of a group that has begun."""
         new = {number for number, commit in commits.items() if commit is None}
         for number in self.holds.keys() - new:
             del self.holds[number]
-        fresh = new - self.holds.keys()
-        for number in fresh:
-            self.holds[number] = Hold(elders=min(fresh), seen=now)
+        added = new - self.holds.keys()
+        for number in added:
+            self.holds[number] = PartitionHold(older=min(added), seen=now)
 
-    def elders(self) -> Collection[int]:
-        return range(max((hold.elders for hold in self.holds.values()), default=0))
+    def older_partitions(self) -> Collection[int]:
+        return range(max((hold.older for hold in self.holds.values()), default=0))
 
-    def released(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
-        """Those that may be read now; the first time after they settled it only takes down what to wait for."""
-        over = [number for number, hold in self.holds.items() if hold.over(commits, bounds)]
+    def release(self, commits: Commits, bounds: Bounds, now: float) -> Collection[int]:
+        """Return the partitions that may be read now. The first call after they settled only notes the ends."""
+        released = [number for number, hold in self.holds.items() if hold.is_over(commits, bounds)]
         for hold in self.holds.values():
-            if hold.ends is None and hold.settled(now):
-                hold.ends = {number: bounds[number][1] for number in range(hold.elders)}
-        return over
+            if hold.ends is None and hold.has_settled(now):
+                hold.ends = {number: bounds[number][1] for number in range(hold.older)}
+        return released

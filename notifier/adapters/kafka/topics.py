@@ -1,4 +1,4 @@
-"""Brings the topics to what migrations/kafka/topics.toml says: made, grown, kept as long; never shrunk or deleted."""
+"""Topics: created and grown as migrations/kafka/topics.toml says, never shrunk or deleted; and their incarnations."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,21 +13,21 @@ from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import InvalidPartitionsError, KafkaError, TopicAlreadyExistsError
 
-from notifier.adapters.kafka.config import Access, translated
-from notifier.adapters.kafka.python_client_patches import administration
+from notifier.adapters.kafka.connection import Access, admin_client, translated
 from notifier.domain.errors import LogUnavailable
-from notifier.ports.event_log import Logged
+from notifier.ports.event_log import Logged, Record
 from notifier.topics import GROUPS
 
 PLAN = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
-"""In the package: a link in the source tree, to the folder that people look into, and a file of its own in a wheel."""
-STEP_WITHIN = 10_000
-"""Milliseconds of one request: a busy controller needs some seconds for a topic."""
-WITHIN = 30.0
-"""Seconds in which steps are tried again."""
-AGAIN_AFTER = 0.2
-BY_ANOTHER = (TopicAlreadyExistsError, InvalidPartitionsError)
-"""Of two runners at once one does a step, and the other is told so."""
+"""In the source tree a link to the folder of migrations; in a wheel a file of its own."""
+REQUEST_TIMEOUT_MS = 10_000
+"""A busy controller needs some seconds to create a topic."""
+RETRY_FOR, RETRY_AFTER = 30.0, 0.2
+"""Seconds."""
+DONE_BY_ANOTHER = (TopicAlreadyExistsError, InvalidPartitionsError)
+"""What the slower one of two concurrent migrations is told."""
+INCARNATION_LETTERS = 8
+"""Of the id that the brokers give a topic: enough to tell its few incarnations apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,137 +40,149 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class MigrationStep:
     name: str
-    take: Callable[[], object]
+    run: Callable[[], object]
 
 
 def plan(path: Path = PLAN) -> Sequence[Topic]:
     return [
         Topic(
             stream=stream,
-            partitions=wish["partitions"],
-            retention=timedelta(hours=wish["retention_hours"]),
-            replicas=wish["replicas"],
-            insync=wish["insync"],
+            partitions=settings["partitions"],
+            retention=timedelta(hours=settings["retention_hours"]),
+            replicas=settings["replicas"],
+            insync=settings["insync"],
         )
-        for stream, wish in tomllib.loads(path.read_text()).items()
+        for stream, settings in tomllib.loads(path.read_text()).items()
     ]
 
 
 def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[str]:
-    """The names of the steps that are missing, in their order. Raises LogUnavailable."""
-    with translated("The topics aren't known"), administration(access, request_timeout_ms=STEP_WITHIN) as admin:
-        return [step.name for step in _Topics(access, admin).steps(topics or plan())]
+    """Return the names of the missing steps, in order. Raises LogUnavailable."""
+    with translated("The topics aren't known"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
+        return [step.name for step in _Migration(access, admin).steps(topics or plan())]
 
 
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
-    """Takes the steps that are missing and returns how many those were; what another runner took isn't counted.
+    """Run the missing steps and return their number, without those that a concurrent migration ran.
 
-    Each step is whole or not taken, so one that was cut off is found again. Raises LogUnavailable when the brokers
-    are away, or before a growth while the last one isn't over.
+    Each step happens as a whole or not at all, so that the next migration finds an interrupted one. Raises
+    LogUnavailable if the brokers don't answer, or if a topic would grow again before its last growth is over.
     """
-    with translated("The topics can't be made"), administration(access, request_timeout_ms=STEP_WITHIN) as admin:
-        until = monotonic() + WITHIN
-        return sum(_taken(step, until) for step in _Topics(access, admin).steps(topics or plan()))
+    with translated("The topics can't be made"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
+        deadline = monotonic() + RETRY_FOR
+        return sum(_run(step, deadline) for step in _Migration(access, admin).steps(topics or plan()))
 
 
-def _taken(step: Step, until: float) -> bool:
-    """A broker that has just started, or just made the topic, needs a moment until it answers for it."""
+def _run(step: MigrationStep, deadline: float) -> bool:
+    """Retry: a broker that has just started, or has just created the topic, doesn't answer for it yet."""
     while True:
         try:
-            step.take()
+            step.run()
             return True
-        except BY_ANOTHER:
+        except DONE_BY_ANOTHER:
             return False
         except KafkaError as error:
-            if not error.retriable or monotonic() > until:
+            if not error.retriable or monotonic() > deadline:
                 raise
-            sleep(AGAIN_AFTER)
+            sleep(RETRY_AFTER)
 
 
 @dataclass(frozen=True, slots=True)
-class _Topics:
+class _Migration:
     access: Access
     admin: KafkaAdminClient
 
-    def steps(self, topics: Sequence[Topic]) -> Iterator[Step]:
+    def steps(self, topics: Sequence[Topic]) -> Iterator[MigrationStep]:
         brokers = len(self.admin.describe_cluster()["brokers"])
         names = [self.access.topic(topic.stream) for topic in topics]
-        found = {one["name"]: one for one in self.admin.describe_topics(names) if one["partitions"]}
+        existing = {topic["name"]: topic for topic in self.admin.describe_topics(names) if topic["partitions"]}
         for topic, name in zip(topics, names, strict=True):
-            if name not in found:
-                yield self._make(topic, min(topic.replicas, brokers))
+            if name not in existing:
+                yield self._create(topic, min(topic.replicas, brokers))
             else:
-                yield from self._mend(topic, found[name]["partitions"])
+                yield from self._alter(topic, existing[name]["partitions"])
 
-    def _make(self, topic: Topic, replicas: int) -> Step:
-        wish = {
-            "num_partitions": topic.partitions,
-            "replication_factor": replicas,
-            "configs": _configs(topic, replicas),
+    def _create(self, topic: Topic, replicas: int) -> MigrationStep:
+        new = {
+            self.access.topic(topic.stream): {
+                "num_partitions": topic.partitions,
+                "replication_factor": replicas,
+                "configs": _configs(topic, replicas),
+            }
         }
-        made = {self.access.topic(topic.stream): wish}
-        return Step(name=f"make {topic.stream}", take=partial(self.admin.create_topics, made, wait_for_metadata=True))
+        create = partial(self.admin.create_topics, new, wait_for_metadata=True)
+        return MigrationStep(name=f"make {topic.stream}", run=create)
 
-    def _mend(self, topic: Topic, partitions: Sequence[Any]) -> Iterator[Step]:
-        has, wished = len(partitions), topic.partitions
-        if has < wished:
-            yield Step(name=f"grow {topic.stream} to {wished}", take=partial(self._grow, topic, has))
+    def _alter(self, topic: Topic, partitions: Sequence[Any]) -> Iterator[MigrationStep]:
+        if len(partitions) < topic.partitions:
+            grow = partial(self._grow, topic, len(partitions))
+            yield MigrationStep(name=f"grow {topic.stream} to {topic.partitions}", run=grow)
         resource = ConfigResource(ConfigResourceType.TOPIC, self.access.topic(topic.stream))
         configs = self.admin.describe_configs([resource], config_filter="all")["topic"][resource.name]
-        for key, value in _configs(topic, min(len(one["replica_nodes"]) for one in partitions)).items():
+        replicas = min(len(partition["replica_nodes"]) for partition in partitions)
+        for key, value in _configs(topic, replicas).items():
             if key in configs and configs[key]["value"] != value:
-                yield Step(name=f"set {key} of {topic.stream} to {value}", take=partial(self._set, topic, key, value))
+                name = f"set {key} of {topic.stream} to {value}"
+                yield MigrationStep(name=name, run=partial(self._set, topic, key, value))
 
     def _set(self, topic: Topic, key: str, value: str) -> None:
         name = self.access.topic(topic.stream)
         self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {key: value})])
 
-    def _grow(self, topic: Topic, has: int) -> None:
-        self._mark(topic.stream, has)
+    def _grow(self, topic: Topic, partitions: int) -> None:
+        # Commits first: a group recognizes new partitions by their missing commits (partition_growth.py).
+        self._commit_existing(topic.stream, partitions)
         self.admin.create_partitions({self.access.topic(topic.stream): topic.partitions})
 
-    def _mark(self, stream: str, has: int) -> None:
-        """What the group has read stands in its commits before the growth: see growth.py. One without any commit has
-        no members either, or they are just making theirs."""
-        group, name = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
-        places = [TopicPartition(name, number) for number in range(has)]
-        found = self.admin.list_group_offsets({group: places})[group]
-        committed = [place for place in places if place in found and found[place].offset >= 0]
+    def _commit_existing(self, stream: str, partitions: int) -> None:
+        """Commit offset 0 for a group without commits. It has no members either, or they are just doing the same."""
+        group, topic = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        offsets = self.admin.list_group_offsets({group: places})[group]
+        committed = [place for place in places if place in offsets and offsets[place].offset >= 0]
         if not committed:
             self.admin.alter_group_offsets(group, {place: OffsetAndMetadata(0, "", -1) for place in places})
-        elif len(committed) < has:
-            raise LogUnavailable(f"{stream} is still growing: its readers don't read all {has} partitions yet.")
+        elif len(committed) < partitions:
+            raise LogUnavailable(f"{stream} is still growing: its readers don't read all {partitions} partitions yet.")
 
 
 def _configs(topic: Topic, replicas: int) -> dict[str, str]:
     return {
         "retention.ms": str(topic.retention // timedelta(milliseconds=1)),
         "min.insync.replicas": str(min(topic.insync, replicas)),
-        # Whoever sends and however: what is read needs no library of the sender's.
+        # Whatever a producer compresses with, consumers then need no library to read it.
         "compression.type": "uncompressed",
     }
 
 
-# Which life of a topic this is: one that was deleted and made again counts its records anew.
-
-LETTERS = 8
-"""Of the id that the brokers give a topic: enough to tell its few lives apart."""
+# Incarnations: a topic that was deleted and created again counts its offsets from 0 again.
 
 
-def incarnation(access: Access, stream: str) -> str:
-    """The same for everybody as long as the topic isn't deleted. Raises LogUnavailable."""
-    with translated("The topic isn't known"), administration(access) as admin:
-        [found] = admin.describe_topics([access.topic(stream)])
-    return shortened(found["topic_id"])
+def topic_incarnation(access: Access, stream: str) -> str:
+    """Return a mark that is the same for everybody until the topic is deleted. Raises LogUnavailable."""
+    with translated("The topic isn't known"), admin_client(access) as admin:
+        [topic] = admin.describe_topics([access.topic(stream)])
+    return short_id(topic["topic_id"])
 
 
-def shortened(id: object) -> str:
-    return str(id).replace("-", "")[:LETTERS]
+def short_id(topic_id: object) -> str:
+    return str(topic_id).replace("-", "")[:INCARNATION_LETTERS]
 
 
-def named(one: Logged, life: str) -> Logged:
-    """With the topic's life in its partition's name: what heads have applied of one says nothing of the next."""
-    stream, _, number = one.partition.rpartition("/")
-    return replace(one, partition=f"{stream}@{life}/{number}")
+def to_logged(stream: str, record: Any) -> Logged:
+    """Convert one of the library's records, whatever it contains and whoever wrote it.
+
+    Never raises: the client is past this record, and those read with it would be lost. A stage that can't use it
+    moves it to the dead letters.
+    """
+    key, value = (record.key or b"").decode(errors="replace"), record.value or b""
+    place = f"{stream}/{record.partition}"
+    return Logged(partition=place, offset=record.offset, record=Record(stream=stream, key=key, value=value))
+
+
+def with_incarnation(logged: Logged, incarnation: str) -> Logged:
+    """Name the partition with the topic's incarnation: offsets applied of one say nothing about the next."""
+    stream, _, number = logged.partition.rpartition("/")
+    return replace(logged, partition=f"{stream}@{incarnation}/{number}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.adapters.kafka import Access, knock
+from notifier.adapters.kafka import Access, check_access
 from notifier.devkit.engines.engine import free_port
 from notifier.domain.errors import LogUnavailable
 
@@ -12,5 +12,5 @@ from notifier.domain.errors import LogUnavailable
 def test_of_a_broker_that_is_not_there_nothing_is_said_of_tls(host: str, security: dict[str, str]) -> None:
     server = f"{host}:{free_port()}"
     with pytest.raises(LogUnavailable, match=f"lets us in: {server}: ") as told:
-        knock(Access(servers=server, security=security))
+        check_access(Access(servers=server, security=security))
     assert "TLS" not in str(told.value)

@@ -1,0 +1,143 @@
+"""Connections to the brokers: addresses, names, security, time limits, and the translation of errors."""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.errors import (
+    CommitFailedError,
+    CorruptRecordError,
+    FencedInstanceIdError,
+    IllegalGenerationError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    RebalanceInProgressError,
+    RecordListTooLargeError,
+    UnknownMemberIdError,
+    UnsupportedCodecError,
+)
+
+from notifier.adapters.kafka.workarounds import (
+    DIRECT_PROXY_URL,
+    HiddenPassword,
+    create_client,
+    silence_request_logs,
+)
+from notifier.domain.errors import BadSetting, LogUnavailable, Poison
+
+APPEND_TIMEOUT = timedelta(seconds=3)
+"""After this the tweet service is told to retry; its request must not hang longer."""
+METADATA_MAX_AGE = timedelta(seconds=3)
+"""Within this time every producer and consumer learns of new partitions."""
+LEASE = timedelta(seconds=5)
+"""A consumer that sends no heartbeat for this long is replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How to reach the brokers, and under which names."""
+
+    servers: str
+    """`host:port`, several separated by commas."""
+    prefix: str = ""
+    """Prefix of every topic and group, so that several notifiers share a cluster."""
+    instance: str = ""
+    """Static group instance id: a restarted process takes its own partitions back at once. One process at a time may
+    use it. Empty: the owner's name, which may change with each start."""
+    lease: timedelta = LEASE
+    security: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Options of kafka-python, as `security` returns them; empty: plain text."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the options that all clients share."""
+        return {
+            "bootstrap_servers": self.servers.split(","),
+            # By default a client waits up to 30 s before it looks for a broker again, and extends each outage by that.
+            "reconnect_backoff_max_ms": 1_000,
+            "request_timeout_ms": 2_000,
+            "allow_auto_create_topics": False,
+            "proxy_url": DIRECT_PROXY_URL,
+            **self.security,
+        }
+
+    def admin_options(self) -> dict[str, Any]:
+        return {name: value for name, value in self.options().items() if name != "allow_auto_create_topics"}
+
+    def topic(self, stream: str) -> str:
+        return f"{self.prefix}{stream}"
+
+    def group(self, stream: str, group: str) -> str:
+        """Return the group's id. Each stream has its own, so that consumers of different streams never rebalance."""
+        return f"{self.prefix}{group}.{stream}"
+
+
+def security(*, user: str, password: str, mechanism: str, ca: str) -> Mapping[str, Any]:
+    """Return the options for SASL and TLS; empty values switch them off. Raises BadSetting."""
+    if ca:
+        try:
+            ssl.create_default_context(cafile=ca)
+        except (OSError, ssl.SSLError) as error:
+            raise BadSetting(f"The certificate of Kafka's authority, {ca}, can't be read: {error}") from error
+    if user:
+        silence_request_logs()
+    tls = {"ssl_cafile": ca} if ca else {}
+    credentials = {"sasl_plain_username": user, "sasl_plain_password": HiddenPassword(password)}
+    sasl = {"sasl_mechanism": mechanism, **credentials} if user else {}
+    protocol = ("SASL_" if user else "") + ("SSL" if ca else "PLAINTEXT")
+    return {"security_protocol": protocol, **tls, **sasl}
+
+
+@contextmanager
+def admin_client(access: Access, **options: Any) -> Iterator[KafkaAdminClient]:
+    """Open an admin client for a few calls. Raises the library's KafkaError: use it inside `translated`."""
+    admin = create_client(KafkaAdminClient, **{**access.admin_options(), **options})
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+class PartitionsLost(LogUnavailable):
+    """The member no longer owns these partitions."""
+
+
+class Fenced(LogUnavailable):
+    """Another process has joined under the same instance id."""
+
+
+class UnreadableBatch(LogUnavailable):
+    """The client can't decode a batch. Its next poll would never return: it must be replaced."""
+
+
+KINDS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
+    PartitionsLost: (
+        CommitFailedError,
+        IllegalGenerationError,
+        RebalanceInProgressError,
+        UnknownMemberIdError,
+    ),
+    Fenced: (FencedInstanceIdError,),
+    UnreadableBatch: (CorruptRecordError, UnsupportedCodecError),
+}
+TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+
+
+def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
+    """Return our error for one of the library's. All are outages, except for a record that no broker ever takes."""
+    if isinstance(error, TOO_LARGE):
+        return Poison(f"{action}: a record is larger than the log takes.")
+    kind = next((ours for ours, theirs in KINDS.items() if isinstance(error, theirs)), LogUnavailable)
+    return kind(f"{action}: {type(error).__name__}.")
+
+
+@contextmanager
+def translated(action: str) -> Iterator[None]:
+    """Translate the library's errors; `action` says what failed and begins the message."""
+    try:
+        yield
+    except KafkaError as error:
+        raise translate(error, action) from error

@@ -1,0 +1,232 @@
+"""A consumer group, one membership in it, and the watchdog that decides when a membership is replaced."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from math import inf
+
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.errors import KafkaError
+
+from notifier.adapters.kafka.connection import METADATA_MAX_AGE, Access, admin_client, translated
+from notifier.adapters.kafka.partition_growth import Bounds, Commits, has_begun
+from notifier.adapters.kafka.topics import short_id, to_logged, topic_incarnation
+from notifier.adapters.kafka.workarounds import (
+    MIN_POLL_TO_JOIN,
+    MIN_POLL_TO_READ,
+    AssignmentListener,
+    RebalanceListener,
+    create_client,
+    has_unassigned_partitions,
+    leave_group,
+    topic_id,
+)
+from notifier.ports.event_log import Logged
+
+MAX_POLL_RECORDS = 1_000
+"""Records of one poll, of all partitions."""
+MAX_PARTITION_BYTES = 262_144
+"""Bytes fetched of one partition at a time. A poll serves one partition after the other; more would delay the rest."""
+MAX_POLL_INTERVAL = timedelta(minutes=1)
+"""A member that takes longer over a batch, or waits for a store, leaves its partitions to the others."""
+FETCH_WAIT_MS = 250
+QUERY_TIMEOUT_MS = 2_000
+"""Of one question about offsets."""
+
+JOIN_TIMEOUT = 15.0
+"""Seconds, like those below. A client that has not joined by then has wedged, and never will."""
+REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
+"""The same during a rebalance, which waits for members that are busy with a batch."""
+FENCED_FOR = 60.0
+"""Until a member whose instance id another process has taken tries again."""
+STALL_TIMEOUT = 30.0
+"""Of polls without records although there is a backlog."""
+IDLE_FOR = 5.0
+"""A member without partitions asks this often whether some have no reader. With many members some are always idle."""
+
+
+def milliseconds(time: timedelta) -> int:
+    return time // timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroup:
+    """One group's reading of one stream, as one of its members."""
+
+    access: Access
+    stream: str
+    name: str
+    instance_id: str
+
+    @property
+    def topic(self) -> str:
+        return self.access.topic(self.stream)
+
+    @property
+    def id(self) -> str:
+        return self.access.group(self.stream, self.name)
+
+    def join(self, listener: AssignmentListener) -> "GroupMembership":
+        """Start to join; partitions are assigned by the polls that follow. Raises LogUnavailable."""
+        return GroupMembership(self, listener)
+
+    def topic_incarnation(self) -> str:
+        """Ask the brokers. Raises LogUnavailable."""
+        return topic_incarnation(self.access, self.stream)
+
+
+class GroupMembership:
+    """Not thread-safe. Every call is bounded in time and may raise LogUnavailable.
+
+    An offset is that of the record that is read next.
+    """
+
+    def __init__(self, group: ConsumerGroup, listener: AssignmentListener) -> None:
+        self._group, self._topic = group, group.topic
+        self._listener = RebalanceListener(listener)
+        with translated("The log can't be reached"):
+            self._consumer = self._connect()
+            self._listener.consumer = self._consumer
+            self._consumer.subscribe([self._topic], listener=self._listener)
+
+    def poll(self, wait: timedelta) -> Sequence[Logged]:
+        """Also keeps the place in the group. Raises Fenced or UnreadableBatch."""
+        least = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
+        with translated("The log can't be read"):
+            # First: if it failed after the read, the records read of other partitions would be lost.
+            self._listener.rewind_retained(self._topic, QUERY_TIMEOUT_MS)
+            batches = self._consumer.poll(timeout_ms=milliseconds(max(least, wait)), max_records=MAX_POLL_RECORDS)
+        return [
+            to_logged(self._group.stream, record)
+            for place, records in batches.items()
+            if place.partition not in self._listener.retained  # a rebalance during this poll: they are read again
+            for record in records
+        ]
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Raises PartitionsLost or Fenced."""
+        commits = {place: OffsetAndMetadata(offsets[place.partition], "", -1) for place in self._places(offsets)}
+        with translated("A commit was not taken"):
+            self._consumer.commit(commits)
+
+    def commits(self) -> Commits:
+        """Return the group's commit of every partition of the topic; None where there is none."""
+        with translated("The group's commits aren't known"):
+            # A new partition may be assigned before the client's metadata has it.
+            assigned = {place.partition for place in self._consumer.assignment()}
+            partitions = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
+            commits = self._committed(partitions)
+            # Partitions are asked one after the other. A group that began meanwhile has committed all of them, also
+            # those that had no commit when they were asked: ask those again.
+            while (again := self._committed([n for n, at in commits.items() if at is None])) and has_begun(again):
+                commits |= again
+            return commits
+
+    def bounds(self, partitions: Iterable[int]) -> Bounds:
+        """Return the offset of the first record, and the one behind the last."""
+        places = self._places(partitions)
+        with translated("The ends of the partitions aren't known"):
+            first, end = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
+        return {place.partition: (int(first[place]), int(end[place])) for place in places}
+
+    def topic_incarnation(self) -> str:
+        """Return what the client knows without asking; empty if it doesn't."""
+        id = topic_id(self._consumer, self._topic)
+        return short_id(id) if id else ""
+
+    def has_unassigned_partitions(self) -> bool:
+        """Whether some partition has no reader although the group is stable."""
+        with translated("The group isn't known"), admin_client(self._group.access) as admin:
+            return has_unassigned_partitions(admin, self._topic, self._group.id)
+
+    def seek(self, partition: int, offset: int) -> None:
+        with translated("A partition can't be read from there"):
+            self._consumer.seek(TopicPartition(self._topic, partition), offset)
+
+    def close(self) -> None:
+        """Leave the group at once, if the brokers can be told; otherwise the lease ends by itself."""
+        self._listener.close()
+        with suppress(KafkaError):
+            if member_id := self._consumer.group_metadata().member_id:
+                with admin_client(self._group.access) as admin:
+                    leave_group(admin, self._group.id, member_id, self._group.instance_id)
+        self._consumer.close(autocommit=False)
+
+    def _committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
+        places = self._places(partitions)
+        return {place.partition: self._consumer.committed(place, timeout_ms=QUERY_TIMEOUT_MS) for place in places}
+
+    def _places(self, partitions: Iterable[int]) -> Sequence[TopicPartition]:
+        return [TopicPartition(self._topic, partition) for partition in partitions]
+
+    def _connect(self) -> KafkaConsumer:
+        lease = self._group.access.lease
+        return create_client(
+            KafkaConsumer,
+            **self._group.access.options(),
+            group_id=self._group.id,
+            # A static member: a process that restarts within the lease takes its own partitions back at once.
+            group_instance_id=self._group.instance_id,
+            session_timeout_ms=milliseconds(lease),
+            heartbeat_interval_ms=milliseconds(lease / 5),
+            max_poll_interval_ms=milliseconds(MAX_POLL_INTERVAL),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            max_partition_fetch_bytes=MAX_PARTITION_BYTES,
+            metadata_max_age_ms=milliseconds(METADATA_MAX_AGE),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class MembershipWatchdog:
+    """What one consumer has observed of its membership. All times are seconds of a monotonic clock."""
+
+    idle_for: float = IDLE_FOR
+    join_deadline: float = inf
+    """Infinite while partitions are assigned."""
+    fenced_until: float = 0.0
+    idle_since: float = 0.0
+    stalled_since: float = inf
+
+    def joining(self, now: float) -> None:
+        self.join_deadline = now + JOIN_TIMEOUT
+
+    def assigned(self, now: float) -> None:
+        self.join_deadline, self.idle_since = inf, now
+
+    def revoked(self, now: float) -> None:
+        if self.join_deadline == inf:  # otherwise it has not joined yet: the library also says so at the first attempt
+            self.join_deadline = now + REJOIN_TIMEOUT
+
+    def fence(self, now: float) -> None:
+        """Don't rejoin at once: that would fence the process that has the id now. But do rejoin, or nobody reads once
+        that process is gone."""
+        self.fenced_until = now + FENCED_FOR
+
+    def closed(self, now: float) -> None:
+        self.stalled_since = inf
+        self.revoked(now)
+
+    def is_fenced(self, now: float) -> bool:
+        return now < self.fenced_until
+
+    def has_joined(self) -> bool:
+        return self.join_deadline == inf
+
+    def join_is_overdue(self, now: float) -> bool:
+        return now > self.join_deadline
+
+    def idle_check_is_due(self, now: float) -> bool:
+        return now >= self.idle_since + self.idle_for
+
+    def idle_checked(self, now: float) -> None:
+        self.idle_since = now
+
+    def progress(self, now: float, *, stalled: bool) -> None:
+        """Note whether the consumer gets nothing although there is a backlog."""
+        self.stalled_since = min(self.stalled_since, now) if stalled else inf
+
+    def stall_is_over_limit(self, now: float) -> bool:
+        return now > self.stalled_since + STALL_TIMEOUT

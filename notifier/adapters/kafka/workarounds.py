@@ -1,0 +1,272 @@
+"""Workarounds for kafka-python 3.0; each one names the behavior of the library that it corrects.
+
+Two features are not used at all, because there is no way around their defects:
+
+- the idempotent producer (`PRODUCER_OPTIONS`);
+- `pause()` and `resume()`: a resumed partition stays empty for ever. Consumers keep polling and bound what they read.
+"""
+
+import logging
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import MemberToRemove
+from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
+from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
+from kafka.net import KafkaNetSocket
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.api_header import ResponseClassRegistry
+from kafka.protocol.metadata import MetadataRequest
+
+PRODUCER_OPTIONS: Mapping[str, Any] = {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
+"""An idempotent producer hangs for good once a sent batch exceeds `delivery_timeout_ms`, as in an outage of minutes.
+
+Without idempotence a retried batch would be written behind its successor, unless one request is in flight at a time.
+A record may then be written twice; readers recognize it by its event id.
+"""
+
+MIN_POLL_TO_JOIN, MIN_POLL_TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)
+"""With shorter polls a consumer may never complete a join, neither the first nor a later one.
+
+Measured: none of 4 consumers joined with polls of 5 ms, 2 of 3 with 20 ms, and 15 of 15 with 100 ms or more.
+"""
+
+BOOTSTRAP_TIMEOUT_MS = 1_000
+"""Until a broker has answered at all. The library connects in the constructor and would try for 30 s."""
+
+
+# Responses that no client of the process can decode any more.
+
+REGISTRY = "_response_class_registry"
+
+
+def pin_response_classes() -> None:
+    """Make the library decode each response with the class that its module defines.
+
+    It creates a class for each version of a response on first use, and registers it through a weak reference. When two
+    threads create the same version at once, the registered one may be garbage collected, and from then on every client
+    of the process fails to decode that response. The module's class decodes every version and is never collected.
+    """
+    registered = getattr(ResponseClassRegistry, REGISTRY, {})
+    pinned = {api_key: reference[None] for api_key, reference in registered.items()}
+    setattr(ResponseClassRegistry, REGISTRY, _FirstWins(pinned))
+
+
+class _FirstWins(dict[int, Any]):
+    def __setitem__(self, api_key: int, response_class: Any) -> None:
+        self.setdefault(api_key, response_class)
+
+
+# Sockets and threads that the library leaves behind.
+
+DIRECT_PROXY_URL = "direct://"
+"""The `proxy_url` that selects `DirectSocket`; no proxy is involved."""
+
+
+class DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no types
+    """Closes a socket whose connection failed; the library leaves it to the garbage collector."""
+
+    SCHEMES = ("direct",)
+
+    async def sock_connect(self, net: Any, sock: socket.socket, sockaddr: Any, timeout_at: float | None = None) -> Any:
+        try:
+            return await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
+        except BaseException:
+            sock.close()
+            raise
+
+
+ClientT = TypeVar("ClientT")
+
+
+def create_client(kind: type[ClientT], **options: Any) -> ClientT:
+    """Construct a client of the library. Raises its KafkaError.
+
+    A client that finds no broker fails in its constructor, and leaves its thread and its sockets behind: close them.
+    """
+    connections: list[KafkaNetClient] = []
+
+    def connect(**config: Any) -> KafkaNetClient:
+        connections.append(KafkaNetClient(**config))
+        return connections[-1]
+
+    try:
+        return kind(**{"bootstrap_timeout_ms": BOOTSTRAP_TIMEOUT_MS, "kafka_client": connect, **options})
+    except BaseException:
+        for connection in connections:
+            with suppress(KafkaError):
+                connection.close()
+            connection._manager._net.stop()
+        raise
+
+
+# Passwords in logs.
+
+REQUEST_LOGGERS = ("kafka.net.connection", "kafka.protocol.parser")
+"""At level DEBUG they write each request in full, and one of them is the SASL handshake."""
+
+
+class HiddenPassword(str):
+    """A password that the library can use, but does not show when it logs its configuration."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
+def silence_request_logs() -> None:
+    for name in REQUEST_LOGGERS:
+        logging.getLogger(name).addFilter(_above_debug)
+
+
+def _above_debug(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
+# Refused credentials.
+
+
+def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ...]:
+    """Connect to the only bootstrap server and return the version that its protocol shows.
+
+    The library's clients retry for ever without saying why. Raises SaslAuthenticationFailedError for a refused user or
+    password, also where the broker's answer and the end of the connection arrive together: then the library reads only
+    the latter.
+    """
+    net = NetworkSelector(**options)
+    manager = KafkaConnectionManager(net, **options)
+    [broker] = manager.cluster.bootstrap_brokers()
+    try:
+        net.run(_handshake, manager, broker.node_id, timeout_ms)
+        return tuple(manager.broker_version)
+    except KafkaConnectionError as error:
+        connection = manager._conns.get(broker.node_id)
+        if connection is not None and connection.broker_version_data is not None:
+            raise SaslAuthenticationFailedError("The broker closed the connection.") from error
+        raise
+    finally:
+        manager.close()
+        net.drain()
+        net.close()
+
+
+async def _handshake(manager: Any, node: object, timeout_ms: int) -> None:
+    """A broker tells its versions before it authenticates the client: send one request that needs authentication."""
+    connection = manager.get_connection(node, timeout_ms=timeout_ms, pop_on_close=False, refresh_metadata_on_err=False)
+    await manager.wait_for(connection.init_future, timeout_ms)
+    request = MetadataRequest(topics=MetadataRequest.NO_TOPICS)
+    await manager.wait_for(connection.send_request(request), timeout_ms)
+
+
+# Consumer groups.
+
+
+def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id: str) -> None:
+    """Remove a static member at once; `KafkaConsumer.close()` keeps its place until its lease ends.
+
+    It is named by both of its ids, so that a process that has taken over the instance id stays.
+    """
+    admin.remove_group_members(group, [MemberToRemove(member_id=member_id, group_instance_id=instance_id)])
+
+
+def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -> bool:
+    """Whether the group is stable although nobody reads some partition of the topic.
+
+    The group leader distributes the partitions that it knows of. If it has no metadata of the topic at that moment, it
+    distributes none, and does not repeat it when the metadata arrives.
+    """
+    description = admin.describe_groups([group])[group]
+    [topic_description] = admin.describe_topics([topic])
+    if description["group_state"] != "Stable":
+        return False
+    assignments = [member["member_assignment"] for member in description["members"]]
+    assigned = sum(
+        len(part["partitions"])
+        for assignment in assignments
+        if isinstance(assignment, dict)  # a member that has just joined has none
+        for part in assignment["assigned_partitions"]
+        if part["topic"] == topic
+    )
+    return assigned < len(topic_description["partitions"])
+
+
+def topic_id(consumer: KafkaConsumer, topic: str) -> object:
+    """Return the id that the brokers gave the topic, or None if it is unknown. The library has it, but no method."""
+    return consumer._cluster.topic_id(topic)
+
+
+class AssignmentListener(Protocol):
+    """Is called during a poll, when the partitions of a group member change."""
+
+    def assigned(self, partitions: Iterable[int]) -> None: ...
+
+    def revoked(self) -> None:
+        """All partitions are revoked at each rebalance. One that is assigned again is read from its commit."""
+        ...
+
+
+class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
+    """Passes rebalances on to `listener`, and tracks what the library forgets during one.
+
+    It is asynchronous because the library lets a synchronous listener call nothing of the consumer.
+    """
+
+    def __init__(self, listener: AssignmentListener) -> None:
+        self._listener = listener
+        self._before: set[int] = set()
+        self._closed = False
+        self.consumer: KafkaConsumer | None = None
+        self.joined = False
+        self.retained: set[int] = set()
+        """Partitions assigned both before and after a rebalance, which are not rewound yet (`rewind_retained`)."""
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self._before |= {place.partition for place in revoked}
+        self.joined = False
+        if self.consumer is not None:
+            # A group leader that rebalances for a grown topic forgets the reason as soon as it has a plan. If the poll
+            # ends before the plan is confirmed, no later poll continues: the member neither reads nor sends heartbeats.
+            self.consumer._coordinator.request_rejoin()
+        if not self._closed:
+            self._listener.revoked()
+
+    async def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
+        self._before.clear()
+        self.joined = False
+        if not self._closed:
+            self._listener.revoked()
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        partitions = {place.partition for place in assigned}
+        self.joined = True
+        self.retained, self._before = (self.retained | self._before) & partitions, set()
+        if not self._closed:
+            self._listener.assigned(partitions)
+
+    def close(self) -> None:
+        """Pass on no more events: a late one would be taken for one of the successor's."""
+        self._closed = True
+
+    def rewind_retained(self, topic: str, timeout_ms: int) -> None:
+        """Seek retained partitions back to their commits. Raises the library's KafkaError.
+
+        The library continues such a partition behind the last record that it returned, although the rebalance
+        discarded those that were read and not processed yet.
+        """
+        if self.consumer is None:
+            return
+        for partition in sorted(self.retained):
+            place = TopicPartition(topic, partition)
+            offset = self.consumer.committed(place, timeout_ms=timeout_ms)
+            if offset is None:
+                self.consumer.seek_to_beginning(place)
+            else:
+                self.consumer.seek(place, offset)
+            self.retained.discard(partition)

@@ -1,0 +1,223 @@
+"""A Kafka consumer replaces a membership that makes no progress, and keeps one that only waits."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from notifier.adapters.kafka.connection import Access, Fenced, UnreadableBatch
+from notifier.adapters.kafka.consumer import KafkaLogConsumer
+from notifier.adapters.kafka.membership import (
+    FENCED_FOR,
+    JOIN_TIMEOUT,
+    REJOIN_TIMEOUT,
+    STALL_TIMEOUT,
+    ConsumerGroup,
+    GroupMembership,
+)
+from notifier.adapters.kafka.workarounds import AssignmentListener
+from notifier.domain.errors import LogUnavailable
+from notifier.ports.event_log import Logged, Record
+
+RECORD = Logged(partition="mentions/0", offset=0, record=Record(stream="mentions", key="k", value=b""))
+NO_WAIT = timedelta(0)
+
+
+class FakeMembership(GroupMembership):
+    """Is assigned what the test says; has ten records, and returns those that the test says."""
+
+    def __init__(self, listener: AssignmentListener, *, has_unassigned: bool) -> None:
+        self.listener, self.has_unassigned = listener, has_unassigned
+        self.batches = [list[Logged]()]
+        self.poll_error: Exception | None = None
+        self.commits_unknown = False
+        self.end = 10
+        self.closed = False
+
+    def poll(self, wait: timedelta) -> Sequence[Logged]:
+        if self.poll_error is not None:
+            raise self.poll_error
+        return self.batches.pop() if self.batches else []
+
+    def commits(self) -> Mapping[int, int | None]:
+        if self.commits_unknown:
+            raise LogUnavailable
+        return {0: 0}
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        pass
+
+    def bounds(self, partitions: Iterable[int]) -> Mapping[int, tuple[int, int]]:
+        return dict.fromkeys(partitions, (0, self.end))
+
+    def topic_incarnation(self) -> str:
+        return ""
+
+    def has_unassigned_partitions(self) -> bool:
+        return self.has_unassigned
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeGroup(ConsumerGroup):
+    access: Access = field(default_factory=lambda: Access(servers="nowhere:1"))
+    stream: str = "mentions"
+    name: str = "router"
+    instance_id: str = "one"
+    has_unassigned: bool = False
+    memberships: list[FakeMembership] = field(default_factory=list)
+
+    def join(self, listener: AssignmentListener) -> FakeMembership:
+        self.memberships.append(FakeMembership(listener, has_unassigned=self.has_unassigned))
+        return self.memberships[-1]
+
+    def topic_incarnation(self) -> str:
+        return "incarnation"
+
+
+class Stage:
+    """One consumer, its memberships, and the time."""
+
+    def __init__(self, *, idle_for: float = 5.0, has_unassigned: bool = False) -> None:
+        self.now = 1_000.0
+        self.group = FakeGroup(has_unassigned=has_unassigned)
+        self.consumer = KafkaLogConsumer(self.group, idle_for=idle_for, monotonic=lambda: self.now)
+
+    @property
+    def first(self) -> FakeMembership:
+        return self.group.memberships[0]
+
+    @property
+    def closed(self) -> list[bool]:
+        return [membership.closed for membership in self.group.memberships]
+
+    def poll(self, limit: int = 10) -> int:
+        return len(self.consumer.poll(limit, NO_WAIT))
+
+
+def joined(*partitions: int, idle_for: float = 5.0, has_unassigned: bool = False) -> Stage:
+    stage = Stage(idle_for=idle_for, has_unassigned=has_unassigned)
+    stage.poll()
+    stage.first.listener.assigned(partitions)
+    return stage
+
+
+def test_membership_is_replaced_if_it_never_joins() -> None:
+    stage = Stage()
+    stage.poll()
+    stage.first.listener.revoked()
+    stage.now += JOIN_TIMEOUT - 1
+    stage.poll()
+    assert stage.closed == [False]
+    stage.now += 2
+    stage.poll()
+    assert stage.closed == [True, False]
+
+
+def test_membership_is_replaced_if_it_does_not_rejoin() -> None:
+    stage = joined(0)
+    stage.now += 10 * REJOIN_TIMEOUT
+    stage.poll()
+    stage.first.listener.revoked()
+    stage.now += REJOIN_TIMEOUT - 1
+    stage.poll()
+    assert stage.closed == [False]
+    stage.now += 2
+    stage.poll()
+    assert stage.closed == [True, False]
+
+
+def test_membership_is_replaced_if_it_reads_none_of_its_backlog() -> None:
+    stage = joined(0)
+    for passed, closed in ((0.0, False), (STALL_TIMEOUT - 1, False), (2.0, True)):
+        stage.now += passed
+        stage.poll()
+        assert stage.consumer.lag() == 10
+        assert stage.first.closed == closed
+
+
+def test_records_after_a_long_silence_are_no_stall() -> None:
+    stage = joined(0)
+    stage.first.end = 0
+    for _ in range(3):
+        stage.now += 2 * STALL_TIMEOUT
+        stage.poll()
+        assert stage.consumer.lag() == 0
+    stage.first.end = 10
+    assert stage.consumer.lag() == 10
+    stage.first.batches = [[RECORD]]
+    assert stage.poll() == 1
+    assert not stage.first.closed
+
+
+@pytest.mark.parametrize("limit", [0, 10])
+def test_membership_is_kept_while_its_records_are_processed(limit: int) -> None:
+    """Also with a stage that asks for nothing more."""
+    stage = joined(0)
+    stage.first.batches = [[RECORD]]
+    stage.poll(limit)
+    for _ in range(3):
+        stage.now += 2 * STALL_TIMEOUT
+        if limit == 0:
+            stage.poll(limit)
+        assert stage.consumer.lag() == 10
+    assert not stage.first.closed
+
+
+def test_fenced_consumer_rejoins_later_and_not_at_once() -> None:
+    stage = Stage()
+    stage.poll()
+    stage.first.poll_error = Fenced()
+    for _ in range(2):
+        with pytest.raises(LogUnavailable, match="under the name one"):
+            stage.poll()
+    assert stage.closed == [True]
+    stage.now += FENCED_FOR
+    stage.poll()
+    assert stage.closed == [True, False]
+
+
+def test_buffer_is_bounded_while_commits_are_unknown() -> None:
+    stage = joined(0)
+    stage.first.commits_unknown = True
+    stage.first.batches = [[RECORD] * 1_000] * 12
+    for _ in range(11):
+        with pytest.raises(LogUnavailable):
+            stage.poll()
+    assert stage.first.closed
+
+
+def test_membership_is_replaced_after_an_unreadable_batch() -> None:
+    stage = Stage()
+    stage.poll()
+    stage.first.poll_error = UnreadableBatch("UnsupportedCodecError")
+    with pytest.raises(LogUnavailable, match="UnsupportedCodecError"):
+        stage.poll()
+    assert stage.first.closed
+    with suppress(LogUnavailable):
+        stage.poll()
+    assert len(stage.closed) == 2
+
+
+def test_idle_member_rejoins_if_some_partition_has_no_reader() -> None:
+    stage = joined(idle_for=0.0, has_unassigned=True)
+    stage.poll()
+    assert stage.closed == [True, False]
+
+
+def test_idle_member_stays_if_others_read_everything() -> None:
+    stage = joined(idle_for=0.0)
+    for _ in range(3):
+        stage.poll()
+    assert stage.closed == [False]
+
+
+def test_idle_member_asks_only_after_some_time() -> None:
+    stage = joined(idle_for=60.0, has_unassigned=True)
+    for _ in range(3):
+        stage.poll()
+    assert stage.closed == [False]

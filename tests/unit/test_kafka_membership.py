@@ -1,0 +1,139 @@
+"""Partitions that a member keeps through a rebalance are read again from their commits, and nothing is lost."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka import TopicPartition
+from kafka.errors import KafkaTimeoutError
+
+from notifier.adapters.kafka.connection import Access
+from notifier.adapters.kafka.membership import ConsumerGroup, GroupMembership
+from notifier.adapters.kafka.workarounds import RebalanceListener
+from notifier.domain.errors import LogUnavailable
+
+KEPT, ADDED = TopicPartition("mentions", 0), TopicPartition("mentions", 1)
+RECORDS = {
+    place: [SimpleNamespace(partition=place.partition, offset=9, key=b"k", value=b"v")] for place in (KEPT, ADDED)
+}
+GROUP = ConsumerGroup(access=Access(servers="nowhere:1"), stream="mentions", name="router", instance_id="one")
+
+
+class Events:
+    """An AssignmentListener that records its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def assigned(self, partitions: Iterable[int]) -> None:
+        self.calls.append(f"assigned {sorted(partitions)}")
+
+    def revoked(self) -> None:
+        self.calls.append("revoked")
+
+
+class FakeKafkaConsumer:
+    """The library's consumer, whose group rebalances during the first poll."""
+
+    def __init__(self) -> None:
+        self.listener: RebalanceListener
+        self.commits_unknown = False
+        self.polls = self.rejoins = 0
+        self.seeks: list[tuple[TopicPartition, int]] = []
+        self._coordinator = SimpleNamespace(request_rejoin=self._rejoin)
+
+    def subscribe(self, topics: Sequence[str], listener: RebalanceListener) -> None:
+        self.listener = listener
+
+    def poll(self, timeout_ms: int, max_records: int) -> Mapping[TopicPartition, Sequence[object]]:
+        self.polls += 1
+        if self.polls == 1:
+            asyncio.run(self.listener.on_partitions_revoked([KEPT]))
+            asyncio.run(self.listener.on_partitions_assigned([KEPT, ADDED]))
+        return RECORDS
+
+    def committed(self, place: TopicPartition, timeout_ms: int) -> int:
+        if self.commits_unknown:
+            raise KafkaTimeoutError("no answer")
+        return 3
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        self.seeks.append((place, offset))
+
+    def group_metadata(self) -> object:
+        return SimpleNamespace(member_id="")
+
+    def close(self, *, autocommit: bool) -> None:
+        """A late rebalance, as the library may report one while it closes."""
+        asyncio.run(self.listener.on_partitions_revoked([KEPT]))
+        asyncio.run(self.listener.on_partitions_assigned([KEPT]))
+        asyncio.run(self.listener.on_partitions_lost([KEPT]))
+
+    def _rejoin(self) -> None:
+        self.rejoins += 1
+
+
+class FakeConnection(GroupMembership):
+    def __init__(self, library: FakeKafkaConsumer, events: Events) -> None:
+        self.library = library
+        super().__init__(GROUP, events)
+
+    def _connect(self) -> Any:
+        return self.library
+
+
+@pytest.fixture
+def library() -> FakeKafkaConsumer:
+    return FakeKafkaConsumer()
+
+
+@pytest.fixture
+def events() -> Events:
+    return Events()
+
+
+@pytest.fixture
+def membership(library: FakeKafkaConsumer, events: Events) -> GroupMembership:
+    return FakeConnection(library, events)
+
+
+def polled(membership: GroupMembership) -> list[str]:
+    return [logged.partition for logged in membership.poll(timedelta(0))]
+
+
+def test_retained_partition_is_read_from_its_commit_and_added_one_at_once(
+    membership: GroupMembership, library: FakeKafkaConsumer
+) -> None:
+    assert polled(membership) == ["mentions/1"]
+    assert polled(membership) == ["mentions/0", "mentions/1"]
+    assert library.seeks == [(KEPT, 3)]
+    polled(membership)
+    assert library.seeks == [(KEPT, 3)]
+
+
+def test_nothing_is_read_while_the_commit_is_unknown(membership: GroupMembership, library: FakeKafkaConsumer) -> None:
+    polled(membership)
+    library.commits_unknown = True
+    for _ in range(2):
+        with pytest.raises(LogUnavailable):
+            polled(membership)
+    assert library.polls == 1
+    library.commits_unknown = False
+    assert polled(membership) == ["mentions/0", "mentions/1"]
+    assert library.seeks == [(KEPT, 3)]
+
+
+def test_rebalance_is_requested_again_when_partitions_are_revoked(
+    membership: GroupMembership, library: FakeKafkaConsumer, events: Events
+) -> None:
+    polled(membership)
+    assert library.rejoins == 1
+    assert events.calls == ["revoked", "assigned [0, 1]"]
+
+
+def test_closed_membership_reports_no_events_to_its_successor(membership: GroupMembership, events: Events) -> None:
+    membership.close()
+    assert events.calls == []
