@@ -13,7 +13,15 @@ from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.dead_letters import DeadLetter, DeadLetters
 from notifier.ports.event_log import Consumer, Logged
-from notifier.wiring.system import System
+from notifier.wiring.indexing import (
+    build_account_indexer,
+    build_activity_indexer,
+    build_device_indexer,
+    build_graph_indexer,
+)
+from notifier.wiring.intake import build_router
+from notifier.wiring.sequencing import build_coordinator, build_retractor
+from notifier.wiring.system import System, build_lane_guards
 
 LOGGER = logging.getLogger("notifier.consumer_loop")
 
@@ -124,12 +132,31 @@ def pump(system: System, stream: str) -> Pump:
     return Pump(
         name=group,
         consumer=consumer,
-        stage=system.stage(stream, consumer.holds),
+        stage=build_stage(system, stream, consumer.holds),
         dead_letters=ports.dead_letters,
-        guard=system.lane_guards().of(stream),
+        guard=build_lane_guards(system).of(stream),
         clock=ports.clock,
         metrics=system.metrics,
     )
+
+
+def build_stage(system: System, stream: str, holds: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
+    """Build the stage that reads `stream`. `holds` asks whether this reader still has its partition."""
+    match topics.GROUPS[stream]:
+        case "router":
+            return build_router(system)
+        case "coordinator":
+            return build_coordinator(system)
+        case "registrar":
+            return build_account_indexer(system, holds)
+        case "switchboard":
+            return build_device_indexer(system, holds)
+        case "attendant":
+            return build_activity_indexer(system)
+        case "retractor":
+            return build_retractor(system)
+        case _:
+            return build_graph_indexer(system, holds)
 
 
 BACKOFF = (0.1, 0.2, 0.5, 1.0, 2.0)

@@ -64,7 +64,7 @@ async def _openings(url: str, many: int, seed: int) -> float:
         began = process_time()
         for first in range(0, many, GATHERED):
             for opened in openings[first : first + GATHERED]:
-                noting(opened)
+                noting.observe(opened)
             if noting.going:
                 await noting.going
         return (process_time() - began) / many * 1e6

@@ -37,7 +37,7 @@ from notifier.flow.imports.followers import Followers
 from notifier.flow.imports.importer import Import
 from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.wiring.system import System
+from notifier.wiring.system import System, build_system
 
 # The leanest import of the same tables: everything in memory, one transaction, and gone when it is killed.
 
@@ -178,7 +178,7 @@ def _ours(data: Path, export: Export) -> Cost:
         ports = profile.ports()
         ids = IdRange(prefix="", first=1, count=2 * NUMBERED, member=ports.directory.lease(2 * NUMBERED))
         ports.directory.enrol_range(ids)
-        system = System(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
+        system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
         took = cost(lambda: _imported(system, data / "imports", export.file))
         _require_counted(system, export)
         return took

@@ -22,7 +22,9 @@ from notifier.domain.users.quiet_hours import Hours
 from notifier.flow.intake.gateway import Answer
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.wiring.system import System
+from notifier.wiring.delivery import build_dispatcher, build_slice_worker
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.system import System, build_system
 from tests.support.simulator.cast import THRESHOLD, Scene
 from tests.support.simulator.durable_state import Ground
 
@@ -89,14 +91,14 @@ class Evening:
     def __post_init__(self) -> None:
         self.scene = Scene(self.ground, crowd=0)
         settings, ports = Settings(threshold=THRESHOLD), _ports(self.ground)
-        self.system = System(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
+        self.system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
 
     def mentions(self) -> None:
         """Each a burst of its own."""
         for n in range(BURSTS):
             tweet = Tweet(id=f"night-{n}", author=UserId("ada"), mentioned=(NOVA.owner,), protected=False)
             event = tweet.event() | {"time": self.ground.clock.now().isoformat()}
-            [receipt] = self.system.gateway()(json.dumps(event).encode())
+            [receipt] = build_gateway(self.system)(json.dumps(event).encode())
             assert receipt.answer is Answer.ACCEPTED, receipt
             self._sequence()
             self.work(5)
@@ -112,7 +114,7 @@ class Evening:
 
     def work(self, rounds: int) -> None:
         """With a second between two rounds."""
-        dispatcher, work = self.system.dispatcher(), self.system.work()
+        dispatcher, work = build_dispatcher(self.system), build_slice_worker(self.system)
         for _ in range(rounds):
             dispatcher()
             for waiting in self.ground.queue.waiting.values():

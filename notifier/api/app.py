@@ -30,12 +30,13 @@ from notifier.api.routes import system as overview
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import PERSON, SERVICE, Description, describe
 from notifier.config.version import installed_version
-from notifier.wiring.system import Reads, System
+from notifier.ports.all_ports import ReadPorts
+from notifier.wiring.system import System
 
 
 def create(
     system: System,
-    reads: Reads,
+    reads: ReadPorts,
     keys: Keys,
     pause: Pause = asyncio.sleep,
     empty: Callable[[], bool] = lambda: False,
@@ -57,9 +58,8 @@ def create(
             behind.storming.trickle()
 
     def close() -> None:
-        wired.hub.close()
         behind.storming.stop()
-        wired.threads.shutdown(cancel_futures=True)
+        wired.close()
 
     app = Litestar(
         [*_routes(wired), *_of_the_demo(wired)],

@@ -1,15 +1,11 @@
-"""The edge: what the routes are wired from, and the threads in which the synchronous write path runs."""
+"""The container: everything that the routes of one API process use, built from the system and the read ports."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote
 
-import msgspec
 from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency
@@ -20,43 +16,34 @@ from notifier.api.auth.secrets import Keys
 from notifier.api.background.activity_recorder import Noting, Pause
 from notifier.api.background.event_batcher import Gathering
 from notifier.api.background.inbox_auditor import Auditing
-from notifier.api.background.latency_reporter import LATELY, Timing
+from notifier.api.background.latency_reporter import Timing
 from notifier.api.background.limiters import Hiding, Metering, Phones, metering
-from notifier.api.background.overview_cache import Looking, Turns
+from notifier.api.background.overview_cache import Looking, OverviewReader, Turns
 from notifier.api.background.overview_watchers import Watchers
 from notifier.api.opaque_ids import Opaque
-from notifier.api.processes import Roles, loading
+from notifier.api.processes import Roles
 from notifier.api.schemas.rendering import Renderer
-from notifier.api.schemas.system import told
+from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, Threads
 from notifier.config.version import installed_version
-from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.ids import UserId
-from notifier.domain.token_bucket import Limit
-from notifier.domain.users.visibility import SETTLED_AFTER
-from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import GapFetch
-from notifier.flow.inbox.inbox import Inbox, Tab, Watch
-from notifier.flow.inbox.looks import SharedLooks
-from notifier.flow.inbox.page import Opened
+from notifier.flow.inbox.inbox import Inbox, OpeningObserver
 from notifier.flow.inbox.preferences import Asking
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.flow.inbox.warm_up import WarmUp
-from notifier.flow.intake.gateway import Gateway, Receipt
+from notifier.flow.intake.gateway import Gateway
 from notifier.flow.live.hub import Hub
 from notifier.flow.operations.event_status import Fates
 from notifier.flow.operations.preview import Preview
 from notifier.metrics import Hits
-from notifier.ports.bursts import RecentBursts
+from notifier.ports.all_ports import ReadPorts
 from notifier.ports.clock import Clock
-from notifier.ports.event_log import Record
-from notifier.wiring.system import Reads, System
-
-RECENT_AT_ONCE = 500
-"""Bursts in one read of the store: some milliseconds."""
-THREADS = 64
-"""So many requests may wait for one sync of the log; a thread that waits costs next to nothing."""
+from notifier.wiring.inbox import build_audit, build_gap_fetch, build_inbox, build_tab, build_versioned_preferences
+from notifier.wiring.indexing import build_device_registry
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.operations import build_event_status, build_overview, build_preview
+from notifier.wiring.system import System
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,35 +51,41 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
+    """One per application, for one event loop."""
+
     system: System
+    clock: Clock
+    pause: Pause
+    threads: RequestThreads
+    keys: Keys = field(repr=False)
+    identity: Identity
+    opaque: Opaque
+    metering: Metering
     gateway: Gateway
+    gathering: Gathering
+    hiding: Hiding
     preview: Preview
     fates: Fates
-    tab: Tab
     inbox: Inbox
     warm_up: WarmUp
     renderer: Renderer
-    gaps: GapFetch
-    asking: Asking
-    clock: Clock
-    keys: Keys = field(repr=False)
-    identity: Identity
-    metering: Metering
     timing: Timing
-    opaque: Opaque
-    threads: ThreadPoolExecutor
-    gathering: Gathering
-    hiding: Hiding
-    phones: Phones
+    gaps: GapFetch
     hub: Hub
-    pause: Pause
+    asking: Asking
+    phones: Phones
     roles: Roles
     looking: Looking
     watchers: Watchers
 
-    async def in_thread(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Goes on to its end even when the one who asked has gone."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, partial(ask, *args, **kwargs))
+    async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the blocking write path. The call runs to its end even when the client has gone."""
+        return await self.threads.run(call, *args, **kwargs)
+
+    def close(self) -> None:
+        """End all streams, drop the calls that wait for a thread, and wait for those under way."""
+        self.hub.close()
+        self.threads.close()
 
 
 Wired = NamedDependency[SkipValidation[Edge]]
@@ -107,130 +100,93 @@ def written(request: Request[Any, Any, State], prefix: str, read: str) -> str:
 
 
 def edge(
-    system: System, reads: Reads, keys: Keys, pause: Pause = asyncio.sleep, identity: Identity | None = None
+    system: System, reads: ReadPorts, keys: Keys, pause: Pause = asyncio.sleep, identity: Identity | None = None
 ) -> Edge:
-    """Starts no thread before the first request. Raises BadSetting."""
-    ports, gateway = system.ports, system.gateway()
-    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="edge")
-    # What it has to say of what is taken back the retractor says again, so none of it is missed: or each that begins
-    # would have all open pages loaded anew.
-    system.voice.missed = False
-
-    async def accept(body: bytes, batch: bool) -> Sequence[Receipt]:
-        call = partial(gateway, body, batch=batch, settles=False)
-        return await asyncio.get_running_loop().run_in_executor(threads, call)
-
-    async def hide(retraction: Retraction) -> None:
-        await asyncio.get_running_loop().run_in_executor(threads, gateway.at_once, [retraction])
-
-    async def append(record: Record) -> None:
-        await asyncio.get_running_loop().run_in_executor(threads, ports.log.append, [record])
-
-    async def settle(spent: Mapping[str, int], limit: Limit) -> Mapping[str, float]:
-        named = {f"{limit.name}:{who}": count for who, count in spent.items()}
-        call = partial(ports.buckets.spend, named, limit.most, limit.refill)
-        left = await asyncio.get_running_loop().run_in_executor(threads, call)
-        return {who: left[f"{limit.name}:{who}"] for who in spent}
-
-    async def tell(p99: timedelta) -> None:
-        call = partial(ports.tabs.tell, system.owner, p99, LATELY)
-        await asyncio.get_running_loop().run_in_executor(threads, call)
-
-    async def recent(since: datetime) -> Sequence[Burst]:
-        return await asyncio.get_running_loop().run_in_executor(threads, partial(_recent, ports.recent_bursts, since))
-
-    async def in_thread(ask: Callable[[], T], /) -> T:
-        return await asyncio.get_running_loop().run_in_executor(threads, ask)
-
-    watch = _watching(system, reads, pause)
+    """Build the container. Starts no thread before the first request. Raises BadSetting."""
+    ports, settings, metrics = system.ports, system.settings, system.metrics
+    threads, gateway = RequestThreads(), build_gateway(system)
+    # The retractor publishes the gateway's retractions again, so this process misses nothing. Without this line each
+    # new API process would make all open pages reload.
+    system.live_publisher.missed = False
     opaque = Opaque.of(keys)
-    tab = reads.tab(watch)
-    renderer = Renderer(opaque=opaque, hits=Hits(system.metrics.inbox_cache, "items"))
-    inbox = reads.inbox(
+    renderer = Renderer(opaque=opaque, hits=Hits(metrics.inbox_cache, "items"))
+    observers = _observers(system, reads, pause)
+    inbox = _inbox(system, reads, keys, renderer, observers)
+    roles = Roles(folder=settings.data / "run" / "up", registry=metrics.registry)
+    return Edge(
+        system=system,
+        clock=ports.clock,
+        pause=pause,
+        threads=threads,
+        keys=keys,
+        identity=identity or identity_of(settings, keys, metrics),
+        opaque=opaque,
+        metering=metering(
+            settings.limits, buckets=ports.buckets, threads=threads, clock=ports.clock, metrics=metrics, pause=pause
+        ),
+        gateway=gateway,
+        gathering=Gathering(gateway=gateway, threads=threads),
+        hiding=Hiding(gateway=gateway, threads=threads),
+        preview=build_preview(system, Turns("Another preview is being counted right now.")),
+        fates=build_event_status(system, Turns("Another event is looked for in the log right now.")),
+        inbox=inbox,
+        warm_up=WarmUp(inbox=inbox, metrics=metrics),
+        renderer=renderer,
+        timing=Timing(
+            tabs=ports.tabs, owner=system.owner, threads=threads, clock=ports.clock, metrics=metrics, pause=pause
+        ),
+        gaps=build_gap_fetch(reads),
+        hub=_hub(system, reads, threads, observers, pause),
+        asking=Asking(
+            people=reads.people,
+            preferences=build_versioned_preferences(reads),
+            clock=ports.clock,
+            log=ThreadedLog(log=ports.log, threads=threads),
+        ),
+        phones=Phones(book=build_device_registry(system), threads=threads),
+        roles=roles,
+        looking=Looking(
+            OverviewReader(overview=build_overview(system), roles=roles, data=settings.data, threads=threads)
+        ),
+        watchers=Watchers(),
+    )
+
+
+def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[OpeningObserver]:
+    """Build what follows every answer of the inbox: the activity recorder and the auditor."""
+    audit = build_audit(reads, system.metrics, pause)
+    return (
+        Noting(activity=reads.activity, metrics=system.metrics, pause=pause),
+        Auditing(audit=audit, pause=pause),
+    )
+
+
+def _inbox(
+    system: System, reads: ReadPorts, keys: Keys, renderer: Renderer, observers: Sequence[OpeningObserver]
+) -> Inbox:
+    settings = system.settings.inbox
+    return build_inbox(
+        reads,
         metrics=system.metrics,
         loads=Singleflight,
-        deadline=PageDeadline(system.settings.inbox.deadline),
-        megabytes=system.settings.inbox.cache,
-        share=lambda looks: SharedLooks(looks=looks, within=system.settings.inbox.deadline),
-        watch=watch,
-        render=renderer.remembered,
+        deadline=PageDeadline(settings.deadline),
+        megabytes=settings.cache,
+        share_looks_within=settings.deadline,
+        observers=observers,
+        renderer=renderer,
         maker=keys.derived(f"pages of {installed_version()}"),
     )
-    hub = Hub(
-        tab=tab,
+
+
+def _hub(system: System, reads: ReadPorts, threads: Threads, observers: Sequence[OpeningObserver], pause: Pause) -> Hub:
+    ports = system.ports
+    return Hub(
+        tab=build_tab(reads, observers),
         bus=reads.live,
-        recent=recent,
+        bursts=ThreadedBursts(bursts=ports.recent_bursts, threads=threads),
         metrics=system.metrics,
         clock=ports.clock,
         pause=pause,
         most=system.settings.streams,
         name=ports.nonces.new(),
     )
-    roles, overview = (
-        Roles(folder=system.settings.data / "run" / "up", registry=system.metrics.registry),
-        system.overview(),
-    )
-
-    def look() -> bytes:
-        return msgspec.json.encode(told(overview(), roles, loading(system.settings.data)))
-
-    async def looked() -> bytes:
-        return await asyncio.get_running_loop().run_in_executor(threads, look)
-
-    return Edge(
-        system=system,
-        gateway=gateway,
-        preview=system.preview(Turns("Another preview is being counted right now.")),
-        fates=Fates(
-            bursts=ports.bursts,
-            holds=ports.holds,
-            ledger=ports.ledger,
-            throttles=ports.throttles,
-            recent=ports.recent,
-            log=ports.log,
-            clock=ports.clock,
-            turn=Turns("Another event is looked for in the log right now."),
-        ),
-        tab=tab,
-        gaps=reads.gap_fetch(),
-        inbox=inbox,
-        warm_up=WarmUp(inbox=inbox, metrics=system.metrics),
-        renderer=renderer,
-        asking=Asking(people=reads.people, preferences=reads.versioned_preferences(), clock=ports.clock, append=append),
-        clock=ports.clock,
-        keys=keys,
-        identity=identity or identity_of(system.settings, keys, system.metrics),
-        metering=metering(system.settings.limits, settle, ports.clock, system.metrics, pause),
-        timing=Timing(tell=tell, clock=ports.clock, metrics=system.metrics, pause=pause),
-        opaque=opaque,
-        threads=threads,
-        gathering=Gathering(accept),
-        hiding=Hiding(settle=hide),
-        phones=Phones(book=system.phonebook(), in_thread=in_thread),
-        hub=hub,
-        pause=pause,
-        roles=roles,
-        looking=Looking(looked),
-        watchers=Watchers(),
-    )
-
-
-def _recent(bursts: RecentBursts, since: datetime) -> Sequence[Burst]:
-    """Oldest first; they are told in this order."""
-    found, behind = list[Burst](), None
-    while page := bursts.since(since, behind, RECENT_AT_ONCE):
-        found += page
-        behind = place_of(page[-1])
-    return found[::-1]
-
-
-def _watching(system: System, reads: Reads, pause: Pause) -> Watch:
-    settling = partial(pause, SETTLED_AFTER.total_seconds())
-    noting = Noting(activity=reads.activity, metrics=system.metrics, pause=pause)
-    auditing = Auditing(audit=reads.audit(system.metrics, settling), pause=pause)
-
-    def watch(opened: Opened) -> None:
-        noting(opened)
-        auditing(opened)
-
-    return watch

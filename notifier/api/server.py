@@ -13,7 +13,7 @@ from notifier.api.listening_sockets import leave, listen
 from notifier.config import Settings
 from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.wiring.system import System
+from notifier.wiring.system import build_system
 
 LOGGER = logging.getLogger("notifier.api")
 
@@ -39,7 +39,7 @@ def serve(
         metrics = Metrics()
         ports = profile.ports(metrics)
         owner = f"api-{os.getpid()}-{ports.nonces.new()}"
-        system = System(ports=ports, settings=settings, metrics=metrics, owner=owner)
+        system = build_system(ports=ports, settings=settings, metrics=metrics, owner=owner)
         app = create(system, profile.reads(metrics), keys, empty=profile.empty)
         keep_pauses_short()
         listen(app, settings.host, settings.port, on_ready, beat, port_is_reserved=port_is_reserved)

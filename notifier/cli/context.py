@@ -13,9 +13,10 @@ from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import NoData
 from notifier.flow.operations.overview import Overview
 from notifier.metrics import Metrics
-from notifier.ports.all_ports import Ports
+from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import Profile, choose
-from notifier.wiring.system import Reads, System
+from notifier.wiring.operations import build_overview
+from notifier.wiring.system import System, build_system
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     ports: Ports
-    reads: Callable[[], Reads]
+    reads: Callable[[], ReadPorts]
     """To be called within the question, because its connections belong to one event loop."""
     leave: Callable[[], Awaitable[None]]
 
@@ -65,11 +66,11 @@ def system_of(profile: Profile, settings: Settings, role: str, metrics: Metrics 
     profile.warm()
     metrics = metrics or Metrics()
     ports = profile.ports(metrics)
-    return System(ports=ports, settings=settings, metrics=metrics, owner=owner(role, ports.nonces.new()))
+    return build_system(ports=ports, settings=settings, metrics=metrics, owner=owner(role, ports.nonces.new()))
 
 
 def overview_of(ports: Ports, settings: Settings) -> Overview:
-    return System(ports=ports, settings=settings, metrics=Metrics(), owner="nobody").overview()
+    return build_overview(build_system(ports=ports, settings=settings, metrics=Metrics(), owner="nobody"))
 
 
 def owner(role: str, nonce: str) -> str:

@@ -1,11 +1,11 @@
-"""The ports of the write path, all of them: a profile chooses them, and a system is wired from them."""
+"""All ports of the write path and of the read path, as a profile provides them."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from notifier.domain.ids import Platform
 from notifier.ports.archive import Archive
-from notifier.ports.audience import ActiveHours, Follows, MemberSets, Stays
+from notifier.ports.audience import ActiveHours, Activity, Follows, MemberSets, Stays
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.clock import Clock, Nonces
@@ -14,20 +14,21 @@ from notifier.ports.dead_letters import DeadLetters, LaneTallies
 from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory, Flags
 from notifier.ports.event_log import EventLog
-from notifier.ports.inbox import Inbox, Seals
-from notifier.ports.inbox_versions import ViewerLapses, ViewerVersions
+from notifier.ports.inbox import Inbox, Seals, Timeline
+from notifier.ports.inbox_versions import BurstChanges, InboxVersions, ViewerLapses, ViewerVersions
 from notifier.ports.ledger import Claims, Ledger, Sleepers
-from notifier.ports.live_bus import LiveBus
+from notifier.ports.live_bus import LiveBus, LiveReader
 from notifier.ports.moderation import Holds, Reaches
-from notifier.ports.pull_index import PullIndex
+from notifier.ports.people import People
+from notifier.ports.pull_index import PullIndex, PullReader
 from notifier.ports.push import Caps, LineReport, Paces, Provider, Sent, Spared, TabReport
 from notifier.ports.retractions import Retractions, Traces
-from notifier.ports.user_preferences import Overalls, Partings, Wants
+from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """All synchronous."""
+    """The write path's ports. All block."""
 
     log: EventLog
     directory: Directory
@@ -80,3 +81,19 @@ class Ports:
     nonces: Nonces
     chance: Callable[[], float]
     """From 0 to 1, and never 1 itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPorts:
+    """The read path's ports. All are asynchronous, and their connections belong to one event loop."""
+
+    people: People
+    preferences: Preferences
+    timeline: Timeline
+    burst_changes: BurstChanges
+    pull: PullReader
+    versions: InboxVersions
+    activity: Activity
+    live: LiveReader
+    clock: Clock
+    nonces: Nonces

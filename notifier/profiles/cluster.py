@@ -79,14 +79,13 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
-from notifier.ports.all_ports import Ports
+from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import health_rules as judging
 from notifier.profiles.celery_brokers import brokers
 from notifier.profiles.cluster_access import of_cassandra, of_kafka, of_redis
 from notifier.profiles.data_folder import ANSWERS_WITHIN, locked, require_redis, writable
 from notifier.profiles.health import Inspection, Look, inspected
 from notifier.profiles.push_providers import providers, served
-from notifier.wiring.system import Reads
 
 
 class Clustered:
@@ -232,12 +231,12 @@ class Clustered:
         )
         return versioned(ports)
 
-    def reads(self, metrics: Metrics | None = None) -> Reads:
+    def reads(self, metrics: Metrics | None = None) -> ReadPorts:
         cache, reader = connect_async(self.redis_url(), metrics), Reader(self._cluster)
         self._leaving.push_async_callback(cache.aclose)
         versions = RedisInboxVersions(cache)
         self._leaving.push_async_callback(versions.close)
-        return Reads(
+        return ReadPorts(
             people=CassandraPeople(reader, self._clock),
             preferences=CassandraPreferences(reader),
             timeline=CassandraTimeline(reader, self._clock),

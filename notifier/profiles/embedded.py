@@ -71,13 +71,12 @@ from notifier.config import PREFIX, Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
-from notifier.ports.all_ports import Ports
+from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles.celery_brokers import brokers
 from notifier.profiles.data_folder import ANSWERS_WITHIN, locked, remembered, require_redis, writable
 from notifier.profiles.health import Inspection
 from notifier.profiles.push_providers import providers, served
 from notifier.profiles.redis_tls import checked
-from notifier.wiring.system import Reads
 
 NOWHERE = "redis://127.0.0.1:1"
 """While no `notifier up` runs on the folder there is no Redis: every call to it fails at once, and is done without."""
@@ -211,12 +210,12 @@ class Embedded:
         )
         return versioned(ports)
 
-    def reads(self, metrics: Metrics | None = None) -> Reads:
+    def reads(self, metrics: Metrics | None = None) -> ReadPorts:
         redis, reader = connect_async(self.redis_url(), metrics), Reader()
         self._leaving.push_async_callback(redis.aclose)
         versions = RedisInboxVersions(redis)
         self._leaving.push_async_callback(versions.close)
-        return Reads(
+        return ReadPorts(
             people=SqlitePeople(self._files.core, reader),
             preferences=SqlitePreferences(self._files.core, reader),
             timeline=SqliteTimeline(self._files.core, self._files.inboxes, reader),

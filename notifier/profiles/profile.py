@@ -6,9 +6,8 @@ from typing import Any, Protocol
 
 from notifier.domain.delivery.slice import Pool
 from notifier.metrics import Metrics
-from notifier.ports.all_ports import Ports
+from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles.health import Inspection
-from notifier.wiring.system import Reads
 
 
 class Profile(Protocol):
@@ -76,7 +75,7 @@ class Profile(Protocol):
         """
         ...
 
-    def reads(self, metrics: Metrics | None = None) -> Reads:
+    def reads(self, metrics: Metrics | None = None) -> ReadPorts:
         """Of one event loop; connects at first use."""
         ...
 

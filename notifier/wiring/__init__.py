@@ -1,1 +1,1 @@
-"""The stages of a process, built from ports and settings."""
+"""The stages of a process, built from ports and settings by functions."""

@@ -14,16 +14,18 @@ from notifier.domain.delivery.ledger import Account
 from notifier.domain.delivery.slice import Slice
 from notifier.metrics import Metrics
 from notifier.profiles import choose
-from notifier.wiring.system import System
+from notifier.wiring.delivery import build_slice_worker
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.system import System, build_system
 
 
 def deliver(folder: Path, *mentioned: str, of: Callable[[Slice], bool] = lambda _: True) -> None:
     """A mention by `ada`; only the slices asked for are worked on."""
     with _system(folder) as system:
         now = system.ports.clock.now()
-        system.gateway()(json.dumps(event("e1", "ada", mentioned, text="hi", protected=False, now=now)).encode())
+        build_gateway(system)(json.dumps(event("e1", "ada", mentioned, text="hi", protected=False, now=now)).encode())
         _sequence(system)
-        work = system.work()
+        work = build_slice_worker(system)
         for piece in _slices(list(system.ports.archive.accounts())):
             if of(piece):
                 work(piece)
@@ -40,7 +42,7 @@ def _system(folder: Path) -> Iterator[System]:
     settings = Settings(data=folder, threshold=1_000)
     profile = choose(settings)
     try:
-        yield System(ports=profile.ports(), settings=settings, metrics=Metrics(), owner="test")
+        yield build_system(ports=profile.ports(), settings=settings, metrics=Metrics(), owner="test")
     finally:
         profile.close()
 

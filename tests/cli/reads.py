@@ -1,13 +1,13 @@
 """What the verbs read, of a stage."""
 
-from notifier.wiring.system import Reads
+from notifier.ports.all_ports import ReadPorts
 from tests.support.fakes.audience import MemoryActivity
 from tests.support.fakes.inbox_versions import MemoryInboxVersions
 from tests.support.in_memory_system import Stage
 
 
-def reads_of(stage: Stage) -> Reads:
-    return Reads(
+def reads_of(stage: Stage) -> ReadPorts:
+    return ReadPorts(
         people=stage.ground.people,
         preferences=stage.ground.preferences,
         timeline=stage.ground.timeline,

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as Signal
@@ -23,9 +23,10 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.ports.event_log import Logged
+from notifier.ports.coordination import Epochs
 from notifier.profiles import choose
-from notifier.wiring.system import System
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.system import System, build_system
 from tests.cli.conftest import Notifier
 from tests.cli.running import until
 
@@ -36,17 +37,24 @@ ALLOWED = DeadLetterLimit().in_a_row
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 
 
-class BadRelease(System):
-    """A deployment whose indexer fails on every record."""
+@dataclass(frozen=True, slots=True)
+class BadEpochs:
+    """The epochs of a deployment whose graph indexer fails on every record."""
 
-    __slots__ = ()
+    epochs: Epochs
 
-    def stage(self, stream: str, holds: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
-        return _fail if stream == LANE else super().stage(stream, holds)
+    def begin(self, name: str) -> int:
+        if name == "indexer":
+            raise KeyError("follower_id")
+        return self.epochs.begin(name)
 
 
-def _fail(records: Sequence[Logged]) -> None:
-    raise KeyError("follower_id")
+def good_release(ports: Ports) -> Ports:
+    return ports
+
+
+def bad_release(ports: Ports) -> Ports:
+    return replace(ports, epochs=BadEpochs(ports.epochs))
 
 
 @dataclass(slots=True)
@@ -74,7 +82,7 @@ class Role:
             sys.setswitchinterval(interval)
 
     def accept(self, event: object) -> None:
-        self.system.gateway()(json.dumps(event).encode())
+        build_gateway(self.system)(json.dumps(event).encode())
 
     def buried(self) -> int:
         return len(self.ports.dead_letters.list(1_000))
@@ -102,11 +110,12 @@ class Role:
 
 
 @contextmanager
-def deployed(folder: Path, release: type[System]) -> Iterator[Role]:
+def deployed(folder: Path, release: Callable[[Ports], Ports]) -> Iterator[Role]:
     settings = Settings(data=folder, threshold=500)
     profile = choose(settings)
     try:
-        yield Role(release(ports=profile.ports(), settings=settings, metrics=Metrics(), owner=release.__name__))
+        ports, owner = release(profile.ports()), release.__name__
+        yield Role(build_system(ports=ports, settings=settings, metrics=Metrics(), owner=owner))
     finally:
         profile.close()
 
@@ -132,7 +141,7 @@ def asked(notifier: Notifier, folder: Path, *arguments: str) -> Any:
 @pytest.mark.timeout(300)
 def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world: Path, notifier: Notifier) -> None:
     folder, now = small_world, datetime.now(UTC)
-    with deployed(folder, BadRelease) as bad:
+    with deployed(folder, bad_release) as bad:
         newcomers = strangers(bad, ALLOWED + 10)
         for number, name in enumerate(newcomers):
             bad.accept(follow_event(name, "nova", end=False, sequence=number + 1, now=now))
@@ -145,7 +154,7 @@ def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world:
             until(lambda: (bad.waiting(), bad.lag()) == (10, 10), WITHIN)
             assert bad.buried() == ALLOWED
     for _ in range(2):  # the bad deployment in a restart loop
-        with deployed(folder, BadRelease) as bad:
+        with deployed(folder, bad_release) as bad:
             with bad.running():
                 bad.sees_stop()
                 assert bad.beats_on()
@@ -157,7 +166,7 @@ def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world:
     assert (checks["stopped_lanes"]["ok"], checks["stopped_lanes"]["value"]) == (False, 1)
     assert notifier("doctor", "--data", str(folder)).exit_code == 1
 
-    with deployed(folder, System) as good:
+    with deployed(folder, good_release) as good:
         with good.running():
             good.sees_stop()
             assert good.waiting() == 10  # a fixed deployment waits, too, until the resume

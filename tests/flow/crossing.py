@@ -17,9 +17,12 @@ from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOL
 from notifier.flow.intake.gateway import Answer
 from notifier.flow.intake.router import Router
 from notifier.metrics import Metrics
-from notifier.ports.all_ports import Ports
+from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import Profile
-from notifier.wiring.system import Reads, System
+from notifier.wiring.delivery import build_reconciler, build_slice_worker
+from notifier.wiring.inbox import build_tab
+from notifier.wiring.intake import build_gateway, build_router
+from notifier.wiring.system import System, build_system
 
 VERA = Subject(Kind.MENTION, UserId("vera"))
 THRESHOLD = 10
@@ -68,7 +71,7 @@ class Crossing:
         reading: dict[str, Any] = {name: Unwritten(getattr(self.ports, name)) for name in ("sets", "follows", "wants")}
         ports = self.ports if owner == topics.FOLLOWS else replace(self.ports, **reading)
         settings = Settings(threshold=THRESHOLD, collapse=timedelta(0))
-        return System(ports=ports, settings=settings, metrics=Metrics(), owner=f"reads {owner}")
+        return build_system(ports=ports, settings=settings, metrics=Metrics(), owner=f"reads {owner}")
 
     def run(self, rounds: int) -> None:
         self.ports.directory.number([VERA.owner, UserId("ada")])
@@ -99,7 +102,7 @@ class Crossing:
         self._say(EVENT_TYPE, id, {"tweet": id, "author": "ada", "mentions": [VERA.owner]})
         reading = self._pump(topics.MENTIONS)
         assert isinstance(reading.stage, Router)
-        reading.stage = self.system(topics.MENTIONS).router()
+        reading.stage = build_router(self.system(topics.MENTIONS))
         self.read(topics.MENTIONS, 1)
 
     def waiting(self, stream: str) -> int:
@@ -117,7 +120,7 @@ class Crossing:
         raise AssertionError(f"{stream} has no {n} records")
 
     def deliver(self) -> None:
-        work = self.system("worker").work()
+        work = build_slice_worker(self.system("worker"))
         for account in self.ports.ledger.read(self.ports.ledger.open()).values():
             for piece in account.plan.slices():
                 work(piece)
@@ -136,7 +139,7 @@ class Crossing:
         comparison and the read. An index without proof promises nothing, so it is compared again, as a running
         reconciler does every second.
         """
-        reconcile = self.system("index").reconciler()
+        reconcile = build_reconciler(self.system("index"))
         for _ in range(TRIES):
             reconcile()
             if (keys := self.listed()) is not None:
@@ -157,14 +160,14 @@ class Crossing:
     def _say(self, kind: str, id: str, data: dict[str, object]) -> None:
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": id, "data": data}
         event |= {"time": self.ports.clock.now().isoformat()}
-        [receipt] = self.system("gateway").gateway()(json.dumps(event).encode())
+        [receipt] = build_gateway(self.system("gateway"))(json.dumps(event).encode())
         assert receipt.answer is Answer.ACCEPTED
 
     _done: dict[str, int] = field(default_factory=dict)
 
 
 def on_profile(profile: Profile) -> Crossing:
-    def asked(question: Callable[[Reads], Coroutine[Any, Any, T]]) -> T:
+    def asked(question: Callable[[ReadPorts], Coroutine[Any, Any, T]]) -> T:
         async def ask() -> T:
             try:
                 return await question(profile.reads())
@@ -175,7 +178,7 @@ def on_profile(profile: Profile) -> Crossing:
 
     def shown(user: UserId) -> Sequence[BurstKey] | None:
         try:
-            page = asked(lambda reads: reads.tab().page(user, limit=200))
+            page = asked(lambda reads: build_tab(reads).page(user, limit=200))
         except StoreUnavailable:  # the read path gives the store two seconds
             return None
         return None if page.partial else [item.entry.key for item in page.items]
@@ -208,6 +211,6 @@ def require_no_gap(crossing: Crossing) -> None:
     for row in rows:
         reached[row.burst] += len(row.places())
     assert all(n >= LOYAL for n in reached.values()), reached
-    sums = crossing.system("sums").reconciler().sums(keys)
+    sums = build_reconciler(crossing.system("sums")).sums(keys)
     assert len(sums) == len(keys)
     assert all(one.balanced and not one.in_flight for one in sums)

@@ -17,7 +17,7 @@ def fate(stage: Stage, id: str) -> tuple[str, dict[str, tuple[Refusal | None, in
         log=g.log,
         clock=g.clock,
     )
-    found = fates(None, id)
+    found = fates.look_up(None, id)
     return found.status, {one.account: (one.refusal, len(one.bursts)) for one in found.accounts}
 
 

@@ -8,7 +8,8 @@ from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.metrics import Metrics
-from notifier.wiring.system import Reads
+from notifier.ports.all_ports import ReadPorts
+from notifier.wiring.inbox import build_inbox
 from tests.cli.reads import reads_of
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
@@ -45,11 +46,11 @@ def both_shown() -> Processes:
     return found
 
 
-def inbox_of(reads: Reads, metrics: Metrics) -> Inbox:
-    return reads.inbox(
+def inbox_of(reads: ReadPorts, metrics: Metrics) -> Inbox:
+    return build_inbox(
+        reads,
         metrics=metrics,
         loads=DirectLoads,
         deadline=NoDeadline(),
         megabytes=10,
-        share=lambda looks: looks,
     )

@@ -11,6 +11,7 @@ from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.send_log import Window
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
+from notifier.wiring.delivery import build_slice_worker
 from tests.support.in_memory_system import NOVA, Stage
 
 KIM = UserId("kim")
@@ -56,7 +57,7 @@ def gets_up(stage: Stage) -> None:
 
 def work(stage: Stage, burst: BurstKey, *pools: Pool) -> None:
     """The slices of this burst alone; the others stay in their queues."""
-    done = stage.system().work()
+    done = build_slice_worker(stage.system())
     for pool in pools or map(Pool, PHONES):
         waiting = stage.ground.queue.waiting[pool]
         for piece in [piece for piece in waiting if piece.burst == burst]:

@@ -39,14 +39,14 @@ def test_who_was_seen_is_active_from_the_next_roll_up_on() -> None:
     here = world()
     attendant(here)(seen(here, "ada"))
     here.look(1)
-    here.job()()
+    here.job().run()
     assert here.all_active() == [[0, 1]] * 3
 
 
 def test_who_was_seen_hours_ago_counts_and_who_was_seen_a_day_ago_does_not() -> None:
     here = world()
     attendant(here)([*seen(here, "ada", ago=23 * HOUR), *seen(here, "bea", ago=24 * HOUR)])
-    here.job()()
+    here.job().run()
     assert here.active() == [0]
 
 
@@ -55,7 +55,7 @@ def test_what_comes_again_changes_nothing() -> None:
     told = seen(here, "ada", "ada", "bea")
     attendant(here)(told)
     attendant(here)(told[1:])
-    here.job()()
+    here.job().run()
     assert here.active() == [0, 1]
 
 
@@ -78,5 +78,5 @@ def test_while_the_hours_cannot_be_noted_the_log_keeps_what_was_said() -> None:
     with pytest.raises(CacheUnavailable):
         attendant(here, hours=Away(here.activity, here.clock))(told)
     attendant(here)(told)
-    here.job()()
+    here.job().run()
     assert here.active() == [0]

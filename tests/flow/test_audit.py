@@ -17,8 +17,9 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Badge, Opened, Page
 from notifier.metrics import Metrics
+from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.inbox import MemoryTimeline
-from tests.support.in_memory_system import NOVA, Stage
+from tests.support.in_memory_system import NOVA, Openings, Stage
 from tests.support.simulator.cast import VIEWERS
 from tests.support.simulator.inbox_visits import driven
 
@@ -43,20 +44,20 @@ class Audited:
         return self
 
     def open(self, limit: int = 3, who: UserId = KIM) -> Opened:
-        found: list[Opened] = []
-        driven(replace(self.stage.tab(), watch=found.append).open(who, limit=limit))
+        found = Openings()
+        driven(replace(self.stage.tab(), observers=[found]).open(who, limit=limit))
         return found[0]
 
     def drifts(self, opened: Opened) -> float:
         """How many the audit of this answer adds."""
         before, g = self.count("drift"), self.stage.ground
-        driven(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause)(opened))
+        driven(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause).compare(opened))
         return self.count("drift") - before
 
     def count(self, name: str) -> float:
         return self.metrics.registry.get_sample_value(f"notifier_badge_{name}_total") or 0.0
 
-    async def _pause(self) -> None:
+    async def _pause(self, _: float) -> None:
         self.meanwhile()
 
 
@@ -73,9 +74,9 @@ def test_a_healthy_list_and_badge_agree_with_the_store() -> None:
 
 
 def test_an_older_page_and_a_badge_alone_are_audited_too() -> None:
-    audited, found = Audited().mentions(5), list[Opened]()
+    audited, found = Audited().mentions(5), Openings()
     first = audited.open(limit=2)
-    tab = replace(audited.stage.tab(), watch=found.append)
+    tab = replace(audited.stage.tab(), observers=[found])
     driven(tab.open(KIM, after=page_of(first).next, limit=2))
     driven(tab.badge(KIM))
     older, alone = found
@@ -105,7 +106,7 @@ def test_whatever_is_wrong_with_list_or_badge_is_told(change: str) -> None:
 
 def test_an_index_that_claims_too_much_is_found_out() -> None:
     audited = Audited().mentions(3)
-    audited.stage.system().reconciler()()
+    build_reconciler(audited.stage.system())()
     assert audited.drifts(audited.open()) == 0
     lists = audited.stage.ground.pull.lists
     lists[NOVA] = replace(lists[NOVA], opened={seq: at for seq, at in lists[NOVA].opened.items() if seq != 2})
@@ -222,7 +223,7 @@ def test_a_store_that_is_away_is_told_to_the_one_who_audits() -> None:
 
     audit = Audit(people=g.people, timeline=Away(g.bursts, g.inbox), metrics=audited.metrics, pause=audited._pause)
     with pytest.raises(StoreUnavailable):
-        driven(audit(opened))
+        driven(audit.compare(opened))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -248,7 +249,7 @@ def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
         lambda: stage.pass_time(seconds=dice.choice([0.5, 3, 100])),
         lambda: waiting.append(audited.open(dice.randint(1, 5), UserId(dice.choice(VIEWERS)))),
         stage.sequence,
-        stage.system().reconciler(),
+        build_reconciler(stage.system()),
         ground.pull.wipe,
         deliver,
         see,

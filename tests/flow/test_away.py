@@ -16,6 +16,7 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.visibility import Mark
 from notifier.ports.push import Spare
+from notifier.wiring.delivery import build_slice_worker
 from tests.flow.withdrawn import delete
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import driven
@@ -66,7 +67,7 @@ def test_a_night_that_was_slept_through_is_not_counted_as_slow() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, ASLEEP)
     system = stage.system()
-    work = system.work()
+    work = build_slice_worker(system)
 
     def counted() -> float | None:
         return system.metrics.registry.get_sample_value("notifier_push_seconds_count", {"platform": "fcm"})
@@ -140,7 +141,7 @@ def test_what_somebody_hid_after_a_newer_one_was_to_tell_of_it_is_counted_no_mor
     mentions(stage, 3)
     stage.ground.clock.advance(NIGHT)
     stage.dispatch()
-    oldest, work = stage.bursts()[0], stage.system().work()
+    oldest, work = stage.bursts()[0], build_slice_worker(stage.system())
     for piece in [piece for piece in stage.ground.queue.waiting[Pool.FCM] if piece.burst == oldest]:
         work(piece)
     driven(stage.tab().mark(KIM, [oldest], Mark.HIDDEN))

@@ -14,6 +14,7 @@ from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.dispatcher import Dispatcher
+from notifier.wiring.delivery import build_dispatcher, build_load_monitor
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 HOUR = 3600
@@ -48,7 +49,7 @@ def test_parked_bursts_are_not_looked_at_in_every_round() -> None:
         stage.deliver_others()
         stage.pass_time(seconds=61)
     ledger = Counted(stage.ground.ledger)
-    dispatcher: Dispatcher = stage.system(ledger=ledger).dispatcher()
+    dispatcher: Dispatcher = build_dispatcher(stage.system(ledger=ledger))
     dispatcher()
     assert sum(ledger.asked) == 40
     ledger.asked.clear()
@@ -65,7 +66,7 @@ def test_parked_bursts_are_not_looked_at_in_every_round() -> None:
 def test_a_new_leader_serves_the_newest_before_it_has_read_all_that_is_parked() -> None:
     stage = Stage()
     stage.throttle(Tier.P2, seconds=24 * HOUR)
-    before = stage.system().dispatcher()
+    before = build_dispatcher(stage.system())
     for _ in range(6):
         stage.mention("lyra")
         before()
@@ -74,7 +75,7 @@ def test_a_new_leader_serves_the_newest_before_it_has_read_all_that_is_parked() 
     stage.pass_time(seconds=10)
     stage.mention("nova")
     ledger = Counted(stage.ground.ledger)
-    after = stage.system(ledger=ledger).dispatcher()
+    after = build_dispatcher(stage.system(ledger=ledger))
     after.read_at_once = 2
     after()
     assert stage.bursts(NOVA)[-1] in after.backlog.accounts
@@ -101,7 +102,7 @@ def test_all_parked_bursts_are_marked_and_go_on_when_the_throttle_ends() -> None
 def test_p2_gives_way_while_p0_is_late_and_no_longer_than_that() -> None:
     stage = Stage()
     stage.mention("nova")
-    dispatcher, monitor = stage.system().dispatcher(), stage.system().monitor()
+    dispatcher, monitor = build_dispatcher(stage.system()), build_load_monitor(stage.system())
     dispatcher()
     assert monitor() == 0
     stage.pass_time(seconds=16)
@@ -123,7 +124,7 @@ def test_a_throttled_p1_is_late_by_order_and_takes_nothing_from_p2() -> None:
     stage.deliver_others()
     stage.pass_time(seconds=300)
     stage.dispatch()
-    assert stage.system().monitor()() == 0
+    assert build_load_monitor(stage.system())() == 0
 
 
 def test_without_a_word_from_a_dispatcher_p2_goes_on() -> None:
@@ -131,7 +132,7 @@ def test_without_a_word_from_a_dispatcher_p2_goes_on() -> None:
     stage.mention("nova")
     stage.dispatch()
     stage.pass_time(seconds=60)
-    assert stage.system().monitor()() == 0
+    assert build_load_monitor(stage.system())() == 0
 
 
 @pytest.mark.parametrize("back", [timedelta(minutes=-30), timedelta(days=-1)])
@@ -163,7 +164,7 @@ def test_a_plan_that_cannot_be_read_holds_up_no_other() -> None:
             return super().read(bursts)
 
     system = stage.system(ledger=Broken(stage.ground.ledger))
-    dispatcher = system.dispatcher()
+    dispatcher = build_dispatcher(system)
     for _ in range(5):
         dispatcher()
         stage.work()

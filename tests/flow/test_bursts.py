@@ -7,6 +7,7 @@ import pytest
 from notifier import topics
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import StoreUnavailable
+from notifier.wiring.delivery import build_reconciler
 from tests.flow.stalling import Stalling
 from tests.support.failing_ports import Unplanned
 from tests.support.in_memory_system import LYRA, NOVA, Stage, members_of
@@ -100,7 +101,7 @@ def test_what_is_pulled_alone_is_settled_at_once_and_its_books_balance() -> None
     last = stage.bursts()[-1]
     stage.dispatch()
     assert last not in stage.ground.ledger.open()
-    [sums] = stage.system().reconciler().sums([last])
+    [sums] = build_reconciler(stage.system()).sums([last])
     assert (sums.balanced, sums.expected, sums.in_flight) == (True, 0, 0)
 
 

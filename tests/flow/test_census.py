@@ -13,7 +13,7 @@ from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 def test_it_counts_whom_a_mention_reaches_and_whom_a_rule_leaves_out() -> None:
     stage = Stage()
-    found = Census(sets=stage.ground.sets)(NOVA, Lane.CELEBRITY)
+    found = Census(sets=stage.ground.sets).count(NOVA, Lane.CELEBRITY)
     stage.mention("nova")
     stage.deliver()
     seals = list(stage.ground.archive.seals(stage.bursts()[0]))
@@ -24,15 +24,15 @@ def test_it_counts_whom_a_mention_reaches_and_whom_a_rule_leaves_out() -> None:
     assert found.tiers[Tier.DORMANT] == sum(seal.dormant for seal in seals)
     assert found.phones[Tier.P0] + found.phones[Tier.P1] == 3
     assert found.first == 1
-    of_lyra = Census(sets=stage.ground.sets)(LYRA, Lane.STANDARD)
+    of_lyra = Census(sets=stage.ground.sets).count(LYRA, Lane.STANDARD)
     assert (of_lyra.followers, of_lyra.suppressed, of_lyra.tiers[Tier.DORMANT]) == (3, {"muted": 1}, 0)
 
 
 def test_of_whom_nobody_follows_there_is_nothing_to_count() -> None:
-    found = Census(sets=Stage().ground.sets)(Subject(Kind.MENTION, UserId("kim")), Lane.STANDARD)
+    found = Census(sets=Stage().ground.sets).count(Subject(Kind.MENTION, UserId("kim")), Lane.STANDARD)
     assert (found.followers, found.head, found.shards, found.suppressed) == (0, 0, 0, {})
 
 
 def test_a_bitmap_that_can_not_be_read_is_told_with_what_to_do() -> None:
     with pytest.raises(Unavailable, match="Try `notifier audience verify @nova --repair`"):
-        Census(sets=Damaged(Stage().ground.sets, SetKind.FOLLOWERS))(NOVA, Lane.CELEBRITY)
+        Census(sets=Damaged(Stage().ground.sets, SetKind.FOLLOWERS)).count(NOVA, Lane.CELEBRITY)

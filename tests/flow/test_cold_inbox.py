@@ -12,6 +12,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.flow.inbox.viewer_cache import viewer_scopes
 from notifier.ports.directory import Account
 from notifier.ports.inbox import Timeline
+from notifier.wiring.delivery import build_reconciler
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.cast import SINCE
@@ -75,7 +76,7 @@ def test_cold_start_first_page_costs_three_calls(stage: Stage, *, warm: bool) ->
     if warm:
         processes.open(0, UserId("ada"))
         stage.pass_time(seconds=5)
-        stage.system().reconciler()()
+        build_reconciler(stage.system())()
         processes.open(0, UserId("ada"))
     inbox, before = processes.inboxes[0], processes.count("inbox_store_calls")
     inbox.subjects.timeline = cast(Timeline, timeline := Counting(stage.ground.timeline))

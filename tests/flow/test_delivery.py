@@ -14,6 +14,7 @@ from notifier.domain.delivery.throttle import RAMP
 from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
+from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
 from tests.support.failing_ports import Refusing, Unrecorded
 from tests.support.in_memory_system import NOVA, Stage
 
@@ -58,7 +59,10 @@ def test_a_copy_that_comes_when_the_claim_has_run_out_finds_that_the_slice_has_e
     stage.mention("nova")
     stage.deliver()
     stage.pass_time(seconds=3_600)
-    work, slices = stage.system().work(), [piece for one in stage.ground.archive.accounts() for piece in one.standings]
+    work, slices = (
+        build_slice_worker(stage.system()),
+        [piece for one in stage.ground.archive.accounts() for piece in one.standings],
+    )
     assert slices
     assert [work(piece) for piece in slices] == [Again(reason="it has ended")] * len(slices)
 
@@ -140,7 +144,7 @@ def test_what_is_older_than_it_is_worth_is_sealed_counted_and_pulled() -> None:
 
 def test_a_wiped_redis_leaves_the_tab_right_and_the_index_is_rebuilt() -> None:
     stage = Stage()
-    reconciler = stage.system().reconciler()
+    reconciler = build_reconciler(stage.system())
     reconciler()
     stage.mention("nova")
     assert stage.ground.pull.generation() is not None
@@ -155,7 +159,7 @@ def test_a_wiped_redis_leaves_the_tab_right_and_the_index_is_rebuilt() -> None:
 
 def test_every_process_pays_its_debts_to_redis_whoever_leads() -> None:
     stage = Stage()
-    leader, other = stage.system().reconciler(), stage.system(leases=Nobody()).reconciler()
+    leader, other = build_reconciler(stage.system()), build_reconciler(stage.system(leases=Nobody()))
     leader()
     stage.mention("nova")
     stage.ground.wipe()
@@ -167,7 +171,7 @@ def test_a_settled_burst_is_closed_even_when_the_store_refuses_at_first() -> Non
     stage = Stage()
     stage.mention("nova")
     ledger = Forgetful(stage.ground.ledger)
-    dispatcher = stage.system(ledger=ledger).dispatcher()
+    dispatcher = build_dispatcher(stage.system(ledger=ledger))
     refused = 0
     for _ in range(10):
         try:
@@ -184,7 +188,7 @@ def test_a_settled_burst_is_closed_even_when_the_store_refuses_at_first() -> Non
 def test_no_outage_uses_up_the_tries_of_a_slice(outage: type[NotifierError]) -> None:
     stage = Stage()
     stage.mention("nova")
-    work = stage.system(seals=Refusing(stage.ground.seals, outage)).work()
+    work = build_slice_worker(stage.system(seals=Refusing(stage.ground.seals, outage)))
     for _ in range(2 * ATTEMPTS):
         stage.dispatch()
         stage.work(by=work)

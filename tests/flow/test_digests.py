@@ -16,13 +16,13 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.digests import digests_by
 from notifier.flow.inbox.inbox import Tab
-from notifier.flow.inbox.page import DigestItem, Opened, Page
+from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import Place
 from tests.properties.test_digests import drifts
 from tests.support.failing_ports import Refusing
 from tests.support.fakes.clock import START
 from tests.support.fakes.inbox import MemoryTimeline
-from tests.support.in_memory_system import LYRA, NOVA, Stage
+from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
 from tests.support.simulator.inbox_visits import driven
 from tests.unit.examples import EVE, burst
 
@@ -53,7 +53,7 @@ class Digesting:
     """Lee wants lyra by digest, and nova singly; the clock stands at the first day's 17:00."""
 
     stage: Stage = field(default_factory=Stage)
-    answers: list[Opened] = field(default_factory=list)
+    answers: Openings = field(default_factory=Openings)
     reads: Reads = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class Digesting:
             bursts[made.key] = made
 
     def tab(self) -> Tab:
-        return replace(self.stage.tab(), timeline=self.reads, watch=self.answers.append)
+        return replace(self.stage.tab(), timeline=self.reads, observers=[self.answers])
 
     def page(self, limit: int = 20, after: Place | None = None) -> Page:
         """Its badge is audited, and agrees with the list."""

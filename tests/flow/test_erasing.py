@@ -17,6 +17,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.intake.held_mentions import Release
 from notifier.ports.dead_letters import DeadLetter
+from notifier.wiring.sequencing import build_retractor
 from tests.flow.fates import fate
 from tests.flow.graph import Fuse
 from tests.flow.stalling import Stalling
@@ -172,7 +173,7 @@ def test_its_word_that_comes_again_leaves_what_was_written_and_edited_since() ->
     stage.mention("nova", "lyra", author="bob", of="bob is back")
     stage.say(EDITED_TYPE, tweet="bob is back", author="bob", mentions=["nova"], text="bob edits", sequence=1)
     stage.sequence()
-    stage.system().retractor()(said)
+    build_retractor(stage.system())(said)
     [word] = stage.ground.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
     assert (word.cause, word.text) == (Cause.EDIT, "bob edits")
 
@@ -215,6 +216,6 @@ def test_it_is_counted() -> None:
     stage = spoken()
     erase(stage)
     system = stage.system()
-    system.retractor()([*stage.pump("retractions").consumer.poll(10, timedelta(0))])
+    build_retractor(system)([*stage.pump("retractions").consumer.poll(10, timedelta(0))])
     counted = {what: system.metrics.erased.labels(what)._value.get() for what in ("held", "dead_letter", "edit")}
     assert counted == {"held": 2, "dead_letter": 1, "edit": 1}

@@ -15,6 +15,7 @@ from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.domain.push.send_log import TRIES, WORTH, Fate
 from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.push.circuit_breakers import Breakers
+from notifier.wiring.delivery import build_slice_worker
 from tests.flow.rings import SOON, fates, phone, rang
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard
 from tests.flow.test_ringing_killed import Dying, Killed
@@ -36,7 +37,7 @@ def browser(stage: Stage, name: str, host: str, *says: Receipt) -> Device:
 def with_browsers(stage: Stage) -> Work:
     phones, both = stage.ground.phones, [Platform.FCM, Platform.WEB]
     stage.ports = replace(stage.ports, providers=dict.fromkeys(both, phones), platforms=both)
-    return stage.system().work()
+    return build_slice_worker(stage.system())
 
 
 def breakers(work: Work) -> Breakers:
@@ -115,7 +116,7 @@ def test_three_tries_and_half_an_hour_still_end_what_a_push_service_was_asked_fo
 def test_a_retry_whose_half_hour_is_slept_through_is_in_the_app_alone_and_counted() -> None:
     stage = Stage()
     stage.ground.phones.says[phone(stage, "kim").id] = [RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")]
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     stage.mention("nova")
     rounds(stage, work, 5)
     stage.ground.people.arrange(KIM, ASLEEP)
@@ -134,7 +135,7 @@ def test_a_retry_that_is_no_news_any_more_wakes_nobody() -> None:
     for name, minutes in (("kim", 10), ("roy", 20)):  # P0 both
         wait = RetryAt(at=stage.ground.clock.now() + timedelta(minutes=minutes), reason="429")
         stage.ground.phones.says[phone(stage, name).id] = [wait]
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     stage.mention("nova")
     rounds(stage, work, 5)
     rounds(stage, work, 30, seconds=61)
@@ -175,7 +176,7 @@ def test_a_crash_leaves_nobody_in_doubt_who_could_not_be_asked(method: str, behi
     with_browsers(stage)
     theirs, other = browser(stage, "kim", AWAY), browser(stage, "roy", WELL)
     dying: Any = Dying(stage.ground.sent, method, behind=behind)
-    work = stage.system(sent=dying).work()
+    work = build_slice_worker(stage.system(sent=dying))
     stage.mention("nova")
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)

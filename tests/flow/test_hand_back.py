@@ -9,6 +9,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Again, Done, Slice, Step
 from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
 from notifier.ports.inbox import Inbox
+from notifier.wiring.delivery import build_slice_worker
 from tests.support.fakes.clock import ManualClock
 from tests.support.in_memory_system import Stage
 
@@ -34,11 +35,11 @@ def test_who_comes_next_goes_on_where_the_slow_worker_had_to_stop() -> None:
     stage.mention("nova")
     piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
     slow = Slow(stage.ground.inbox, stage.ground.clock, TOO_SLOW)
-    assert stage.system(inbox=slow).work()(piece) == Again(reason="handed back")
+    assert build_slice_worker(stage.system(inbox=slow))(piece) == Again(reason="handed back")
     assert slow.wrote == [*range(2 * SHARDS_AT_ONCE)]
 
     quick = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
-    outcome = stage.system(inbox=quick).work()(piece)
+    outcome = build_slice_worker(stage.system(inbox=quick))(piece)
     assert quick.wrote == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))
     assert stage.reached()
@@ -52,10 +53,10 @@ def test_a_claim_outlives_a_store_that_is_slow_with_one_run() -> None:
 
     def slowly() -> None:
         stage.ground.clock.advance(piece.terms.claim / 4)
-        others.append(stage.system().work()(piece))
+        others.append(build_slice_worker(stage.system())(piece))
 
     crawling = Crawling(stage.ground.inbox, slowly)
-    assert isinstance(stage.system(inbox=crawling).work()(piece), Done)
+    assert isinstance(build_slice_worker(stage.system(inbox=crawling))(piece), Done)
     assert len(others) > 12
     assert set(others) == {Again(reason="somebody else holds it")}
 
@@ -78,11 +79,11 @@ def test_who_is_told_to_end_hands_back_what_is_under_way() -> None:
     stage.mention("nova")
     piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
     first = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
-    told = stage.system(inbox=first).work(stopping=lambda: len(first.wrote) > 0)
+    told = build_slice_worker(stage.system(inbox=first), stopping=lambda: len(first.wrote) > 0)
     assert told(piece) == Again(reason="handed back")
     assert first.wrote == [*range(SHARDS_AT_ONCE)]
 
     second = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
-    outcome = stage.system(inbox=second).work()(piece)
+    outcome = build_slice_worker(stage.system(inbox=second))(piece)
     assert second.wrote == [*range(SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))

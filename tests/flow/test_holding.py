@@ -18,6 +18,8 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.intake.held_mentions import Release, as_they_stand
 from notifier.flow.operations.event_status import Status
 from notifier.ports.event_log import Record
+from notifier.wiring.intake import build_router
+from notifier.wiring.sequencing import build_retraction_settlement
 from tests.flow.fates import counts, fate
 from tests.flow.graph import Fuse
 from tests.support.failing_ports import Refusing
@@ -146,7 +148,7 @@ def test_a_router_that_holds_and_dies_finds_it_held_though_its_author_may_be_hea
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
     [waiting] = stage.ground.log.waiting(topics.MENTIONS, "router", 9)
-    stage.system().router()([waiting])
+    build_router(stage.system())([waiting])
     stage.reach("bob", Verdict.ALL)
     stage.sequence()
     assert (len(stage.held()), counts(stage)) == (1, {})
@@ -157,7 +159,7 @@ def test_a_router_that_died_before_its_commit_holds_it_once_and_undoes_no_decisi
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
     [waiting] = stage.ground.log.waiting(topics.MENTIONS, "router", 9)
-    stage.system().router()([waiting])
+    build_router(stage.system())([waiting])
     release(stage)
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([], {"self:nova#1": 1, "mention:nova#1": 1})
@@ -185,9 +187,11 @@ def test_a_router_that_is_cut_off_anywhere_loses_nothing_that_is_held(calls: int
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", "ghost", author="bob", id="e1")
     fuse, g = Fuse(calls), stage.ground
-    router = stage.system(
-        holds=fuse.on(g.holds), bursts=fuse.on(g.bursts), directory=fuse.on(g.directory), reaches=fuse.on(g.reaches)
-    ).router()
+    router = build_router(
+        stage.system(
+            holds=fuse.on(g.holds), bursts=fuse.on(g.bursts), directory=fuse.on(g.directory), reaches=fuse.on(g.reaches)
+        )
+    )
     with suppress(StoreUnavailable):
         router(list(g.log.waiting(topics.MENTIONS, "router", 9)))
     stage.sequence()
@@ -242,7 +246,7 @@ def test_what_was_taken_back_while_it_waits_shows_no_text_and_is_told_to_nobody(
     stage = holding()
     stage.tweet("nova", author="bob", id="e2")
     stage.sequence()
-    settling = stage.system().settling()
+    settling = build_retraction_settlement(stage.system())
     said = [replace(hold, event=hold.event and replace(hold.event, text="hello")) for hold in stage.held()]
     assert as_they_stand(settling, said) == said
     stage.say(DELETED_TYPE, tweet="t1", author="bob")

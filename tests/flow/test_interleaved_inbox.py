@@ -10,7 +10,8 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.metrics import Metrics
-from notifier.wiring.system import Reads
+from notifier.ports.all_ports import ReadPorts
+from notifier.wiring.delivery import build_reconciler
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of
 from tests.flow.suspended import Suspended, run_steps, run_to_end
@@ -38,7 +39,7 @@ def situation(*, warm: bool) -> Situation:
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=2)
-    stage.system().reconciler()()
+    build_reconciler(stage.system())()
     processes = Processes(stage)
     processes.inboxes[0] = inbox_of(suspended(reads_of(stage)), Metrics())
     found = Situation(stage, processes)
@@ -47,7 +48,7 @@ def situation(*, warm: bool) -> Situation:
     return found
 
 
-def suspended(reads: Reads) -> Reads:
+def suspended(reads: ReadPorts) -> ReadPorts:
     names = ("people", "timeline", "burst_changes", "pull", "versions")
     gates: dict[str, Any] = {name: Suspended(getattr(reads, name)) for name in names}
     return replace(reads, **gates)

@@ -17,6 +17,8 @@ from notifier.domain.push.device import AppleToken, Device, Environment, WebSubs
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.flow.push.circuit_breakers import REPORTED_EVERY, Breakers, line_of
 from notifier.metrics import Metrics
+from notifier.wiring.delivery import build_load_monitor, build_slice_worker
+from notifier.wiring.operations import build_overview
 from tests.flow.rings import phone
 from tests.flow.test_away import ASLEEP, KIM, NIGHT
 from tests.support.failing_ports import Refusing
@@ -141,7 +143,7 @@ def iphone(stage: Stage, name: str, environment: Environment) -> Device:
 def test_an_environment_of_apple_s_that_refuses_our_key_stops_no_alert_of_the_other() -> None:
     stage = Stage()
     stage.ports = replace(stage.ports, providers={Platform.APNS: stage.ground.phones}, platforms=[Platform.APNS])
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     refused = iphone(stage, "kim", Environment.SANDBOX)  # who is asked first of all
     others = [iphone(stage, name, Environment.PRODUCTION) for name in ("lee", "roy")]
     stage.ground.phones.says[refused.id] = [ConfigError(reason="BadEnvironmentKeyInToken")] * 99
@@ -165,18 +167,18 @@ def refused(until: datetime) -> Iterator[Stage]:
 def test_the_overview_the_doctor_and_a_gauge_tell_of_it() -> None:
     with refused(START + REST) as stage:
         system = stage.system()
-        monitor, overview, registry = system.monitor(), system.overview(), system.metrics.registry
+        monitor, overview, registry = build_load_monitor(system), build_overview(system), system.metrics.registry
         monitor()
         found = left_alone_finding(stage.ports)
         assert found.level is Level.WARN
         assert found.detail.startswith(f"No alerts by fcm until {START + REST:%H:%M:%S} UTC: 503 UNAVAILABLE; web a.ex")
-        assert set(overview().cache.left_alone) == {"fcm", "web a.example", "web b.example"}
+        assert set(overview.read().cache.left_alone) == {"fcm", "web a.example", "web b.example"}
         alone = {each: registry.get_sample_value("notifier_push_left_alone", {"platform": each}) for each in PLATFORMS}
         assert alone == {"apns": 0, "fcm": 1, "web": 2}
         stage.pass_time(seconds=31)
         monitor()
         assert registry.get_sample_value("notifier_push_left_alone", {"platform": "web"}) == 0
-        assert (left_alone_finding(stage.ports).level, overview().cache.left_alone) == (Level.OK, {})
+        assert (left_alone_finding(stage.ports).level, overview.read().cache.left_alone) == (Level.OK, {})
 
 
 PLATFORMS = ("apns", "fcm", "web")
@@ -195,14 +197,14 @@ def test_a_provider_that_refuses_us_is_seen_by_its_reason_while_its_slices_wait(
     for name in ("kim", "lee", "roy"):
         stage.ground.phones.says[phone(stage, name).id] = [WRONG]
     stage.mention("nova")
-    overview, work = stage.system().overview(), stage.system().work()
+    overview, work = build_overview(stage.system()), build_slice_worker(stage.system())
     for _ in range(3):
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
     [(line, left)] = stage.ground.lines.told().items()
     assert (line, left.reason) == ("fcm", "InvalidProviderToken")
-    snapshot = overview()
+    snapshot = overview.read()
     assert snapshot.running is not None
     assert snapshot.running.waits_until is not None
     assert snapshot.at < snapshot.running.waits_until <= left.until

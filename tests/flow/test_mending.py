@@ -12,6 +12,7 @@ from notifier.domain.delivery.slice import Again
 from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import Subject, UserId
 from notifier.ports.event_log import Record
+from notifier.wiring.delivery import build_slice_worker
 from tests.support.damaged_bitmaps import Damaged
 from tests.support.in_memory_system import NOVA, Stage
 
@@ -71,7 +72,7 @@ def test_a_restricted_burst_waits_for_the_bitmap_of_its_authors_followers() -> N
 def test_an_indexer_that_is_away_is_not_asked_by_every_try() -> None:
     stage = damaged(SetKind.FOLLOWERS)
     stage.mention("nova")
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     asked: list[int] = []
     for _ in range(12):
         stage.dispatch()
@@ -86,7 +87,7 @@ def test_who_dies_while_asking_asks_again() -> None:
     stage = damaged(SetKind.FOLLOWERS)
     stage.mention("nova")
     stage.dispatch()
-    cut = stage.system(log=Deaf(stage.ports.log)).work()
+    cut = build_slice_worker(stage.system(log=Deaf(stage.ports.log)))
     assert Again in {type(outcome) for outcome in stage.work(by=cut)}
     assert (delivered(stage), facts(stage)) == (reached(Stage()), {Fact.DONE})
 

@@ -12,6 +12,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.users.visibility import Mark
 from notifier.flow.intake.gateway import Answer
 from notifier.ports.event_log import Record
+from notifier.wiring.delivery import build_slice_worker
 from tests.support.failing_ports import Broken, Refusing
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import driven
@@ -91,7 +92,7 @@ def test_an_outage_of_the_store_dead_letters_nothing_and_loses_nothing() -> None
         one.consumer.close()
     stage.sequence()
     stage.dispatch()
-    down = stage.system(inbox=Refusing(stage.ground.inbox, StoreUnavailable)).work()
+    down = build_slice_worker(stage.system(inbox=Refusing(stage.ground.inbox, StoreUnavailable)))
     assert {type(outcome) for outcome in stage.work(Pool.P1, by=down)} == {Again}
     stage.deliver()
     assert stage.ground.dead_letters.list(9) == []
@@ -110,7 +111,7 @@ def test_a_poison_record_goes_to_the_dead_letters_and_the_lane_goes_on() -> None
 def test_a_slice_that_fails_by_itself_dies_of_the_fifth_attempt_with_a_letter() -> None:
     stage = Stage()
     stage.mention("nova")
-    broken = stage.system(inbox=Broken(stage.ground.inbox)).work()
+    broken = build_slice_worker(stage.system(inbox=Broken(stage.ground.inbox)))
     stage.dispatch()
     [first, *_] = stage.ground.queue.waiting[Pool.P1]
     stage.ground.queue.wipe()

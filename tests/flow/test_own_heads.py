@@ -13,6 +13,7 @@ from notifier.domain.ids import Subject, UserId
 from notifier.flow.sequencing.coordinator import OWN, Coordinator
 from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
+from notifier.wiring.sequencing import build_coordinator, build_publisher
 from tests.flow.stalling import Stalling
 from tests.support.failing_ports import Unplanned, Unswapped
 from tests.support.in_memory_system import NOVA, Stage
@@ -51,7 +52,7 @@ def mentioned(stage: Stage, *names: str) -> Sequence[Logged]:
 def coordinators(stage: Stage) -> tuple[Counted, Coordinator, Coordinator]:
     """Of two processes, and what the first reads."""
     counted = Counted(stage.ground.heads)
-    return counted, stage.system(heads=counted).coordinator(), stage.system().coordinator()
+    return counted, build_coordinator(stage.system(heads=counted)), build_coordinator(stage.system())
 
 
 def counted_in(stage: Stage) -> int:
@@ -83,16 +84,16 @@ def test_what_another_planned_while_one_halted_keeps_its_moment() -> None:
     """The one has found the head not published, and looks again when the burst is late and its rows are written."""
     stage = Stage()
     with pytest.raises(StoreUnavailable):
-        stage.system(ledger=Unplanned(stage.ground.ledger)).coordinator()(mentioned(stage, "nova"))
+        build_coordinator(stage.system(ledger=Unplanned(stage.ground.ledger)))(mentioned(stage, "nova"))
     [decided] = stage.ground.bursts.by_key.values()
 
     def meanwhile() -> None:
         with pytest.raises(StoreUnavailable):
-            stage.system(heads=Unswapped(stage.ground.heads)).publisher().finish([NOVA])
+            build_publisher(stage.system(heads=Unswapped(stage.ground.heads))).finish([NOVA])
         stage.pass_time(hours=1)
 
     halting = Stalling(stage.ground.clock, "now", meanwhile)
-    stage.system(clock=halting).publisher().finish([NOVA])
+    build_publisher(stage.system(clock=halting)).finish([NOVA])
     [burst] = stage.ground.bursts.by_key.values()
     assert burst.opened_at == decided.opened_at == stage.ground.ledger.read([burst.key])[burst.key].plan.opened_at
     assert stage.ground.heads.unpublished(9) == []
@@ -101,7 +102,7 @@ def test_what_another_planned_while_one_halted_keeps_its_moment() -> None:
 def test_what_another_decided_and_could_not_publish_is_published_first() -> None:
     stage = Stage()
     _, one, _ = coordinators(stage)
-    dying = stage.system(ledger=Unplanned(stage.ground.ledger)).coordinator()
+    dying = build_coordinator(stage.system(ledger=Unplanned(stage.ground.ledger)))
     one(mentioned(stage, "nova"))
     stage.pass_time(hours=10)
     with pytest.raises(StoreUnavailable):

@@ -7,6 +7,7 @@ from notifier.domain.delivery.ledger import ATTEMPTS, Fact
 from notifier.domain.delivery.slice import Again, Dead, Pool, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import Work
+from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from tests.support.failing_ports import Broken, Refusing
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
@@ -21,7 +22,7 @@ def stage_of(in_a_row: int = 1) -> Stage:
 
 
 def broken(stage: Stage, **ports: Any) -> Work:
-    return stage.system(inbox=Broken(stage.ground.inbox), **ports).work()
+    return build_slice_worker(stage.system(inbox=Broken(stage.ground.inbox), **ports))
 
 
 def p1(stage: Stage) -> list[Slice]:
@@ -68,7 +69,7 @@ def test_worker_of_a_stopped_pool_claims_nothing() -> None:
     stage, slices = stopped_at_p1()
     stage.pass_time(seconds=60)
     claims = Refusing(stage.ground.claims, StoreUnavailable)
-    assert stage.system(claims=claims).work()(slices[1]) == STOPPED
+    assert build_slice_worker(stage.system(claims=claims))(slices[1]) == STOPPED
 
 
 def test_dispatcher_queues_nothing_of_a_stopped_pool_and_the_others_go_on() -> None:
@@ -85,7 +86,7 @@ def test_dispatcher_queues_nothing_of_a_stopped_pool_and_the_others_go_on() -> N
 def test_gauge_of_a_stopped_pool_is_set_by_the_dispatcher() -> None:
     stage, _ = stopped_at_p1()
     system = stage.system()
-    system.dispatcher()()
+    build_dispatcher(system)()
     values = {pool: system.metrics.registry.get_sample_value("notifier_lane_stopped", {"lane": pool}) for pool in Pool}
     assert values == {pool: float(pool is Pool.P1) for pool in Pool}
 
@@ -103,7 +104,7 @@ def test_resumed_pool_delivers_what_waited() -> None:
 def test_finished_slice_ends_the_row() -> None:
     stage = stage_of(in_a_row=1)
     slices = p1(stage)
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     work.guards.of("p1").admit_death("an older slice", "ValueError")
     assert type(work(slices[0])).__name__ == "Done"
     assert work.guards.of("p1").admit_death(str(slices[1]), "ValueError")

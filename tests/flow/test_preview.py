@@ -16,6 +16,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, PROTECTED_TYPE
 from notifier.flow.operations.preview import Previewed
+from notifier.wiring.operations import build_preview
 from tests.flow.withdrawn import delete
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 from tests.support.simulator.script import Changed
@@ -35,7 +36,7 @@ def preview(
         happened_at=now,
         accepted_at=now,
     )
-    return list(stage.system().preview()(event))
+    return list(build_preview(stage.system()).estimate(event))
 
 
 def seals(stage: Stage, key: BurstKey) -> list[Seal]:

@@ -23,6 +23,8 @@ from notifier.flow.delivery.slice_worker import Hold
 from notifier.ports.directory import Account
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Spare
+from notifier.wiring.delivery import build_slice_worker
+from notifier.wiring.push import build_push_handler
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import driven
 
@@ -164,7 +166,7 @@ def test_a_slice_whose_reading_takes_longer_than_its_claim_keeps_it() -> None:
     parts: Any = {"seals": Everywhere(), "calls": slow}
     claim = claims.claim(piece, "one", clock.now(), clock.now() + piece.terms.claim)
     assert claim is not None
-    replace(stage.system().push(), **parts)(burst, piece, Hold(claim, claims, clock))
+    replace(build_push_handler(stage.system()), **parts)(burst, piece, Hold(claim, claims, clock))
     assert claims.claim(piece, "other", clock.now(), clock.now() + piece.terms.claim) is None
 
 
@@ -191,7 +193,7 @@ def test_a_slice_waits_for_what_its_holder_says_and_not_for_what_somebody_noted_
     stage.pass_time(seconds=1)
     stage.dispatch()
     rivals: Any = Rivals(stage.ground.ledger)
-    stage.work(Pool.FCM, by=stage.system(ledger=rivals).work())
+    stage.work(Pool.FCM, by=build_slice_worker(stage.system(ledger=rivals)))
     stage.ground.phones.away = False
     stage.deliver(rounds=90)
     assert alerted(stage) == {"kim", "lee", "roy"}
@@ -209,7 +211,7 @@ def test_who_has_lost_a_slice_says_nothing_of_what_it_waits_for() -> None:
         assert stage.ground.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
         return Entry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
 
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     outcome = replace(work, doings={**work.doings, Step.FCM: overslept})(piece)
     assert outcome == Again(reason="the claim was lost")
     assert stage.ground.ledger.read([key])[key].standings[piece].waits_until is None
@@ -229,7 +231,7 @@ def test_while_nobody_can_say_who_is_spared_no_phone_rings_and_the_slice_waits()
     stage.pass_time(seconds=1)
     stage.dispatch()
     silent: Any = Silent()
-    outcomes = stage.work(Pool.FCM, by=stage.system(spared=silent).work())
+    outcomes = stage.work(Pool.FCM, by=build_slice_worker(stage.system(spared=silent)))
     assert Again in {type(outcome) for outcome in outcomes}
     assert alerted(stage) == set()
     stage.pass_time(seconds=30)

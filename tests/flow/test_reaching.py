@@ -13,6 +13,7 @@ from notifier.domain.bursts.moderation import MentionsAllowed, Refusal, Verdict
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import OverallWish
+from notifier.wiring.intake import build_router
 from tests.flow.fates import counts, fate
 from tests.support.failing_ports import Refusing
 from tests.support.in_memory_system import LYRA, Stage
@@ -96,7 +97,7 @@ def test_a_whole_batch_asks_the_store_a_fixed_number_of_times() -> None:
     ports = {
         name: asked.on(name, getattr(stage.ground, name)) for name in ("directory", "reaches", "overalls", "follows")
     }
-    stage.system(**ports).router()(list(stage.ground.log.waiting(topics.MENTIONS, "router", 99)))
+    build_router(stage.system(**ports))(list(stage.ground.log.waiting(topics.MENTIONS, "router", 99)))
     assert asked.calls == {"directory": 1, "reaches": 1, "overalls": 1, "follows": 1}
 
 
@@ -115,8 +116,8 @@ def test_beyond_the_cap_mentions_of_celebrities_wake_no_phone() -> None:
     for _ in range(22):
         stage.tweet("nova", "orion", author="bob")
     records = list(stage.ground.log.waiting(topics.MENTIONS, "router", 99))
-    stage.system().router()(records[:21])
-    stage.system(buckets=Refusing(stage.ground.buckets, CacheUnavailable)).router()(records[21:])
+    build_router(stage.system())(records[:21])
+    build_router(stage.system(buckets=Refusing(stage.ground.buckets, CacheUnavailable)))(records[21:])
     verdicts = {lane: Counter(one.verdict for one in _routed(stage, lane)) for lane in Lane}
     # Without the cache one more passes; of who is no celebrity nobody counts; and each has its own.
     assert verdicts == {Lane.CELEBRITY: {Verdict.ALL: 21, Verdict.ROW: 1}, Lane.STANDARD: {Verdict.ALL: 66}}

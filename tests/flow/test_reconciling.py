@@ -20,6 +20,8 @@ from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.inbox import Place
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import FRESH_FOR
+from notifier.wiring.delivery import build_reconciler
+from notifier.wiring.sequencing import build_publisher
 from tests.support.failing_ports import Refusing
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
@@ -78,7 +80,7 @@ def unpublished(stage: Stage, *names: str) -> None:
 
 def test_what_redis_refused_is_announced_by_whoever_compares_next() -> None:
     stage = Stage()
-    reconciler = stage.system().reconciler()
+    reconciler = build_reconciler(stage.system())
     reconciler()
     pump = stage.pump(topics.MENTIONS_CELEBRITY, pull=Refusing(stage.ground.pull, CacheUnavailable))
     stage.tweet("nova")
@@ -98,7 +100,7 @@ def test_an_index_is_rebuilt_page_by_page() -> None:
         stage.pass_time(seconds=1)
     stage.ground.wipe()
     paged = Paged(stage.ground.bursts)
-    stage.system(recent_bursts=paged).reconciler()()
+    build_reconciler(stage.system(recent_bursts=paged))()
     assert paged.pages > 5
     assert len(stage.ground.pull.lists[LYRA].opened) == 5
 
@@ -107,8 +109,8 @@ def test_a_head_that_cannot_be_read_keeps_no_other_unfinished() -> None:
     stage = Stage()
     unpublished(stage, "nova", "lyra")
     assert set(stage.ground.heads.unpublished(9)) >= {NOVA, LYRA}
-    reconciler = stage.system(heads=Unreadable(stage.ground.heads)).reconciler()
-    reconciler.publisher = stage.system(heads=Unreadable(stage.ground.heads)).publisher()
+    reconciler = build_reconciler(stage.system(heads=Unreadable(stage.ground.heads)))
+    reconciler.publisher = build_publisher(stage.system(heads=Unreadable(stage.ground.heads)))
     reconciler()
     assert list(stage.ground.heads.unpublished(9)) == [NOVA]
     assert failed(reconciler, "heads") == 1
@@ -119,7 +121,7 @@ def test_a_duty_that_fails_leaves_the_others_to_be_done() -> None:
     stage.mention("nova")
     log = Forgetful()
     broken = {name: Refusing(getattr(stage.ground, name), Poison) for name in ("inbox", "ledger", "pull")}
-    reconciler = stage.system(**broken, log=log).reconciler()
+    reconciler = build_reconciler(stage.system(**broken, log=log))
     reconciler()
     assert [failed(reconciler, duty) for duty in ("index", "sums", "sweep", "log")] == [1, 1, 1, 0]
     assert log.forgotten == [stage.ground.clock.now() - LOG_KEPT_FOR]
@@ -128,7 +130,7 @@ def test_a_duty_that_fails_leaves_the_others_to_be_done() -> None:
 def test_an_outage_ends_the_round() -> None:
     stage = Stage()
     with pytest.raises(StoreUnavailable):
-        stage.system(heads=Refusing(stage.ground.heads, StoreUnavailable)).reconciler()()
+        build_reconciler(stage.system(heads=Refusing(stage.ground.heads, StoreUnavailable)))()
 
 
 def test_a_record_of_an_unreadable_head_is_a_dead_letter_and_the_batch_goes_on() -> None:
@@ -171,7 +173,7 @@ class Miscounted:
 def test_a_settled_burst_whose_books_do_not_balance_is_counted_once(by: int, unbalanced: int) -> None:
     stage = Stage()
     stage.mention("nova")
-    reconciler = stage.system(ledger=Miscounted(stage.ground.ledger, by)).reconciler()
+    reconciler = build_reconciler(stage.system(ledger=Miscounted(stage.ground.ledger, by)))
     reconciler()
     stage.deliver()
     reconciler()
@@ -182,7 +184,7 @@ def test_a_settled_burst_whose_books_do_not_balance_is_counted_once(by: int, unb
 def test_books_whose_seals_have_expired_count_as_nothing() -> None:
     stage = Stage()
     stage.mention("nova")
-    reconciler = stage.system().reconciler()
+    reconciler = build_reconciler(stage.system())
     reconciler()
     stage.deliver()
     stage.ground.clock.advance(KEPT_FOR)
@@ -194,7 +196,7 @@ def test_books_whose_seals_have_expired_count_as_nothing() -> None:
 def test_how_many_mentions_are_held_is_told_once_a_minute() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
-    reconciler = stage.system().reconciler()
+    reconciler = build_reconciler(stage.system())
 
     def told() -> float | None:
         reconciler()

@@ -9,6 +9,8 @@ from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.validation import ERASED_TYPE, PROTECTED_TYPE
+from notifier.wiring.delivery import build_reconciler, build_slice_worker
+from notifier.wiring.sequencing import build_coordinator
 from tests.flow.stalling import Stalling
 from tests.flow.withdrawn import burst, delete, delete_in_the_log_alone, edit, names
 from tests.support.failing_ports import Unswapped, Unwritten
@@ -226,7 +228,9 @@ def test_no_phone_rings_for_what_was_taken_back_and_its_books_balance() -> None:
     delete(stage)
     stage.deliver()
     assert stage.ground.phones.arrived == []
-    assert all(books.balanced and not books.in_flight for books in stage.system().reconciler().sums(stage.bursts()))
+    assert all(
+        books.balanced and not books.in_flight for books in build_reconciler(stage.system()).sums(stage.bursts())
+    )
 
 
 def test_no_phone_rings_on_in_a_slice_that_had_begun() -> None:
@@ -234,7 +238,7 @@ def test_no_phone_rings_on_in_a_slice_that_had_begun() -> None:
     stage.mention("nova")
     reading = Stalling(stage.ground.bursts, "read", lambda: delete(stage))
     stage.dispatch()
-    work = stage.system(bursts=reading).work()
+    work = build_slice_worker(stage.system(bursts=reading))
     for _ in range(9):
         stage.work(by=work)
         stage.dispatch()
@@ -262,7 +266,7 @@ def test_who_dies_in_between_leaves_it_to_the_next(port: str) -> None:
 def test_a_mention_that_comes_with_its_own_retraction_in_flight_is_counted_right() -> None:
     """A coordinator that keeps the head as it was has its swap refused, and decides anew."""
     stage = Stage()
-    coordinator = stage.system().coordinator()
+    coordinator = build_coordinator(stage.system())
     stage.mention("nova")
     stage.tweet("nova", author="eve", of="t2")
     router = stage.pump(topics.MENTIONS)

@@ -10,6 +10,7 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import TRIES, Fate
+from notifier.wiring.delivery import build_slice_worker
 from tests.flow.rings import SOON, fates, phone, rang, rings
 from tests.support.in_memory_system import Stage
 
@@ -99,7 +100,7 @@ def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_every
     for name in ("kim", "lee", "roy"):
         stage.ground.phones.says[phone(stage, name).id] = [wrong]
     stage.mention("nova")
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     for _ in range(5):
         stage.dispatch()
         stage.work(by=work)
@@ -133,7 +134,7 @@ def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
         phone(stage, name).id: [ConfigError(reason="key")] * 999 for name in names
     }
     stage.ground.phones.says.update(refused)
-    work = stage.system().work()
+    work = build_slice_worker(stage.system())
     push: Any = work.doings[Step.FCM]
     push = replace(push, at_once=1, calls=replace(push.calls, at_once=1))
     work = replace(work, doings={**work.doings, Step.FCM: push})
@@ -159,7 +160,7 @@ def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> N
     refusing: Any = Refusing(stage.ground.sent, StoreUnavailable)
     for _ in range(4):
         stage.dispatch()
-        stage.work(by=stage.system(sent=refusing).work())
+        stage.work(by=build_slice_worker(stage.system(sent=refusing)))
         stage.pass_time(seconds=1)
     assert stage.ground.phones.arrived == []
     stage.pass_time(seconds=60)

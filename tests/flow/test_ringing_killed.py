@@ -15,6 +15,7 @@ from notifier.domain.push.send_log import TRIES, Fate, Sending, Window
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.ports.push import Sent
+from notifier.wiring.delivery import build_slice_worker
 from tests.flow.rings import SOON, fates, phone, rang, rings
 from tests.support.in_memory_system import Stage
 
@@ -58,7 +59,7 @@ def killed(stage: Stage, sent: Dying) -> None:
     stage.pass_time(seconds=1)
     stage.dispatch()
     with pytest.raises(Killed):
-        stage.work(Pool.FCM, by=stage.system(sent=dying).work())
+        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=dying)))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_time
         stage.pass_time(seconds=40)
         stage.dispatch()
         with suppress(Killed):
-            stage.work(Pool.FCM, by=stage.system(sent=deadly).work())
+            stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=deadly)))
     stage.deliver(rounds=60)
     assert set(rings(stage).values()) <= set(range(1, TRIES + 1))
 
@@ -119,7 +120,7 @@ def test_a_worker_that_dies_over_what_is_given_up_leaves_it_to_be_given_up_and_r
     dying: Any = Dying(stage.ground.sent, "close", behind=False)
     stage.dispatch()
     with pytest.raises(Killed):
-        stage.work(Pool.FCM, by=stage.system(sent=dying).work())
+        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=dying)))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert (rang(stage, "kim"), rang(stage, "roy"), rang(stage, "lee")) == (0, 1, 1)

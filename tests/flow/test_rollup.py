@@ -19,10 +19,10 @@ from tests.support.failing_ports import Refusing
 def test_who_looked_is_active_after_the_next_round() -> None:
     world = World()
     job = world.job()
-    job()
+    job.run()
     world.look(1, SHARD_MEMBERS + 2)
     world.clock.advance(MINUTE)
-    job()
+    job.run()
     assert world.all_active() == [[1, SHARD_MEMBERS + 2]] * 3
 
 
@@ -31,13 +31,13 @@ def test_who_doesn_t_come_back_leaves_each_set_in_time(kind: SetKind) -> None:
     world = World()
     world.look(1)
     job = world.job()
-    job()
+    job.run()
     lasting = timedelta(days=LASTS[kind])
     world.clock.advance(lasting)
-    job()
+    job.run()
     assert world.active(kind) == [1]
     world.clock.advance(HOUR if kind is DAILY else timedelta(days=1))
-    job()
+    job.run()
     assert world.active(kind) == []
 
 
@@ -46,7 +46,7 @@ def test_hours_are_joined_and_not_replaced() -> None:
     job = world.job()
     for member in range(30):
         world.look(member)
-        job()
+        job.run()
         world.clock.advance(HOUR)
     assert world.active(DAILY) == list(range(5, 30))
     assert world.active(WEEKLY) == world.active(MONTHLY) == list(range(30))
@@ -58,10 +58,10 @@ def test_what_was_loaded_stays_whoever_comes_and_goes() -> None:
         world.imported(kind, *places)
     job = world.job()
     world.look(1)
-    job()
+    job.run()
     assert world.all_active() == [[1, 5], [1, 5, 6], [1, 5, 6, 7]]
     world.clock.advance(timedelta(days=60))
-    job()
+    job.run()
     assert world.all_active() == [[5], [5, 6], [5, 6, 7]]
 
 
@@ -69,13 +69,13 @@ def test_what_was_loaded_stays_whoever_comes_and_goes() -> None:
 def test_p2_reaches_as_far_as_it_is_told_whoever_looked_before_it_was(reach: int, days: int) -> None:
     world = World()
     world.look(1)
-    world.job()()
+    world.job().run()
     world.clock.advance(timedelta(days=days))
     job = world.job(reach=reach)
-    job()
+    job.run()
     assert world.active(MONTHLY) == [1]
     world.clock.advance(timedelta(days=1))
-    job()
+    job.run()
     assert world.active(MONTHLY) == []
 
 
@@ -83,50 +83,50 @@ def test_a_round_in_which_nobody_came_writes_no_bitmap() -> None:
     world = World()
     world.look(1)
     job = world.job()
-    job()
+    job.run()
     stores = {"sets": Unwritable(world.sets), "stays": Unwritable(world.stays)}
     for name, port in stores.items():
         setattr(job, name, port)
     world.clock.advance(MINUTE)
-    job()
+    job.run()
 
 
 def test_who_looked_on_a_clock_that_is_behind_counts_all_the_same() -> None:
     world = World()
     job = world.job()
-    job()
+    job.run()
     world.clock.advance(HOUR + MINUTE)
     world.look(1, back=2 * MINUTE)
-    job()
+    job.run()
     assert world.active() == [1]
 
 
 def test_an_heir_takes_what_was_told_while_nobody_led() -> None:
     world = World()
-    world.job("a")()
+    world.job("a").run()
     for hour in range(5):
         world.look(hour)
         world.clock.advance(HOUR)
-    world.job("b")()
+    world.job("b").run()
     assert world.active() == [0, 1, 2, 3, 4]
 
 
 def test_a_leader_that_was_kept_from_its_rounds_for_hours_takes_them_all() -> None:
     world = World()
     job = world.job()
-    job()
+    job.run()
     for hour in range(5):
         world.look(hour)
         world.clock.advance(HOUR)
-    job()
+    job.run()
     assert world.active() == [0, 1, 2, 3, 4]
 
 
 def test_while_another_leads_nothing_is_done() -> None:
     world = World()
-    world.job("a")()
+    world.job("a").run()
     world.look(1)
-    world.job("b")()
+    world.job("b").run()
     assert world.active() == []
 
 
@@ -136,13 +136,13 @@ def test_activity_or_merge() -> None:
     one, other = world.job("a"), world.job("b")
     for round in range(6):
         world.look(2 * round)
-        one()
+        one.run()
         world.look(2 * round + 1)
         world.clock.advance(3 * MINUTE)
-        other()
+        other.run()
         world.clock.advance(3 * MINUTE)
-    one()
-    other()
+    one.run()
+    other.run()
     assert world.all_active() == [list(range(12))] * 3
 
 
@@ -153,12 +153,12 @@ def test_a_zombie_that_awakes_between_its_read_and_its_write_loses() -> None:
     def heir() -> None:
         world.clock.advance(3 * MINUTE)
         world.look(2)
-        world.job("b")()
+        world.job("b").run()
 
-    world.job("a", sets=Asleep(world.sets, heir))()
+    world.job("a", sets=Asleep(world.sets, heir)).run()
     assert world.all_active() == [[1, 2]] * 3
     world.clock.advance(HOUR)
-    world.job("b")()
+    world.job("b").run()
     assert world.all_active() == [[1, 2]] * 3
 
 
@@ -172,16 +172,16 @@ def test_cut_off_before_and_after_any_of_its_calls_nothing_is_lost_and_twice_is_
         ports: dict[str, Any] = {port: Dying(getattr(world, port), nth, after=after)}
         job = world.job(**ports)
         try:
-            job()
+            job.run()
         except StoreUnavailable:
             world.look(3)
-            job()
+            job.run()
         else:
             assert nth > 0
             return
         world.clock.advance(3 * MINUTE)
-        world.job("b")()
-        world.job("b")()
+        world.job("b").run()
+        world.job("b").run()
         assert world.all_active() == [[1, 3, SHARD_MEMBERS + 2]] * 2 + [[1, 3, 9, SHARD_MEMBERS + 2]]
 
 
@@ -190,17 +190,17 @@ def test_activity_lost_tiers_from_snapshot() -> None:
     world = World()
     job = world.job()
     world.look(1)
-    job()
+    job.run()
     world.look(2)
     world.hours.wipe()
     assert world.hours.last_rolled_up() is None
     world.clock.advance(MINUTE)
-    job()
+    job.run()
     assert (world.active(), world.counted("activity_emptied")) == ([1], 1)
     world.clock.advance(3 * HOUR)
     world.look(3)
-    job()
-    world.job("b")()
+    job.run()
+    world.job("b").run()
     assert (world.all_active(), world.counted("activity_emptied")) == ([[1, 3]] * 3, 1)
 
 
@@ -208,11 +208,11 @@ def test_while_redis_is_away_nobody_grows_idle() -> None:
     world = World()
     world.look(1)
     job = world.job()
-    job()
+    job.run()
     job.hours = Refusing(world.hours, CacheUnavailable)
     world.clock.advance(timedelta(days=40))
     with pytest.raises(CacheUnavailable):
-        job()
+        job.run()
     assert world.all_active() == [[1]] * 3
 
 
@@ -220,14 +220,14 @@ def test_a_clock_that_is_set_back_an_hour_drops_nobody_and_loses_nobody() -> Non
     world = World()
     world.look(1)
     job = world.job()
-    job()
+    job.run()
     world.clock.advance(-HOUR)
     world.look(2)
-    job()
+    job.run()
     assert world.active() == [1, 2]
     world.clock.advance(HOUR)
     world.look(3)
-    job()
+    job.run()
     assert world.all_active() == [[1, 2, 3]] * 3
 
 
@@ -235,7 +235,7 @@ def test_shards_of_which_something_can_t_be_read_stand_alone() -> None:
     world = World()
     world.directory.enrol([Account(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
     world.look(1, 40 * SHARD_MEMBERS)
-    world.job(stays=Spoilt(world.stays))()
+    world.job(stays=Spoilt(world.stays)).run()
     far = world.sets.read(DAILY, None, [40])
     assert [members(bits, 40) for bits in far.values()] == [[40 * SHARD_MEMBERS]]
     assert (world.active(), world.counted("activity_unreadable")) == ([], 1)

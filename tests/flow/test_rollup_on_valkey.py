@@ -22,7 +22,8 @@ from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.directory import Account
-from notifier.wiring.system import System
+from notifier.wiring.indexing import build_activity_roll_up
+from notifier.wiring.system import System, build_system
 from tests.contracts.backends import migrated
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.in_memory_system import Stage
@@ -48,7 +49,7 @@ class Place:
         async def noted() -> None:
             async with connect_async(self.valkey.patient) as client:
                 noting = Noting(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
-                noting(Opened(look=look, after=None, page=None, badge=None))
+                noting.observe(Opened(look=look, after=None, page=None, badge=None))
                 assert noting.going is not None
                 await noting.going
 
@@ -79,46 +80,46 @@ def place(tmp_path: Path, valkey: Valkey) -> Iterator[Place]:
     ports.directory.enrol([Account(user=UserId(f"u{member}"), member=Member(member)) for member in (LOADED, IDLE)])
     ports.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([LOADED, IDLE]))])
     ports.stays.put([Stay(kind=SetKind.ACTIVE_30D, until=FOREVER, shard=0, bits=from_offsets([LOADED]))])
-    yield Place(stage, System(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)
+    yield Place(stage, build_system(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)
     files.close()
 
 
 def test_who_opens_the_tab_is_in_the_first_bulk_a_round_later_and_idle_again_after_a_day(place: Place) -> None:
-    job = place.system.rollup()
-    job()
+    job = build_activity_roll_up(place.system)
+    job.run()
     assert place.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
     place.look(IDLE)
     place.stage.pass_time(minutes=1)
-    job()
+    job.run()
     assert place.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
     place.stage.pass_time(hours=25)
-    job()
+    job.run()
     assert place.tiers() == {Tier.P2: [LOADED, IDLE]}
     place.stage.pass_time(days=31)
-    job()
+    job.run()
     assert place.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
 
 
 def test_a_valkey_that_is_emptied_in_between_takes_nobody_s_tier(place: Place) -> None:
-    job = place.system.rollup()
+    job = build_activity_roll_up(place.system)
     place.look(IDLE)
-    job()
+    job.run()
     place.valkey.wipe()
     place.stage.pass_time(hours=2)
-    job()
+    job.run()
     place.stage.pass_time(minutes=3)
-    replace(place.system, owner="b").rollup()()
+    build_activity_roll_up(replace(place.system, owner="b")).run()
     assert place.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
     assert place.system.ports.active_hours.last_rolled_up() == place.stage.ground.clock.now()
 
 
 def test_a_process_that_starts_again_knows_who_is_active(place: Place) -> None:
     place.look(IDLE)
-    place.system.rollup()()
+    build_activity_roll_up(place.system).run()
     place.stage.pass_time(hours=5)
     place.valkey.wipe()
     for owner in ("b", "c"):
         place.stage.pass_time(minutes=3)
-        replace(place.system, owner=owner).rollup()()
+        build_activity_roll_up(replace(place.system, owner=owner)).run()
     assert place.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
     assert timedelta(0) < place.system.settings.roll_up_every <= timedelta(minutes=1)

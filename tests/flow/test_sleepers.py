@@ -16,6 +16,8 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
+from notifier.wiring.delivery import build_dispatcher, build_reconciler
+from notifier.wiring.operations import build_overview
 from tests.contracts.made import plan
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard, mentions
 from tests.flow.test_backlog import Counted
@@ -46,7 +48,7 @@ def test_bursts_of_sleepers_are_neither_listed_as_open_nor_kept_in_memory_until_
     assert list(stage.ground.ledger.open()) == []
     assert stage.ground.sleepers.count() == 3
     ledger = Counted(stage.ground.ledger)
-    dispatcher = stage.system(ledger=ledger).dispatcher()
+    dispatcher = build_dispatcher(stage.system(ledger=ledger))
     rounds(stage, dispatcher, 20)
     assert (sum(ledger.asked), dispatcher.backlog.accounts) == (0, {})
     stage.ground.clock.advance(MORNING)
@@ -59,7 +61,7 @@ def test_who_laid_them_down_wakes_them_at_their_moment() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, ASLEEP)
     stage.mention("nova")
-    morning, dispatcher = stage.ground.clock.now() + MORNING, stage.system().dispatcher()
+    morning, dispatcher = stage.ground.clock.now() + MORNING, build_dispatcher(stage.system())
     rounds(stage, dispatcher, 5)
     stage.ground.clock.advance(morning - timedelta(seconds=1) - stage.ground.clock.now())
     rounds(stage, dispatcher, 1)
@@ -70,7 +72,7 @@ def test_who_laid_them_down_wakes_them_at_their_moment() -> None:
 
 def test_a_successor_wakes_what_its_predecessor_laid_down() -> None:
     stage = night(1)
-    successor = stage.system().dispatcher()
+    successor = build_dispatcher(stage.system())
     morning = stage.ground.clock.now() + MORNING
     stage.ground.clock.advance(MORNING - timedelta(minutes=10))
     successor()
@@ -123,7 +125,7 @@ def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round_and_each_once_u
     ledger.plan(plans)
     ledger.record([entry for each in plans for entry in waiting(each, until, began)])
     sleepers.lay([Sleeper(burst=each.burst, opened_at=began, until=until) for each in plans], began)
-    dispatcher = stage.system(ledger=counted, sleepers=sleepers).dispatcher()
+    dispatcher = build_dispatcher(stage.system(ledger=counted, sleepers=sleepers))
     clock.advance(timedelta(hours=2))
     for _ in range(13):
         dispatcher()
@@ -175,7 +177,7 @@ def test_who_dies_between_the_two_lists_keeps_nobody_from_being_told_once(at: st
     def some(number: int) -> None:
         nonlocal dispatcher
         for _ in range(number):
-            dispatcher = dispatcher or stage.system(sleepers=dying).dispatcher()
+            dispatcher = dispatcher or build_dispatcher(stage.system(sleepers=dying))
             try:
                 dispatcher()
             except StoreUnavailable:
@@ -214,7 +216,7 @@ def test_who_could_not_be_laid_down_before_its_moment_is_not_laid_down_behind_it
     stage = Stage()
     stage.ground.people.arrange(KIM, ASLEEP)
     sleepers = Refusing(stage.ground.sleepers)
-    morning, dispatcher = stage.ground.clock.now() + MORNING, stage.system(sleepers=sleepers).dispatcher()
+    morning, dispatcher = stage.ground.clock.now() + MORNING, build_dispatcher(stage.system(sleepers=sleepers))
     stage.mention("nova")
     for _ in range(8):
         with suppress(StoreUnavailable):
@@ -233,7 +235,7 @@ def test_books_that_are_checked_as_a_burst_falls_asleep_balance() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, ASLEEP)
     system = stage.system()
-    reconciler = system.reconciler()
+    reconciler = build_reconciler(system)
     stage.mention("nova")
     reconciler()
     stage.deliver_others()
@@ -245,8 +247,8 @@ def test_books_that_are_checked_as_a_burst_falls_asleep_balance() -> None:
 
 def test_the_overview_tells_of_sleepers_apart_from_those_with_work_left() -> None:
     stage = night()
-    overview = stage.system().overview()
-    snapshot = overview()
+    overview = build_overview(stage.system())
+    snapshot = overview.read()
     assert (snapshot.open_bursts, snapshot.sleeping_bursts) == (0, 3)
     assert snapshot.running is not None
     assert snapshot.running.waits_until is not None

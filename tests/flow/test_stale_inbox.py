@@ -8,6 +8,7 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.ports.inbox import Timeline
 from notifier.ports.inbox_versions import MOST
+from notifier.wiring.delivery import build_reconciler
 from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.flow.suspended import Suspended, run_steps, run_to_end
 from tests.support.in_memory_system import NOVA, Stage
@@ -62,7 +63,7 @@ def test_cache_stale_never_shown_by_read_from_before_the_cache_began_anew(proces
     ground.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MOST + 1)]
     processes.stage.pass_time(seconds=1)
     ground.bus.news.clear()
-    processes.stage.system().reconciler()()  # so that the next list comes from the index, without bursts
+    build_reconciler(processes.stage.system())()  # so that the next list comes from the index, without bursts
     processes.open(0, UserId("ada"))
     run_to_end(reading)
     inbox.subjects.timeline = ground.timeline

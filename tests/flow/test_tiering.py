@@ -12,6 +12,7 @@ from notifier.domain.errors import BadSetting, RuleFailed
 from notifier.domain.ids import Lane
 from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.operations.audience_count import Census
+from notifier.wiring.delivery import build_slice_worker
 from tests.docs.pages import Page
 from tests.flow.test_preview import actual, preview, told
 from tests.repo.sources import ROOT
@@ -32,7 +33,7 @@ def test_the_one_of_the_documents_is_the_one_to_copy_from() -> None:
 
 def test_census_preview_and_seals_go_by_the_same_rule() -> None:
     stage, plain = Stage(settings={"tier_rule": GENEROUS}), Stage()
-    counted = Census(sets=stage.ground.sets, rule=stage.system().rule)(NOVA, Lane.CELEBRITY)
+    counted = Census(sets=stage.ground.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
     [found] = preview(stage, "nova")
     stage.mention("nova")
     stage.deliver()
@@ -41,7 +42,7 @@ def test_census_preview_and_seals_go_by_the_same_rule() -> None:
     assert told(found) == actual(stage, key)
     assert {tier: counted.tiers[tier] for tier in TIERS} == people
     assert (counted.tiers[Tier.DORMANT], found.dormant) == (0, 0)
-    by_default = Census(sets=plain.ground.sets, rule=plain.system().rule)(NOVA, Lane.CELEBRITY)
+    by_default = Census(sets=plain.ground.sets, rule=plain.system().tier_rule).count(NOVA, Lane.CELEBRITY)
     assert by_default.tiers[Tier.DORMANT] > 0
 
 
@@ -111,7 +112,7 @@ def test_a_rule_that_fails_later_ends_in_dead_letters_that_name_it_and_no_other_
     stage.mention("nova")
     for _ in range(12):
         stage.dispatch()
-        stage.work(by=system.work())
+        stage.work(by=build_slice_worker(system))
         stage.pass_time(seconds=1)
     letters = stage.ground.dead_letters.list(99)
     assert {letter.stage for letter in letters} == {"p0", "p1", "p2"}
@@ -127,10 +128,10 @@ def test_a_census_and_a_preview_say_that_the_rule_failed() -> None:
     with pytest.raises(RuleFailed, match="KeyError"):
         preview(stage, "nova")
     with pytest.raises(RuleFailed, match="KeyError"):
-        Census(sets=stage.ground.sets, rule=stage.system().rule)(NOVA, Lane.CELEBRITY)
+        Census(sets=stage.ground.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
 
 
 def test_a_rule_that_names_nobody_leaves_all_to_the_pull_path() -> None:
-    found = Census(sets=Stage().ground.sets, rule=lambda _: {})(NOVA, Lane.CELEBRITY)
+    found = Census(sets=Stage().ground.sets, rule=lambda _: {}).count(NOVA, Lane.CELEBRITY)
     assert {tier: n for tier, n in found.tiers.items() if n} == {Tier.DORMANT: sum(found.tiers.values())}
     assert found.tiers[Tier.DORMANT] > 0

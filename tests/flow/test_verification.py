@@ -28,7 +28,7 @@ def verification(stage: Stage) -> Verification:
 
 def compared(stage: Stage, sample: float = inf) -> Sequence[Compared]:
     made = verification(stage)
-    return made(BEA, made.shards(BEA), sample)
+    return made.verify(BEA, made.shards(BEA), sample)
 
 
 def followed() -> Stage:

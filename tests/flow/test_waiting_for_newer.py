@@ -13,6 +13,7 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import WhileAway
 from notifier.domain.push.send_log import Sending, Why, Window
 from notifier.domain.timing import STALE
+from notifier.wiring.delivery import build_slice_worker
 from tests.flow.sleeping import (
     KIM,
     NIGHT,
@@ -108,7 +109,7 @@ def test_however_many_wait_for_the_newest_it_has_its_turn_before_them() -> None:
     for _ in range(MANY):
         mention(stage, KIM)
     gets_up(stage)
-    waiting, one = stage.ground.queue.waiting, stage.system().work()
+    waiting, one = stage.ground.queue.waiting, build_slice_worker(stage.system())
     for _ in range(2 * MANY):
         stage.dispatch()
         turns = [*dict.fromkeys(waiting[Pool.FCM])]

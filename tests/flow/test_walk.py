@@ -17,9 +17,10 @@ from notifier.flow.inbox.burst_walk import RUN, YOUNG
 from notifier.flow.inbox.page import Opened
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import FRESH_FOR
+from notifier.wiring.delivery import build_reconciler
 from tests.support.failing_ports import Refusing
 from tests.support.fakes.inbox import MemoryTimeline
-from tests.support.in_memory_system import Stage
+from tests.support.in_memory_system import Openings, Stage
 from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
@@ -54,22 +55,22 @@ def unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> lis
 
 
 def compared(stage: Stage) -> Stage:
-    stage.system().reconciler()()
+    build_reconciler(stage.system())()
     return stage
 
 
 def opened(stage: Stage) -> Opened:
-    found: list[Opened] = []
-    driven(replace(stage.tab(), watch=found.append).open(KIM))
+    found = Openings()
+    driven(replace(stage.tab(), observers=[found]).open(KIM))
     return found[0]
 
 
 def drifts(stage: Stage, answer: Opened) -> float:
-    async def nothing() -> None:
+    async def nothing(_: float) -> None:
         return
 
     metrics, g = Metrics(), stage.ground
-    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing)(answer))
+    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(answer))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 

@@ -37,8 +37,8 @@ from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Member
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.ports.all_ports import Ports
-from notifier.wiring.system import Reads
+from notifier.ports.all_ports import Ports, ReadPorts
+from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.clock import CountedNonces
 from tests.support.fakes.inbox_versions import MemoryInboxVersions
 from tests.support.fakes.pull_index import MemoryPullIndex
@@ -53,7 +53,7 @@ class CachedHouse(House):
     def __init__(self, url: str) -> None:
         self.url = url
         super().__init__()
-        self.reconciler = self.system.reconciler()
+        self.reconciler = build_reconciler(self.system)
 
     def chosen(self, ports: Ports) -> Ports:
         self.cache = cache = connect(self.url, self.metrics)
@@ -73,7 +73,7 @@ class CachedHouse(House):
             versions=RedisViewerVersions(cache),
         )
 
-    def chosen_reads(self, reads: Reads) -> Reads:
+    def chosen_reads(self, reads: ReadPorts) -> ReadPorts:
         self.reading = cache = connect_async(self.url, self.metrics)
         self.cached_versions = RedisInboxVersions(cache, PATIENT)
         return replace(

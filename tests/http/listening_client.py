@@ -5,14 +5,15 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 import httpx
 from litestar import Litestar
 
 from notifier.api.listening_sockets import HUB
-from notifier.flow.live.hub import Hub
+from notifier.domain.bursts.burst import Burst
+from notifier.flow.live.hub import Hub, OpenedBursts
 from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, House
 
@@ -107,6 +108,30 @@ class Ear:
     async def leave(self) -> None:
         self.left.set()
         await self.over()
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedReader:
+    """Overview of an operator's stream, as a test answers it."""
+
+    answer: Callable[[], Awaitable[bytes]]
+
+    async def read(self) -> bytes:
+        return await self.answer()
+
+
+@dataclass(slots=True)
+class SlowBursts:
+    """Bursts of the store, which answers when a test lets it."""
+
+    bursts: OpenedBursts
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def opened_since(self, moment: datetime) -> Sequence[Burst]:
+        self.asked.set()
+        await self.answers.wait()
+        return await self.bursts.opened_since(moment)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import pytest
 
 from notifier.domain.ids import Kind
+from notifier.wiring.operations import build_overview
 from tests.contracts.garbage import STRINGS, whole
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.http.garbled_house import Garbler, cached_edge, garbling
@@ -73,7 +74,7 @@ def test_system_survives_garbage_in_every_key(valkey: Valkey, way: str) -> None:
         edge.house.report()
         for _ in range(ROUNDS):
             edge.house.reconciler()
-        cache = edge.house.system.overview()().cache
+        cache = build_overview(edge.house.system).read().cache
         assert (cache.generation is not None, cache.pressure, list(cache.left_alone)) == (True, 0.5, ["fcm"])
 
 
@@ -97,12 +98,12 @@ def test_system_survives_garbage_again_and_again(valkey: Valkey) -> None:
     with cached_edge(valkey.patient) as edge:
         house = edge.house
         edge.mention()
-        garbler, overview = Garbler(valkey.client), house.system.overview()
+        garbler, overview = Garbler(valkey.client), build_overview(house.system)
         for _ in range(20):
             house.reconciler()
             house.report()
             garbler.garble_all()
-            overview()
+            overview.read()
         assert edge.client.get("/v1/system", headers=edge.service).status_code == 200
 
 

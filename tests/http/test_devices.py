@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -18,8 +18,10 @@ from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.push.device import MOST_DEVICES, DeviceWord
 from notifier.domain.upstream.validation import CHANGED_TYPE, ERASED_TYPE
+from notifier.wiring.indexing import build_device_registry
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
+from tests.support.fakes.threads import InlineThreads
 from tests.support.http_app import Edge, House
 
 T = TypeVar("T")
@@ -272,10 +274,8 @@ def test_who_finds_all_turns_taken_is_told_to_come_again() -> None:
     house = House()
 
     async def asked() -> None:
-        async def in_thread(ask: Callable[[], T], /) -> T:
-            return ask()
-
-        phones = Phones(book=house.system.phonebook(), in_thread=in_thread, turns=asyncio.Semaphore(1), within=0.0)
+        book = build_device_registry(house.system)
+        phones = Phones(book=book, threads=InlineThreads(), turns=asyncio.Semaphore(1), within=0.0)
         async with phones.turns:
             with pytest.raises(StoreUnavailable):
                 await phones(UserId("u1"), lambda book, member: book.of(member))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
+from notifier.wiring.intake import build_gateway
 from tests.support.breakable_ports import BreakableActivity, Broken
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
@@ -47,7 +48,7 @@ PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 def house() -> House:
     """Nova was mentioned, long enough ago."""
     house = House()
-    house.system.gateway()(json.dumps(event()).encode())
+    build_gateway(house.system)(json.dumps(event()).encode())
     house.sequence()
     house.clock.advance(timedelta(minutes=1))
     return house
@@ -149,19 +150,23 @@ def opened(house: House, *who: tuple[str, str], pause: Pause | None = None) -> l
     return asyncio.run(run())
 
 
+@dataclass(slots=True)
+class KeptAudit:
+    members: list[int] = field(default_factory=list)
+
+    async def compare(self, opened: Opened) -> None:
+        self.members.append(opened.look.member)
+
+
 async def audited(openings: int, pause: Pause) -> list[int]:
     """Which of so many were, one opening after another."""
-    found: list[int] = []
-
-    async def audit(opened: Opened) -> None:
-        found.append(opened.look.member)
-
+    audit = KeptAudit()
     auditing = Auditing(audit=audit, pause=pause)
     for number in range(1, openings + 1):
-        auditing(of(number))
+        auditing.observe(of(number))
         for _ in range(5):
             await asyncio.sleep(0)
-    return found
+    return audit.members
 
 
 async def noted(*gatherings: Sequence[tuple[int, int]], away: int = 0) -> list[tuple[int, list[Member]]]:
@@ -172,7 +177,7 @@ async def noted(*gatherings: Sequence[tuple[int, int]], away: int = 0) -> list[t
     for number, gathering in enumerate(gatherings):
         broken.cache = CacheUnavailable() if number < away else None
         for member, minutes in gathering:
-            noting(of(member, timedelta(minutes=minutes)))
+            noting.observe(of(member, timedelta(minutes=minutes)))
         await later()
     return activity.sent
 

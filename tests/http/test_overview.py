@@ -11,6 +11,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import LeftAlone
 from tests.http.demo_house import visited
+from tests.http.listening_client import ScriptedReader
 from tests.http.problems import assert_problem
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
@@ -81,7 +82,7 @@ def test_a_thousand_watchers_cost_one_look_a_second() -> None:
         return json.dumps(len(looks)).encode()
 
     async def all_watch() -> list[bytes]:
-        looking = Looking(look, now=lambda: seconds[0])
+        looking = Looking(ScriptedReader(look), now=lambda: seconds[0])
         first = await asyncio.gather(*(looking.latest() for _ in range(1000)))
         seconds[0] = 1.0
         return [*first, *await asyncio.gather(*(looking.latest() for _ in range(1000)))]
@@ -105,7 +106,7 @@ def test_a_watcher_hears_of_trouble_and_goes_on() -> None:
         seconds[0] += length
 
     async def heard() -> list[bytes]:
-        events = Looking(look, pause, lambda: seconds[0]).events()
+        events = Looking(ScriptedReader(look), pause, lambda: seconds[0]).events()
         return [await anext(events) for _ in range(3)]
 
     assert asyncio.run(heard()) == [
@@ -124,7 +125,7 @@ def test_a_look_goes_on_when_its_watcher_goes_and_no_other_begins_beside_it() ->
         return b"{}"
 
     async def play() -> bytes:
-        looking = Looking(look)
+        looking = Looking(ScriptedReader(look))
         first = asyncio.create_task(looking.latest())
         await asyncio.sleep(0)
         first.cancel()
@@ -150,7 +151,7 @@ def test_a_look_that_fails_is_told_to_all_who_wait_and_the_next_one_looks_again(
         return answers[0]
 
     async def play() -> None:
-        looking = Looking(look)
+        looking = Looking(ScriptedReader(look))
         first = await asyncio.gather(looking.latest(), looking.latest(), return_exceptions=True)
         assert [type(each) for each in first] == [StoreUnavailable] * 2
         assert await looking.latest() == b"{}"

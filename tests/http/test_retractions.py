@@ -13,6 +13,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.retraction import Retraction, erased_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
+from notifier.wiring.intake import build_gateway
 from tests.http.listening_client import WITHIN, Studio, events, on_air
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
@@ -118,7 +119,7 @@ def test_a_process_that_has_just_begun_has_nobody_load_the_page_again() -> None:
     house = House()
     edge = Edge(house, TestClient(house.app()))
     mentioned(edge)
-    house.system.voice.missed = True
+    house.system.live_publisher.missed = True
     line: asyncio.Queue[object] = asyncio.Queue()
     with TestClient(house.app()) as client:
         house.bus.lines.append(cast(Any, line))
@@ -132,7 +133,7 @@ def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:
         await studio.mention("ada")
         _, row, _ = await ear.hear(3)
         await studio.settle()
-        studio.house.system.gateway()(json.dumps({**DELETED, "data": {**T1, "tweet": row.data["tweet"]}}).encode())
+        build_gateway(studio.house.system)(json.dumps({**DELETED, "data": {**T1, "tweet": row.data["tweet"]}}).encode())
         hidden, count = await ear.hear(2)
         assert (hidden.event, hidden.data) == ("hidden", {"burst": row.data["burst"]})
         assert count.data == {"count": 0, "more": False}

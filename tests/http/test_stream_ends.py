@@ -1,18 +1,16 @@
 """How streams end and are refused: slow clients, tokens, limits, a process that stops."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.live.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
 from notifier.flow.live.stream import MOST_WAITING
-from tests.http.listening_client import Studio, events, on_air
+from tests.http.listening_client import SlowBursts, Studio, events, on_air
 from tests.support.http_app import SERVICE_KEY
 
 U1 = UserId("u1")
@@ -165,18 +163,12 @@ def test_without_the_store_a_stream_is_refused_and_one_that_is_open_stays() -> N
 
 def test_whoever_comes_as_the_process_closes_is_ended_with_the_others() -> None:
     async def play(studio: Studio) -> None:
-        read, asked, answers = studio.hub.recent, asyncio.Event(), asyncio.Event()
-
-        async def slow(since: datetime) -> Sequence[Burst]:
-            asked.set()
-            await answers.wait()
-            return await read(since)
-
-        studio.hub.recent = slow
+        bursts = SlowBursts(studio.hub.bursts)
+        studio.hub.bursts = bursts
         coming = asyncio.create_task(studio.listen("u1"))
-        await asked.wait()
+        await bursts.asked.wait()
         studio.hub.close()
-        answers.set()
+        bursts.answers.set()
         ear = await coming
         await ear.over()
         assert ear.ended

@@ -2,14 +2,12 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from notifier.domain.bursts.burst import Burst
 from notifier.flow.live.hub import RESTS_AFTER
-from tests.http.listening_client import Studio, events, on_air
+from tests.http.listening_client import SlowBursts, Studio, events, on_air
 
 A_MOMENT = timedelta(seconds=1)
 
@@ -149,19 +147,13 @@ def test_after_a_rest_one_can_be_cut_off_and_come_back_as_before() -> None:
 def test_it_does_not_rest_under_somebody_who_is_just_coming() -> None:
     async def play(studio: Studio) -> None:
         await rested(studio)
-        asked, open_again, read = asyncio.Event(), asyncio.Event(), studio.hub.recent
-
-        async def slow(since: datetime) -> Sequence[Burst]:
-            asked.set()
-            await open_again.wait()
-            return await read(since)
-
-        studio.hub.recent = slow
+        bursts = SlowBursts(studio.hub.bursts)
+        studio.hub.bursts = bursts
         coming = asyncio.create_task(studio.listen("u1"))
-        await asked.wait()
+        await bursts.asked.wait()
         studio.house.clock.advance(RESTS_AFTER)
         await studio.hub.watch()
-        open_again.set()
+        bursts.answers.set()
         ear = await coming
         await ear.hear()
         await studio.mention()

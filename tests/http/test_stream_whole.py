@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from notifier.flow.sequencing.live_publisher import KEPT, Voice
 from notifier.metrics import Metrics
-from notifier.wiring.system import System
+from notifier.wiring.system import build_system
 from tests.http.listening_client import Said, Studio, events, on_air
 from tests.http.test_stream_resumed import A_WHILE, last_id
 
@@ -21,7 +21,7 @@ def test_growth_that_a_stall_kept_from_the_bus_is_told_afterwards_without_a_rese
         studio.house.bus.stalled = True
         await studio.mention("bob")
         studio.house.bus.stalled = False
-        studio.house.system.voice.speak()
+        studio.house.system.live_publisher.speak()
         assert [(one.event, one.data["text"]) for one in await ear.hear()] == [
             ("group", "ada and bob, 2 mentions of @nova")
         ]
@@ -37,7 +37,7 @@ def test_who_was_away_when_late_growth_was_told_gets_it_though_the_id_is_younger
         await studio.mention("bob")
         last = await last_id(studio, "u1")
         studio.house.bus.stalled = False
-        studio.house.system.voice.speak()
+        studio.house.system.live_publisher.speak()
         said = await (await studio.listen("u1", last)).hear(2)
         assert texts(said) == ["ada and bob, 2 mentions of @nova"]
 
@@ -53,7 +53,9 @@ def test_what_a_dead_publisher_still_had_to_say_is_a_reset_for_all_once_there_is
         await ear.hear()
         house.bus.stalled = True
         await studio.mention("bob")
-        successor = System(ports=house.ports, settings=house.system.settings, metrics=Metrics(), owner="the next").voice
+        successor = build_system(
+            ports=house.ports, settings=house.system.settings, metrics=Metrics(), owner="the next"
+        ).live_publisher
         successor.speak()  # which fails, too
         house.bus.stalled = False
         successor.speak()
@@ -73,9 +75,9 @@ def test_more_than_a_publisher_keeps_is_a_reset() -> None:
         ear = await studio.listen("u1")
         await ear.hear()
         house.bus.stalled = True
-        house.system.voice.publish(house.bus.heard[:1] * (KEPT + 1))
+        house.system.live_publisher.publish(house.bus.heard[:1] * (KEPT + 1))
         house.bus.stalled = False
-        house.system.voice.speak()
+        house.system.live_publisher.speak()
         assert events(await ear.hear(2)) == ["reset", "count"]
 
     on_air(play)

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.threads import InlineThreads
 from tests.support.http_app import House
 
 __all__ = ["valkey", "valkey_server"]
@@ -68,17 +69,25 @@ def test_one_in_a_hundred_may_be_slower(took: list[int], found: int) -> None:
     assert p99([number * MS for number in took]) == found * MS
 
 
-def test_pages_of_the_last_seconds_count_and_those_that_fail_do_too() -> None:
-    clock, told = ManualClock(), list[timedelta]()
+@dataclass(slots=True)
+class KeptTabReport:
+    told: list[tuple[str, timedelta, timedelta]] = field(default_factory=list)
 
-    async def tell(found: timedelta) -> None:
-        told.append(found)
+    def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
+        self.told.append((process, p99, lasting))
+
+    def worst(self) -> timedelta | None:
+        return max((p99 for _, p99, _ in self.told), default=None)
+
+
+def test_pages_of_the_last_seconds_count_and_those_that_fail_do_too() -> None:
+    clock, tabs = ManualClock(), KeptTabReport()
 
     async def at_once(_: float) -> None:
         await asyncio.sleep(0)
 
     async def play() -> None:
-        timing = Timing(tell=tell, clock=clock, metrics=Metrics(), pause=at_once)
+        timing = Timing(tabs=tabs, owner="api", threads=InlineThreads(), clock=clock, metrics=Metrics(), pause=at_once)
         for took in (80, 5):
             for _ in range(FEWEST):
                 with suppress(ZeroDivisionError), timing():
@@ -90,4 +99,4 @@ def test_pages_of_the_last_seconds_count_and_those_that_fail_do_too() -> None:
             clock.advance(LATELY)
 
     asyncio.run(play())
-    assert told == [80 * MS, 5 * MS]
+    assert tabs.told == [("api", 80 * MS, LATELY), ("api", 5 * MS, LATELY)]

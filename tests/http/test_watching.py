@@ -9,7 +9,7 @@ from litestar import Litestar
 
 from notifier.api.background.overview_cache import BEAT, Looking
 from notifier.api.background.overview_watchers import MOST, Watchers, Watching
-from tests.http.listening_client import WITHIN, Ear, _scope, still
+from tests.http.listening_client import WITHIN, Ear, ScriptedReader, _scope, still
 from tests.support.http_app import SERVICE_KEY, House
 
 SCOPE = cast(Any, _scope({}))
@@ -99,6 +99,6 @@ def test_while_a_look_hangs_the_line_says_that_it_lives() -> None:
 
     async def play() -> bytes:
         async with asyncio.timeout(WITHIN):
-            return await anext(Looking(look, silent_for=0.01).events())
+            return await anext(Looking(ScriptedReader(look), silent_for=0.01).events())
 
     assert asyncio.run(play()) == BEAT

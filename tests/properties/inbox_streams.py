@@ -1,9 +1,8 @@
 """Open pages whose list only the events of their stream change, and the hub of the process that sends them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
+from notifier.api.threads import ThreadedBursts
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import SETTLED_AFTER
@@ -11,11 +10,13 @@ from notifier.flow.inbox.page import Item
 from notifier.flow.live.hub import Hub
 from notifier.flow.live.stream import Event, Listener, News, Stream
 from notifier.metrics import Metrics
+from notifier.ports.all_ports import ReadPorts
 from notifier.ports.live_bus import Missed
-from notifier.wiring.system import Reads
+from notifier.wiring.inbox import build_tab
 from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.live_bus import MemoryBus
+from tests.support.fakes.threads import InlineThreads
 from tests.support.simulator.inbox_visits import driven
 
 MOST = 10_000
@@ -50,7 +51,7 @@ class OpenPage:
 class LiveProcess:
     """The streams of one API process, on a hub whose loops the test turns by hand."""
 
-    reads: Reads
+    reads: ReadPorts
     bus: MemoryBus
     bursts: MemoryBursts
     hub: Hub = field(init=False)
@@ -106,17 +107,14 @@ class LiveProcess:
         return {key for key in found or () if opened[key] + KEPT_FOR > now}
 
 
-def hub_of(reads: Reads, bursts: MemoryBursts) -> Hub:
-    async def recent(moment: datetime) -> Sequence[Burst]:
-        return bursts.since(moment, None, MOST)[::-1]
-
+def hub_of(reads: ReadPorts, bursts: MemoryBursts) -> Hub:
     async def pause(_: float) -> None:
         raise AssertionError("nothing goes on by itself")
 
     return Hub(
-        tab=reads.tab(),
+        tab=build_tab(reads),
         bus=reads.live,
-        recent=recent,
+        bursts=ThreadedBursts(bursts=bursts, threads=InlineThreads()),
         metrics=Metrics(),
         clock=reads.clock,
         pause=pause,

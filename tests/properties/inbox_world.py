@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier import topics
+from notifier.api.threads import ThreadedLog
 from notifier.consumer_loop import pump
 from notifier.domain.audience.account_flags import Flag, Flagged
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
@@ -24,12 +25,15 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, Item, Page
 from notifier.flow.inbox.preferences import Asking
 from notifier.metrics import Metrics
-from notifier.ports.event_log import Record
-from notifier.wiring.system import Reads, System
+from notifier.ports.all_ports import ReadPorts
+from notifier.wiring.delivery import build_reconciler
+from notifier.wiring.inbox import build_gap_fetch, build_versioned_preferences
+from notifier.wiring.system import System
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import inbox_of
 from tests.flow.unreliable import UnreliablePullIndex, UnreliableVersions, unreliable_ground
 from tests.properties.inbox_log import Blocked, Deleted, Followed, Line, Log, Marked, Mentioned, Muted, Seen, VolumeSet
+from tests.support.fakes.threads import InlineThreads
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.cast import SINCE
 from tests.support.simulator.inbox_visits import driven
@@ -64,7 +68,7 @@ class World:
     versions: UnreliableVersions = field(init=False)
     replica: UnreliableVersions = field(init=False)
     pull: UnreliablePullIndex = field(init=False)
-    reads: Reads = field(init=False)
+    reads: ReadPorts = field(init=False)
     gaps: GapFetch = field(init=False)
     asking: Asking = field(init=False)
     inboxes: list[Inbox] = field(init=False)
@@ -79,12 +83,12 @@ class World:
         self.stage = Stage(ground=ground)
         self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
         self.reads = reads_of(self.stage)
-        self.gaps = self.reads.gap_fetch()
+        self.gaps = build_gap_fetch(self.reads)
         self.asking = Asking(
             people=ground.people,
-            preferences=self.reads.versioned_preferences(),
+            preferences=build_versioned_preferences(self.reads),
             clock=ground.clock,
-            append=self._append,
+            log=ThreadedLog(log=ground.log, threads=InlineThreads()),
         )
         self.inboxes = [inbox_of(self.reads, Metrics()) for _ in range(2)]
         self.restart_writer()
@@ -176,7 +180,7 @@ class World:
     def restart_writer(self) -> None:
         """The writer died with the words that Redis did not take."""
         self.writer = self.stage.system()
-        self.reconciler = self.writer.reconciler()
+        self.reconciler = build_reconciler(self.writer)
 
     def wipe_redis(self) -> None:
         self.stage.ground.wipe()
@@ -187,16 +191,13 @@ class World:
     def bring_redis_back(self) -> None:
         """Everything is told again that Redis did not take, and each process has read the change feed."""
         self.versions.away = self.pull.away = self.stage.ground.bus.stalled = False
-        self.writer.voice.speak()
+        self.writer.live_publisher.speak()
         self.pass_time(timedelta(seconds=1))
 
     def _say(self, type: str, **data: object) -> None:
         self.sequences += 1
         self.stage.say(type, self.writer, sequence=self.sequences, **data)
         self._sequence()
-
-    async def _append(self, record: Record) -> None:
-        self.stage.ground.log.append([record])
 
     def _sequence(self) -> None:
         for stream in topics.PARTITIONS:

@@ -18,7 +18,7 @@ from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Entry, Look, Opened
 from notifier.metrics import Metrics
 from tests.support.fakes.clock import START
-from tests.support.in_memory_system import LYRA, NOVA, Stage
+from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
 from tests.support.simulator.inbox_visits import driven
 from tests.unit.examples import ADA, BOB, EVE, MINUTE, NOON, burst, viewer
 
@@ -148,11 +148,11 @@ def listed(stage: Stage, limit: int) -> list[Entry]:
 
 
 def drifts(stage: Stage, opened: Opened) -> float:
-    async def nothing() -> None:
+    async def nothing(_: float) -> None:
         return
 
     metrics, g = Metrics(), stage.ground
-    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing)(opened))
+    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(opened))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 
@@ -161,7 +161,7 @@ def drifts(stage: Stage, opened: Opened) -> float:
 def test_every_burst_is_told_once_in_one_place_and_the_badge_counts_the_list(
     wishes: Wishes, opened: list[tuple[Subject, int, tuple[UserId, ...], UserId | None]], limit: int
 ) -> None:
-    stage, answers = staged(wishes, opened), list[Opened]()
+    stage, answers = staged(wishes, opened), Openings()
     now, entries = stage.ground.clock.now(), listed(stage, limit)
     assert entries == sorted(entries, key=lambda each: (each.opened_at, each.key), reverse=True)
     singly = [entry.key for entry in entries if isinstance(entry, Burst)]
@@ -182,7 +182,7 @@ def test_every_burst_is_told_once_in_one_place_and_the_badge_counts_the_list(
         assert all(schedule.day_of(each.opened_at) == date_in(digest.key) for each in digest.newest)
         assert digest.opened_at == schedule.moment(schedule.day_of(digest.newest[0].opened_at)) <= now
         assert digest.count == sum(each.count for each in digest.newest) == sum(n for _, n in digest.accounts)
-    tab = replace(stage.tab(), watch=answers.append)
+    tab = replace(stage.tab(), observers=[answers])
     page, badge = driven(tab.open(LEE, limit=limit))
     assert badge is not None
     assert badge.count == len(entries)

@@ -262,7 +262,7 @@ class InboxMachine(RuleBasedStateMachine):
             self.world.restart_writer()
         if news != "told" and not self.world.versions.away:
             self.world.stage.ground.bus.stalled = False
-            self.world.writer.voice.speak()
+            self.world.writer.live_publisher.speak()
             self.world.pass_time(SECOND)
 
     def _settle(self, ending: Ending) -> None:

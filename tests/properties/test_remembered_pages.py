@@ -105,7 +105,7 @@ def shown(processes: Processes, process: int) -> Shown:
 
 def with_api(processes: Processes) -> Processes:
     """Processes that leave what they render to one another."""
-    processes.inboxes = [replace(inbox, render=renderer().remembered) for inbox in processes.inboxes]
+    processes.inboxes = [replace(inbox, renderer=renderer()) for inbox in processes.inboxes]
     return processes
 
 

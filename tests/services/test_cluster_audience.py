@@ -27,7 +27,9 @@ from notifier.flow.intake.gateway import Answer
 from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.profiles.profile import Profile
-from notifier.wiring.system import System
+from notifier.wiring.delivery import build_slice_worker
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.system import System, build_system
 from tests.services.own import own
 from tests.services.waiting import until
 
@@ -57,13 +59,13 @@ class Place:
 
     def system(self, owner: str) -> System:
         settings = Settings(collapse=timedelta(0))
-        return System(ports=self.profile.ports(), settings=settings, metrics=Metrics(), owner=owner)
+        return build_system(ports=self.profile.ports(), settings=settings, metrics=Metrics(), owner=owner)
 
     def say(self, kind: str, **data: object) -> None:
         """Accepted by the gateway when it returns."""
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": uuid4().hex, "data": data}
         event |= {"time": self.profile.ports().clock.now().isoformat()}
-        [receipt] = self.system("gateway").gateway()(json.dumps(event).encode())
+        [receipt] = build_gateway(self.system("gateway"))(json.dumps(event).encode())
         assert receipt.answer is Answer.ACCEPTED
 
     def mention(self, author: str, tweet: str) -> None:
@@ -86,7 +88,7 @@ class Place:
         until(done)
 
     def deliver(self) -> None:
-        work, ledger = self.system("worker").work(), self.profile.ports().ledger
+        work, ledger = build_slice_worker(self.system("worker")), self.profile.ports().ledger
         for account in ledger.read(ledger.open()).values():
             for piece in account.plan.slices():
                 work(piece)

@@ -27,10 +27,11 @@ from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
-from notifier.ports.all_ports import Ports
+from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import Account
-from notifier.wiring.system import Reads, System
+from notifier.wiring.delivery import build_dispatcher, build_slice_worker
+from notifier.wiring.system import build_system
 from tests.support.announced_people import AnnouncedPeople
 from tests.support.breakable_ports import (
     BreakableActivity,
@@ -156,7 +157,7 @@ class House:
         )
         self.metrics = Metrics()
         self.ports = versioned(self.chosen(ports))
-        reads = Reads(
+        reads = ReadPorts(
             people=self.people,
             preferences=MemoryPreferences(self.people),
             timeline=BreakableTimeline(self.bursts, inbox, self.broken),
@@ -169,16 +170,16 @@ class House:
             nonces=CountedNonces(),
         )
         self.reads = self.chosen_reads(reads)
-        self.system = System(ports=self.ports, settings=settings or PATIENT, metrics=self.metrics, owner="a test")
+        self.system = build_system(ports=self.ports, settings=settings or PATIENT, metrics=self.metrics, owner="a test")
         self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
         self._populate()
-        self.system.voice.speak()  # as a pump does when it begins
+        self.system.live_publisher.speak()  # as a pump does when it begins
 
     def chosen(self, ports: Ports) -> Ports:
         """For a house with other adapters."""
         return ports
 
-    def chosen_reads(self, reads: Reads) -> Reads:
+    def chosen_reads(self, reads: ReadPorts) -> ReadPorts:
         return reads
 
     def app(
@@ -202,11 +203,13 @@ class House:
 
     def deliver(self) -> None:
         """Everything that has its burst reaches whom it can."""
-        work = self.system.work()
+        work = build_slice_worker(self.system)
         ledger, queued, left = self.ports.ledger, 1, -1
         while queued or len(ledger.open()) != left:
             left = len(ledger.open())
-            queued = self.system.dispatcher()()  # a new one: it reads what the last has put down, though no time passes
+            queued = build_dispatcher(
+                self.system
+            )()  # a new one: it reads what the last has put down, though no time passes
             for pool in Pool:
                 while piece := self.queue.take(pool):
                     work(piece)

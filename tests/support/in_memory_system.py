@@ -20,13 +20,15 @@ from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOL
 from notifier.flow.delivery.dispatcher import Dispatcher
 from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.inbox.inbox import Tab
-from notifier.flow.inbox.page import Item, Page
+from notifier.flow.inbox.page import Item, Opened, Page
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.gateway import Answer, Receipt
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.archive import StoredRow
-from notifier.wiring.system import System
+from notifier.wiring.delivery import build_dispatcher, build_slice_worker
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.system import System, build_system
 from tests.support.fakes.inbox_versions import MemoryViewerVersions
 from tests.support.simulator.cast import THRESHOLD, Scene
 from tests.support.simulator.durable_state import Ground
@@ -107,7 +109,7 @@ class Stage:
 
     def system(self, **ports: Any) -> System:
         settings = Settings(threshold=THRESHOLD, collapse=self.collapse, **self.settings)
-        return System(ports=replace(self.ports, **ports), settings=settings, metrics=Metrics(), owner="test")
+        return build_system(ports=replace(self.ports, **ports), settings=settings, metrics=Metrics(), owner="test")
 
     def pass_time(self, **by: float) -> None:
         self.ground.clock.advance(timedelta(**by))
@@ -119,7 +121,7 @@ class Stage:
         data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
         event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
         event |= {"id": id or f"e{self._events}", "time": self.ground.clock.now().isoformat()}
-        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        [receipt] = build_gateway(self.system())(json.dumps(event).encode())
         assert receipt.answer in (Answer.ACCEPTED, Answer.DUPLICATE)
         return receipt
 
@@ -128,7 +130,7 @@ class Stage:
         data = {"follower": follower, "followed": followed, "sequence": sequence}
         event = {"specversion": "1.0", "source": "graph", "id": f"{follower}/{followed}/{sequence}", "data": data}
         event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.ground.clock.now().isoformat()}
-        [receipt] = self.system().gateway()(json.dumps(event).encode())
+        [receipt] = build_gateway(self.system())(json.dumps(event).encode())
         assert receipt.answer is Answer.ACCEPTED
         self.sequence()
 
@@ -137,7 +139,7 @@ class Stage:
         self._events += 1
         event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
         event |= {"time": self.ground.clock.now().isoformat()}
-        [receipt] = (to or self.system()).gateway()(json.dumps(event).encode())
+        [receipt] = build_gateway(to or self.system())(json.dumps(event).encode())
         assert receipt.answer is Answer.ACCEPTED
 
     def pump(self, stream: str, **ports: Any) -> Pump:
@@ -156,12 +158,12 @@ class Stage:
         self.sequence()
 
     def dispatch(self) -> int:
-        self._dispatcher = self._dispatcher or self.system().dispatcher()
+        self._dispatcher = self._dispatcher or build_dispatcher(self.system())
         return self._dispatcher()
 
     def work(self, *pools: Pool, by: Work | None = None) -> list[Outcome]:
         """Whatever waits in the queues, of all pools when none is named."""
-        work = by or self.system().work()
+        work = by or build_slice_worker(self.system())
         return [work(piece) for pool in pools or Pool for piece in self._taken(pool)]
 
     def deliver(self, rounds: int = 20) -> None:
@@ -233,6 +235,13 @@ class Stage:
         taken = list(waiting)
         waiting.clear()
         return taken
+
+
+class Openings(list[Opened]):
+    """Observer that keeps every answer of an inbox."""
+
+    def observe(self, opened: Opened) -> None:
+        self.append(opened)
 
 
 def members_of(stored: StoredRow) -> list[int]:

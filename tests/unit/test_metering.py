@@ -8,10 +8,10 @@ from datetime import timedelta
 from notifier.api.background.limiters import MOST_KNOWN, Metering, metering
 from notifier.config import Limits
 from notifier.domain.errors import CacheUnavailable
-from notifier.domain.token_bucket import Limit
 from notifier.metrics import Metrics
 from tests.support.fakes.cache import MemoryBuckets
 from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.threads import InlineThreads
 
 
 @dataclass(slots=True)
@@ -31,14 +31,19 @@ class Town:
         self.buckets = MemoryBuckets(self.clock)
 
     def process(self, limits: Limits) -> Metering:
-        return metering(limits, self.settle, self.clock, self.metrics, self.pause)
+        return metering(
+            limits, buckets=self, threads=InlineThreads(), clock=self.clock, metrics=self.metrics, pause=self.pause
+        )
 
-    async def settle(self, spent: Mapping[str, int], limit: Limit) -> Mapping[str, float]:
+    def take(self, name: str, capacity: int, refill: timedelta) -> bool:
+        return self.buckets.take(name, capacity, refill)
+
+    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
         self.trips += 1
-        self.told |= spent.keys()
+        self.told |= {name.partition(":")[2] for name in spent}
         if self.away:
             raise CacheUnavailable
-        left = self.buckets.spend(spent, limit.most, limit.refill)
+        left = self.buckets.spend(spent, capacity, refill)
         self.meanwhile()
         return left
 
@@ -124,7 +129,7 @@ def test_without_redis_a_process_holds_its_own_limit() -> None:
         town.clock.advance(timedelta(hours=3))
         assert grants(here, "zoe", 20) == 10
         await town.settled()
-        assert town.buckets.held["zoe"][0] == 0
+        assert town.buckets.held["writes:zoe"][0] == 0
 
     played(play)
 

@@ -33,7 +33,7 @@ class Noting:
     """By hour; the openings of one pause."""
     going: "asyncio.Task[None] | None" = None
 
-    def __call__(self, opened: Opened) -> None:
+    def observe(self, opened: Opened) -> None:
         hour = hour_of(opened.look.now)
         if hour > self.hour:
             self.hour, self.noted = hour, {}

@@ -4,11 +4,13 @@ One look into the cache and one sync of the log serve all of them: a third of th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
+from notifier.api.threads import Threads
 from notifier.domain.errors import BadEvent, Full, Unavailable
 from notifier.flow.intake.gateway import Receipt
 
@@ -17,17 +19,22 @@ AT_ONCE = 2
 MOST = 200
 """In a group; the last of them still waits less than for a slow disk."""
 
-Accept = Callable[[bytes, bool], Awaitable[Sequence[Receipt]]]
-"""A body, and whether it is a batch."""
+
+class BatchGateway(Protocol):
+    def __call__(self, body: bytes, *, batch: bool, settles: bool) -> Sequence[Receipt]:
+        """Return one receipt per event, in order. Raises LogUnavailable or Full."""
+        ...
+
 
 Waiting = tuple[bytes, "asyncio.Future[Receipt]"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Gathering:
     """For one loop. Who comes alone goes at once; nobody waits for company."""
 
-    accept: Accept
+    gateway: BatchGateway
+    threads: Threads
     waiting: list[Waiting] = field(default_factory=list)
     going: "set[asyncio.Task[None]]" = field(default_factory=set)
 
@@ -49,7 +56,8 @@ class Gathering:
 
     async def _accept(self, group: Sequence[Waiting]) -> None:
         try:
-            receipts = await self.accept(b"[" + b",".join(body for body, _ in group) + b"]", True)
+            body = b"[" + b",".join(body for body, _ in group) + b"]"
+            receipts = await self.threads.run(self.gateway, body, batch=True, settles=False)
         except (Unavailable, Full) as error:
             # Those who wait behind them would fare no better, one group after the other: all learn it now, so that
             # nobody waits for longer than one group does, however many come.

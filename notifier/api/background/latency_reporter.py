@@ -2,15 +2,17 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.api.background.activity_recorder import Pause
+from notifier.api.threads import Threads
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
+from notifier.ports.push import TabReport
 
 LATELY = timedelta(seconds=5)
 """As long a page counts, and as long a word that is told."""
@@ -26,8 +28,10 @@ TOLD_EVERY = 1.0
 class Timing:
     """For one loop. No page waits for Redis."""
 
-    tell: Callable[[timedelta], Awaitable[None]]
-    """Raises CacheUnavailable."""
+    tabs: TabReport
+    owner: str
+    """Name of this process in the report."""
+    threads: Threads
     clock: Clock
     metrics: Metrics
     pause: Pause = asyncio.sleep
@@ -60,7 +64,7 @@ class Timing:
 
     async def _tell(self, found: timedelta) -> None:
         try:
-            await self.tell(found)
+            await self.threads.run(self.tabs.tell, self.owner, found, LATELY)
         except CacheUnavailable:
             # Fails open: what nobody is told of slows no alert.
             self.metrics.outages.labels("cache").inc()

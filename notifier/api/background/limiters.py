@@ -2,19 +2,22 @@
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from notifier.api.background.activity_recorder import Pause
+from notifier.api.threads import Threads
 from notifier.config import Limits
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.token_bucket import Allowance, Limit
 from notifier.flow.devices.registry import PhoneBook
+from notifier.flow.intake.gateway import Gateway
 from notifier.metrics import Metrics
+from notifier.ports.cache import Buckets
 from notifier.ports.clock import Clock
 
 AT_ONCE = 8
@@ -27,7 +30,8 @@ WITHIN = 2.0
 class Hiding:
     """For one loop."""
 
-    settle: Callable[[Retraction], Awaitable[None]]
+    gateway: Gateway
+    threads: Threads
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     within: float = WITHIN
 
@@ -38,7 +42,7 @@ class Hiding:
         except TimeoutError:
             return
         try:
-            await self.settle(retraction)
+            await self.threads.run(self.gateway.at_once, [retraction])
         finally:
             self.turns.release()
 
@@ -53,16 +57,12 @@ DEVICES_WITHIN = 2.0
 """Seconds that one waits for a turn; an app asks again."""
 
 
-class InThread(Protocol):
-    def __call__(self, ask: Callable[[], T], /) -> Awaitable[T]: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class Phones:
     """For one loop."""
 
     book: PhoneBook
-    in_thread: InThread
+    threads: Threads
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DEVICES_AT_ONCE))
     within: float = DEVICES_WITHIN
 
@@ -75,9 +75,12 @@ class Phones:
         except TimeoutError:
             raise StoreUnavailable(f"{AT_ONCE} others wait for their devices.") from None
         try:
-            return await self.in_thread(lambda: ask(self.book, self.book.member(user, newcomer=newcomer)))
+            return await self.threads.run(self._asked, user, ask, newcomer=newcomer)
         finally:
             self.turns.release()
+
+    def _asked(self, user: UserId, ask: Callable[[PhoneBook, Member], T], *, newcomer: bool) -> T:
+        return ask(self.book, self.book.member(user, newcomer=newcomer))
 
 
 # Metering: what people and services ask for is counted here at once, and among all processes a little later.
@@ -91,9 +94,6 @@ beyond a limit nobody gets more than that hundredth of each process, and what co
 MOST_KNOWN = 20_000
 """People and keys, the latest; some 6 MB. Who is forgotten begins with a full allowance until it is settled again."""
 
-Settle = Callable[[Mapping[str, int], Limit], Awaitable[Mapping[str, float]]]
-"""Takes what was spent from the buckets of all processes, and answers what is left in them. Raises CacheUnavailable."""
-
 
 @dataclass(slots=True)
 class _Account:
@@ -106,7 +106,9 @@ class _Account:
 class Metering:
     """For one loop. No request waits for Redis."""
 
-    settle: Settle
+    buckets: Buckets
+    """Shared by all processes."""
+    threads: Threads
     clock: Clock
     metrics: Metrics
     reads: Limit | None
@@ -156,7 +158,7 @@ class Metering:
         for account in accounts.values():
             account.untold = 0
         try:
-            left = await self.settle(spent, limit)
+            left = await self._spend(spent, limit)
         except CacheUnavailable:
             # Fails open: each process goes on by what it counted itself. What was told just now may be taken or not,
             # and isn't told again.
@@ -166,13 +168,22 @@ class Metering:
             account = accounts[who]
             account.allowance = account.allowance.lowered(tokens - account.untold)
 
+    async def _spend(self, spent: Mapping[str, int], limit: Limit) -> Mapping[str, float]:
+        """Take from the buckets of all processes; return what is left in each. Raises CacheUnavailable."""
+        named = {f"{limit.name}:{who}": count for who, count in spent.items()}
+        left = await self.threads.run(self.buckets.spend, named, limit.most, limit.refill)
+        return {who: left[f"{limit.name}:{who}"] for who in spent}
 
-def metering(limits: Limits, settle: Settle, clock: Clock, metrics: Metrics, pause: Pause) -> Metering:
+
+def metering(
+    limits: Limits, *, buckets: Buckets, threads: Threads, clock: Clock, metrics: Metrics, pause: Pause
+) -> Metering:
     def limit(name: str, most: int, window: timedelta) -> Limit | None:
         return Limit(name=name, most=most, window=window) if most else None
 
     return Metering(
-        settle=settle,
+        buckets=buckets,
+        threads=threads,
         clock=clock,
         metrics=metrics,
         pause=pause,

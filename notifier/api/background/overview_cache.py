@@ -1,16 +1,21 @@
 """Looking: one look at the system a second and process, however many watch."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from threading import Lock
 from time import monotonic
+from typing import Protocol
 
 import msgspec
 
+from notifier.api.processes import Roles, loading
+from notifier.api.schemas.system import told
+from notifier.api.threads import Threads
 from notifier.domain.errors import NotifierError, Unavailable
+from notifier.flow.operations.overview import Overview
 
 EVERY = 1.0
 """Seconds."""
@@ -19,10 +24,32 @@ SILENT_FOR = 5.0
 BEAT = b":\n\n"
 
 
+class SnapshotReader(Protocol):
+    async def read(self) -> bytes:
+        """Return the current overview as JSON. Raises StoreUnavailable.
+
+        It runs to its end even when the caller is cancelled. Two calls must never overlap: it counts between readings.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverviewReader:
+    overview: Overview
+    roles: Roles
+    data: Path
+    threads: Threads
+
+    async def read(self) -> bytes:
+        return await self.threads.run(self._read)
+
+    def _read(self) -> bytes:
+        return msgspec.json.encode(told(self.overview.read(), self.roles, loading(self.data)))
+
+
 @dataclass(slots=True)
 class Looking:
-    look: Callable[[], Awaitable[bytes]]
-    """Goes on when the one who awaits it is gone, and must never be under way twice: it counts from look to look."""
+    reader: SnapshotReader
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     now: Callable[[], float] = monotonic
     silent_for: float = SILENT_FOR
@@ -61,7 +88,7 @@ class Looking:
 
     async def _look(self) -> bytes:
         try:
-            self.taken = await self.look()
+            self.taken = await self.reader.read()
             self.taken_at = self.now()
             return self.taken
         finally:
@@ -81,12 +108,10 @@ class Turns:
     """What whoever comes meanwhile is told."""
     lock: Lock = field(default_factory=Lock)
 
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Raises Unavailable when somebody else has the turn for longer than one waits."""
         if not self.lock.acquire(timeout=PATIENCE.total_seconds()):
             raise Unavailable(self.taken)
-        try:
-            yield
-        finally:
-            self.lock.release()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()

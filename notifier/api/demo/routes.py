@@ -31,6 +31,7 @@ from notifier.domain.delivery.throttle import RAMP, Throttle, checked
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import POLICIES, Kind, Subject, UserId
 from notifier.flow.leadership import Leadership
+from notifier.wiring.system import build_leadership
 
 VISITOR = "the demo's visitor"
 KINDS = ("vip", "active", "occasional", "away")
@@ -74,7 +75,7 @@ class _Leases:
 
     async def hold(self, name: str, term: timedelta) -> bool:
         if name not in self.held:
-            self.held[name] = self.edge.system.leadership(name, term)
+            self.held[name] = build_leadership(self.edge.system, name, term)
         return await self.edge.in_thread(self.held[name].held, self.edge.clock.now())
 
 

@@ -154,7 +154,7 @@ async def fate(
 ) -> Response[FateBody]:
     """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
     request.user.require(Scope.EVENTS)
-    found = await edge.in_thread(edge.fates, source, written(request, PREFIX, id))
+    found = await edge.in_thread(edge.fates.look_up, source, written(request, PREFIX, id))
     return Response(_fate(found), headers=NOT_KEPT)
 
 
@@ -201,7 +201,7 @@ async def _previewed(edge: Edge, body: bytes, kind: str, asked: Sequence[str]) -
         raise NotSupported("There is a dry run of mentions alone.")
     if len(event.mentioned) > MOST_PREVIEWED:
         raise NotSupported(f"There is a dry run of {MOST_PREVIEWED} accounts at most.")
-    return previews(await edge.in_thread(edge.preview, event))
+    return previews(await edge.in_thread(edge.preview.estimate, event))
 
 
 async def _body(request: Sent, most: int) -> bytes:

@@ -83,7 +83,7 @@ def verify(
         shards = verification.shards(user)
         some = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
-            found = verification(user, some, sample or inf, advance)
+            found = verification.verify(user, some, sample or inf, advance)
             rest = verification.look(user, some[len(found) :], advance)
         asked = verification.repair(user, [*found, *rest]) if repair else 0
     told = drift(user, found, rest, asked)
@@ -145,7 +145,7 @@ def counted(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> C
     head = ports.sets.head(subject)
     lane = lane_by(ports.heads, subject, head.total, settings.threshold)
     with progress("counting", sum(map(bool, head.counts)), quiet=quiet) as advance:
-        return Census(sets=ports.sets, rule=tier_rule(settings.tier_rule))(subject, lane, advance)
+        return Census(sets=ports.sets, rule=tier_rule(settings.tier_rule)).count(subject, lane, advance)
 
 
 def facts(found: Counted) -> Mapping[str, object]:

@@ -36,7 +36,8 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
     """
     from notifier.cli.context import opened
     from notifier.metrics import Metrics
-    from notifier.wiring.system import System
+    from notifier.wiring.operations import build_preview
+    from notifier.wiring.system import build_system
 
     user, settings = UserId(account.removeprefix("@")), settings_for(data)
     if protected and not author:
@@ -47,9 +48,9 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
         raise click.UsageError(f"A tweet's id {why}.")
     with opened(settings) as folder, _bars(quiet=as_json) as begun:
         require(folder.ports, user)
-        system = System(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
+        system = build_system(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
         event = _event(user, UserId(author), tweet or NEW, protected=protected, now=folder.ports.clock.now())
-        [found] = previews(system.preview()(event, begun)).accounts
+        [found] = previews(build_preview(system).estimate(event, begun)).accounts
     if as_json:
         from msgspec import to_builtins
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +16,6 @@ from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
 from notifier.ports.all_ports import Ports
-
-if TYPE_CHECKING:
-    from notifier.wiring.system import System
 
 TOGETHER = 500
 """Are let go in one append."""
@@ -111,15 +107,12 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
 def _readable(ports: Ports, settings: Settings, holds: Sequence[Hold]) -> Sequence[Hold]:
     """Without the words of what was taken back meanwhile."""
     from notifier.flow.intake.held_mentions import as_they_stand
-
-    return as_they_stand(_system(ports, settings).settling(), holds)
-
-
-def _system(ports: Ports, settings: Settings) -> "System":
     from notifier.metrics import Metrics
-    from notifier.wiring.system import System
+    from notifier.wiring.sequencing import build_retraction_settlement
+    from notifier.wiring.system import build_system
 
-    return System(ports=ports, settings=settings, metrics=Metrics(), owner="reach")
+    system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="reach")
+    return as_they_stand(build_retraction_settlement(system), holds)
 
 
 def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> Iterator[Hold]:

@@ -84,6 +84,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
     from notifier.metrics import Metrics
     from notifier.profiles import choose
     from notifier.profiles.push_providers import require_credentials
+    from notifier.wiring.delivery import build_slice_worker
     from workers.host import run
 
     role = numbered(pool, number)
@@ -95,7 +96,7 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
         metrics, beat = Metrics(), beating(role, settings, parent)
         run(
             Pool(pool),
-            lambda beat, stopping: system_of(profile, settings, role, metrics).work(beat, stopping),
+            lambda beat, stopping: build_slice_worker(system_of(profile, settings, role, metrics), beat, stopping),
             profile.application(Pool(pool), metrics),
             sign(role, settings, beat),
             beat,

@@ -15,7 +15,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.users.digest import Digest, date_in
 from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, DigestItem, Page, Shown
-from notifier.wiring.system import Reads
+from notifier.ports.all_ports import ReadPorts
 
 LONG_ENOUGH = timedelta(minutes=1)
 """For one question."""
@@ -44,8 +44,10 @@ def tab(*, user: str, limit: int, url: str | None, token: str | None, data: Path
         _print(found)
 
 
-async def look(connect: Callable[[], Reads], user: UserId, limit: int) -> dict[str, object]:
-    page, badge = await connect().tab().open(user, limit=limit)
+async def look(connect: Callable[[], ReadPorts], user: UserId, limit: int) -> dict[str, object]:
+    from notifier.wiring.inbox import build_tab
+
+    page, badge = await build_tab(connect()).open(user, limit=limit)
     return facts(user, page, badge)
 
 

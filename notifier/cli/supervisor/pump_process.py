@@ -12,6 +12,8 @@ from notifier import topics
 from notifier.cli.supervisor.heartbeat import BEATS_EVERY, STEP_WITHIN, Attendance
 from notifier.consumer_loop import Loop, Pump, pump
 from notifier.domain.errors import OUTAGES, LaneStopped
+from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler
+from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System
 
 WAITS_FOR_RECORDS = timedelta(milliseconds=250)
@@ -70,13 +72,13 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
 
     loops = [loop(reading.stream, reading, timedelta(0)) for reading in readings]
     loops += [
-        loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY),
-        loop("reconciler", system.reconciler(), RECONCILES_EVERY, REBUILDS_WITHIN),
-        loop("voice", system.voice.speak, SPEAKS_EVERY),
-        loop("monitor", _without_answer(system.monitor()), system.settings.monitor_every),
+        loop("dispatcher", build_dispatcher(system), DISPATCHES_EVERY),
+        loop("reconciler", build_reconciler(system), RECONCILES_EVERY, REBUILDS_WITHIN),
+        loop("voice", system.live_publisher.speak, SPEAKS_EVERY),
+        loop("monitor", _without_answer(build_load_monitor(system)), system.settings.monitor_every),
     ]
     if every := system.settings.roll_up_every:
-        loops.append(loop("rollup", system.rollup(), every, REBUILDS_WITHIN))
+        loops.append(loop("rollup", build_activity_roll_up(system).run, every, REBUILDS_WITHIN))
     threads = [Thread(target=each.run, name=each.name, daemon=True) for each in loops]
     for thread in threads:
         thread.start()

@@ -34,7 +34,7 @@ class Departed:
     directory: Directory
     retractions: Retractions
 
-    def __call__(self, devices: Collection[Device]) -> Sequence[Gone]:
+    def removals(self, devices: Collection[Device]) -> Sequence[Gone]:
         """What takes away those that nobody is left to be told through. Asked behind their rows: who deletes an account
         looks for rows behind its flag, and who erases one behind its word, so that one of the two sees the other."""
         users = self.directory.users({device.member for device in devices})
@@ -74,7 +74,7 @@ class Switchboard:
         self.devices.write(words)
         registered = [word for word in words if isinstance(word, Device)]
         # Behind the rows, as who deletes an account looks for rows behind its flag: one of the two sees the other.
-        self.devices.write([*self.departed(registered), *self._too_many({word.member for word in registered})])
+        self.devices.write([*self.departed.removals(registered), *self._too_many({word.member for word in registered})])
         self._connect(told, at)
 
     def _too_many(self, members: Collection[Member]) -> Sequence[Gone]:

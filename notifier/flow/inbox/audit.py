@@ -30,10 +30,10 @@ class Audit:
     people: People
     timeline: Timeline
     metrics: Metrics
-    pause: Callable[[], Awaitable[object]]
-    """Before a difference is looked at once more."""
+    pause: Callable[[float], Awaitable[object]]
+    """Waits some seconds before a difference is looked at once more."""
 
-    async def __call__(self, opened: Opened) -> None:
+    async def compare(self, opened: Opened) -> None:
         """A difference counts when it is still there after a pause, and the viewer is still the same.
 
         Raises StoreUnavailable. A partial page claims nothing, and what reaches further down than a page ever walks is
@@ -43,7 +43,7 @@ class Audit:
             return
         wrong = await self._wrong(opened)
         if wrong:
-            await self.pause()
+            await self.pause(SETTLED_AFTER.total_seconds())
             wrong = await self._wrong(opened)
         # The viewer last: a mark or a follow written at any time since the answer explains the difference.
         if wrong and await self._same_viewer(opened.look):

@@ -1,8 +1,9 @@
 """The inbox: pages, badges and marks of viewers, from caches that are proved current for every single request."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
@@ -15,7 +16,7 @@ from notifier.flow.inbox.evaluation import Evaluation, partial_page, seen_token
 from notifier.flow.inbox.last_known_pages import Lately
 from notifier.flow.inbox.listing import Listing
 from notifier.flow.inbox.page import Badge, Entry, Look, Opened, Page, badge_of
-from notifier.flow.inbox.remembered_page import Render, adopted, not_rendered, remembered_page
+from notifier.flow.inbox.remembered_page import PageRenderer, adopted, remembered_page
 from notifier.flow.inbox.store_breaker import Crowded, Deadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
@@ -30,12 +31,11 @@ from notifier.ports.pull_index import PullReader
 
 # The tab: what a person sees, each page and badge at one moment, judged by the predicate alone.
 
-Watch = Callable[[Opened], None]
-"""Told of every answer before it is given; returns at once and raises nothing."""
 
-
-def unwatched(_: Opened) -> None:
-    return
+class OpeningObserver(Protocol):
+    def observe(self, opened: Opened) -> None:
+        """Called with every answer before it is sent. Returns at once and raises nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Tab:
     timeline: Timeline
     pull: PullReader
     clock: Clock
-    watch: Watch = unwatched
+    observers: Sequence[OpeningObserver] = ()
     lately: Lately = field(default_factory=Lately)
 
     async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
@@ -55,7 +55,7 @@ class Tab:
         """As many as a walk through all pages of the same moment would show unread."""
         look = await self._look(user)
         badge = await self._badge(look)
-        self.watch(Opened(look=look, after=None, page=None, badge=badge))
+        self.observe(Opened(look=look, after=None, page=None, badge=badge))
         return badge
 
     async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> tuple[Page, Badge | None]:
@@ -72,8 +72,13 @@ class Tab:
         if after is None and not page.partial:
             self.lately.keep(page)
         badge = None if page.partial else await self._badge_or_none(page.look)
-        self.watch(Opened(look=page.look, after=after, page=page, badge=badge))
+        self.observe(Opened(look=page.look, after=after, page=page, badge=badge))
         return page, badge
+
+    def observe(self, opened: Opened) -> None:
+        """Pass an answer to the observers."""
+        for observer in self.observers:
+            observer.observe(opened)
 
     async def _badge_or_none(self, look: Look) -> Badge | None:
         try:
@@ -165,8 +170,9 @@ class Inbox:
     breaker: StoreBreaker
     clock: Clock
     metrics: Metrics
-    watch: Watch = unwatched
-    render: Render = not_rendered
+    observers: Sequence[OpeningObserver] = ()
+    renderer: PageRenderer | None = None
+    """Renders pages for other processes to send; without one they are not kept rendered."""
     maker: bytes = b""
     """Names the software and the secret by which pages are made: those of another one are not shown."""
 
@@ -186,7 +192,7 @@ class Inbox:
                 raise
             self.metrics.inbox_partial.inc()
             opening = self._last_known(user, limit) or await self._from_rows(user, limit)
-        self.watch(Opened(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
+        self.observe(Opened(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
         return opening
 
     async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
@@ -203,8 +209,13 @@ class Inbox:
         if opening.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
         look = replace(opening.page.look, now=self.clock.now())
-        self.watch(Opened(look=look, after=None, page=None, badge=opening.badge))
+        self.observe(Opened(look=look, after=None, page=None, badge=opening.badge))
         return opening.badge
+
+    def observe(self, opened: Opened) -> None:
+        """Pass an answer to the observers."""
+        for observer in self.observers:
+            observer.observe(opened)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
         viewer = await self.facts.current(user)
@@ -267,7 +278,7 @@ class Inbox:
                 return await self._later(viewer, after, limit)
             opening = await self._first(viewer, limit, began)
         if self.facts.remembers(viewer):
-            page = remembered_page(opening, limit, self.render, self.maker)
+            page = remembered_page(opening, limit, self.renderer, self.maker)
             if page is not None:
                 await self.facts.remember(viewer, page)
         return opening

@@ -1,8 +1,9 @@
 """Preferences: what a person asks to be changed is in the log, and then in the person's own rows."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from notifier import topics
 from notifier.codec import pack
@@ -18,13 +19,20 @@ from notifier.ports.people import People
 from notifier.ports.user_preferences import Preferences
 
 
+class RecordLog(Protocol):
+    """The write path's log, which blocks, as an asynchronous caller sees it."""
+
+    async def append(self, record: Record) -> None:
+        """Return once the record is durable. Raises LogUnavailable and Full."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
     people: People
     preferences: Preferences
     clock: Clock
-    append: Callable[[Record], Awaitable[None]]
-    """To the log, which is the write path's and blocks."""
+    log: RecordLog
 
     async def wants(self, user: UserId) -> Mapping[Subject, Want]:
         """All that the person said something of. Raises NotFound for a user that doesn't exist, StoreUnavailable."""
@@ -44,7 +52,7 @@ class Asking:
             return before
         # The log first: whoever dies in between has left the word where the indexer finds it, who writes the row, too.
         # The other way round the row would stand, and the bitmaps would never hear of it.
-        await self.append(record(word))
+        await self.log.append(record(word))
         with suppress(StoreUnavailable):  # what is in the log is accepted
             await self.preferences.write(word)
         return after
@@ -60,7 +68,7 @@ class Asking:
         word = wish.heard(member, before, self.clock.now())
         if (after := before.after(word)) == replace(before, at=after.at):
             return before
-        await self.append(overall_record(word))
+        await self.log.append(overall_record(word))
         with suppress(StoreUnavailable):
             await self.preferences.say(word)
         return after

@@ -1,7 +1,7 @@
 """First pages of VIPs, as one process leaves them in Redis and another one shows them without evaluating them again."""
 
-from collections.abc import Callable, Sequence
-from typing import overload
+from collections.abc import Sequence
+from typing import Protocol, overload
 
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
@@ -10,13 +10,11 @@ from notifier.flow.inbox.page import Badge, Look, Page, Shown
 from notifier.flow.inbox.viewer_cache import Opening
 from notifier.ports.inbox_versions import RememberedPage
 
-Render = Callable[[Opening], bytes]
-"""What the API makes of an opening, for other processes to send."""
 
-
-def not_rendered(_opening: Opening) -> bytes:
-    """Without an API, nobody sends it."""
-    return b""
+class PageRenderer(Protocol):
+    def remembered(self, opening: Opening) -> bytes:
+        """Return the answer that other processes send for this opening."""
+        ...
 
 
 class RememberedItems(Sequence[Shown]):
@@ -42,7 +40,7 @@ class RememberedItems(Sequence[Shown]):
         return self._decoded[at]
 
 
-def remembered_page(opening: Opening, limit: int, render: Render, maker: bytes) -> RememberedPage | None:
+def remembered_page(opening: Opening, limit: int, renderer: PageRenderer | None, maker: bytes) -> RememberedPage | None:
     """Return what another process can prove: nothing partial, and no digests, which the store alone tells of."""
     page, badge = opening.page, opening.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
@@ -58,7 +56,7 @@ def remembered_page(opening: Opening, limit: int, render: Render, maker: bytes) 
         more_unread=badge.more,
         current_at=opening.current_at,
         valid_until=opening.valid_until,
-        rendered=render(opening),
+        rendered=b"" if renderer is None else renderer.remembered(opening),
         maker=maker,
     )
 

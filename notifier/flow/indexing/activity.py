@@ -73,7 +73,7 @@ class RollUp:
     taken: dict[tuple[int, int], int] = field(default_factory=dict)
     """What was read of an hour and shard, as a hash: it is taken again when it differs."""
 
-    def __call__(self) -> None:
+    def run(self) -> None:
         """One round. Raises CacheUnavailable, and then nothing is changed: what was published last stands until the
         hours can be read, and nobody grows idle because nobody can be noted.
 

@@ -45,7 +45,7 @@ class Verification:
     sets: MemberSets
     log: EventLog
 
-    def __call__(
+    def verify(
         self,
         user: UserId,
         shards: Iterable[int],

@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
@@ -90,14 +90,19 @@ RESTS_AFTER = timedelta(minutes=2)
 """Without a stream. Who was cut off is back within a minute, and is still told what was missed."""
 
 
+class OpenedBursts(Protocol):
+    async def opened_since(self, moment: datetime) -> Sequence[Burst]:
+        """Return the bursts opened since `moment`, oldest first. Raises StoreUnavailable."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Hub:
     """For one loop. Starts with its first stream, and rests while there is none: it asks neither bus nor store then."""
 
     tab: Tab
     bus: LiveReader
-    recent: Callable[[datetime], Awaitable[Sequence[Burst]]]
-    """The bursts opened since a moment, the oldest first. Raises StoreUnavailable."""
+    bursts: OpenedBursts
     metrics: Metrics
     clock: Clock
     pause: Callable[[float], Awaitable[object]]
@@ -142,7 +147,7 @@ class Hub:
             self.leave(listener, stream)
             raise
         stream.marks = listener.marks
-        self.tab.watch(Opened(look=listener.look(now), after=None, page=None, badge=None))
+        self.tab.observe(Opened(look=listener.look(now), after=None, page=None, badge=None))
         return listener, stream
 
     def leave(self, listener: Listener, stream: Stream) -> None:
@@ -182,7 +187,7 @@ class Hub:
     async def sweep(self) -> None:
         """Hears what the store has, and the bus may have lost. Raises StoreUnavailable."""
         now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
-        for burst in await self.recent((self.swept_at or now) - OVERLAP):
+        for burst in await self.bursts.opened_since((self.swept_at or now) - OVERLAP):
             self.hearers.hear(burst)
         self.swept_at = now
 

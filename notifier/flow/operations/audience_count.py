@@ -61,7 +61,7 @@ class Census:
     sets: MemberSets
     rule: TierRule = by_activity
 
-    def __call__(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> Counted:
+    def count(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> Counted:
         """Tells `advance` of shards that are counted. Raises Unavailable, also where a set can't be read."""
         head = self.sets.head(subject)
         shards = [shard for shard, n in enumerate(head.counts) if n]

@@ -1,6 +1,6 @@
 """The fate of an event: what became of every account it names, and how far each burst's fan-out is."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -84,10 +84,10 @@ class Fates:
     recent: Recent
     log: EventLog
     clock: Clock
-    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    turns: AbstractContextManager[object] | None = None
     """Held by whoever looks through the log; raises Unavailable where somebody else has it for too long."""
 
-    def __call__(self, source: str | None, id: str) -> Fate:
+    def look_up(self, source: str | None, id: str) -> Fate:
         """Of the event, or of every event with this id when no source is named.
 
         An event that was accepted is never unknown: the cache answers fast, and the log when the cache is away or was
@@ -113,7 +113,7 @@ class Fates:
             return False
 
     def _waits(self, source: str | None, id: str) -> bool:
-        with self.turn():
+        with self.turns or nullcontext():
             return self._looked_through(source, id)
 
     def _looked_through(self, source: str | None, id: str) -> bool:

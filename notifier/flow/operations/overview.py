@@ -130,7 +130,7 @@ class Overview:
     tallies: dict[int, Tally] = field(default_factory=dict)
     """Of the burst that is looked at."""
 
-    def __call__(self) -> Snapshot:
+    def read(self) -> Snapshot:
         """One look. Raises StoreUnavailable; without the cache everything else is told."""
         now = self.clock.now()
         listed = [b for b in self.recent.since(now - LOOKED_BACK, None, LISTED) if b.key.subject.kind is Kind.MENTION]

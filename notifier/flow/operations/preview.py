@@ -66,17 +66,17 @@ class Preview:
     refill: timedelta | None = None
     rule: TierRule = by_activity
     pushed: Collection[Tier] = PUSHED
-    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    turns: AbstractContextManager[object] | None = None
     """Held while audiences are counted, which takes a core; raises Unavailable where somebody else has it."""
 
-    def __call__(self, event: Event, begun: Callable[[int], Advance] = lambda _: lambda _: None) -> Sequence[Previewed]:
+    def estimate(self, event: Event, begun: Callable[[int], Advance] = lambda _: lambda _: None) -> Sequence[Previewed]:
         """In the order in which the accounts are named. `begun` is told how many shards are to be counted, of each
         account, and gives whom to tell of those that are. Raises Unavailable, also where a set can't be read.
 
         The mentioner's cap isn't asked: to ask is to spend. Nor is it asked whether the event came before.
         """
         known = self.reaching([event])
-        with self.turn():
+        with self.turns or nullcontext():
             return [self._of(event, name, known, begun) for name in event.mentioned]
 
     def _of(self, event: Event, name: UserId, known: Known, begun: Callable[[int], Advance]) -> Previewed:

@@ -19,10 +19,11 @@ from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.sequencing.live_publisher import Voice
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
+from notifier.ports.all_ports import ReadPorts
 from notifier.ports.directory import Account
 from notifier.ports.inbox_versions import Scope
 from notifier.ports.user_preferences import Preferences
-from notifier.wiring.system import Reads
+from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from tests.support.fakes.audience import MemoryActivity, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, CountedNonces, ManualClock
@@ -95,7 +96,7 @@ class World:
         self.versions.connection += 1
 
     def preferences(self) -> Preferences:
-        return self._reads().versioned_preferences()
+        return build_versioned_preferences(self._reads())
 
     def invalidation(self) -> Invalidation:
         return Invalidation(
@@ -146,12 +147,16 @@ class World:
                 assert self.open(process) == BEFORE
 
     def _inbox(self) -> Inbox:
-        return self._reads().inbox(
-            metrics=METRICS, loads=DirectLoads, deadline=NoDeadline(), megabytes=10, share=lambda looks: looks
+        return build_inbox(
+            self._reads(),
+            metrics=METRICS,
+            loads=DirectLoads,
+            deadline=NoDeadline(),
+            megabytes=10,
         )
 
-    def _reads(self) -> Reads:
-        return Reads(
+    def _reads(self) -> ReadPorts:
+        return ReadPorts(
             people=self.store(self.people, "people"),
             preferences=self.store(MemoryPreferences(self.people), "preferences"),
             timeline=self.store(MemoryTimeline(self.bursts, MemoryInbox(MemorySeals(self.clock))), "timeline"),

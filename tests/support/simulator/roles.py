@@ -7,24 +7,30 @@ from threading import Event as Signal
 from typing import Any, cast
 
 from notifier import topics
+from notifier.api.threads import ThreadedLog
 from notifier.config import Settings
 from notifier.consumer_loop import Loop, Pump, pump
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.flow.inbox.inbox import Inbox, Watch
+from notifier.flow.inbox.inbox import Inbox, OpeningObserver
 from notifier.flow.inbox.preferences import Asking
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.router import Router
 from notifier.metrics import Metrics
-from notifier.ports.all_ports import Ports
-from notifier.ports.event_log import Consumer, EventLog, Record
+from notifier.ports.all_ports import Ports, ReadPorts
+from notifier.ports.event_log import Consumer, EventLog
 from notifier.ports.pull_index import PullIndex
-from notifier.wiring.system import Reads, System
+from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler, build_slice_worker
+from notifier.wiring.inbox import build_inbox, build_versioned_preferences
+from notifier.wiring.indexing import build_activity_roll_up
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.system import System, build_system
 from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryViewerVersions
+from tests.support.fakes.threads import InlineThreads
 from tests.support.simulator.durable_state import Ground
 from tests.support.simulator.inbox_visits import driven
 from tests.support.simulator.port_proxy import tapped
@@ -139,11 +145,11 @@ class Roles:
 
     def system(self, process: Process) -> System:
         owner = f"{process.name}.{process.lives}"
-        return System(ports=self._ports(owner), settings=self.settings, metrics=self.metrics, owner=owner)
+        return build_system(ports=self._ports(owner), settings=self.settings, metrics=self.metrics, owner=owner)
 
-    def reads(self) -> Reads:
+    def reads(self) -> ReadPorts:
         g = self.ground
-        return Reads(
+        return ReadPorts(
             people=tapped(g.people, "people", Part.STORE, self.scheduler),
             preferences=tapped(g.preferences, "preferences", Part.STORE, self.scheduler),
             timeline=tapped(g.timeline, "timeline", Part.STORE, self.scheduler),
@@ -156,15 +162,15 @@ class Roles:
             nonces=g.nonces,
         )
 
-    def inbox(self, watch: Watch) -> Inbox:
+    def inbox(self, observer: OpeningObserver | None) -> Inbox:
         """Of one API process, with small caches, so that they evict."""
-        return self.reads().inbox(
+        return build_inbox(
+            self.reads(),
             metrics=self.metrics,
             loads=DirectLoads,
             deadline=NoDeadline(),
             megabytes=1,
-            share=lambda looks: looks,
-            watch=watch,
+            observers=() if observer is None else [observer],
         )
 
     def pump(self, process: Process, _: int) -> Threads:
@@ -176,26 +182,21 @@ class Roles:
             for loop, stream in READS.items()
             if some.get(stream, True)
         }
-        monitor = system.monitor()
-        threads[f"{name}/dispatcher"] = self._loop("dispatcher", system.dispatcher(), DISPATCHES_EVERY)
-        threads[f"{name}/reconciler"] = self._loop("reconciler", system.reconciler(), RECONCILES_EVERY)
+        monitor = build_load_monitor(system)
+        threads[f"{name}/dispatcher"] = self._loop("dispatcher", build_dispatcher(system), DISPATCHES_EVERY)
+        threads[f"{name}/reconciler"] = self._loop("reconciler", build_reconciler(system), RECONCILES_EVERY)
         threads[f"{name}/monitor"] = self._loop("monitor", lambda: monitor() and None, self.settings.monitor_every)
         if every := self.settings.roll_up_every:
-            threads[f"{name}/rollup"] = self._loop("rollup", system.rollup(), every)
+            threads[f"{name}/rollup"] = self._loop("rollup", build_activity_roll_up(system).run, every)
         return threads
 
     def mouth(self, process: Process) -> Mouth:
         """By which the API's process hears people and the graph service."""
         system, reads = self.system(process), self.reads()
-
-        async def append(record: Record) -> None:
-            system.ports.log.append([record])
-
-        asking = Asking(
-            people=reads.people, preferences=reads.versioned_preferences(), clock=reads.clock, append=append
-        )
+        log = ThreadedLog(log=system.ports.log, threads=InlineThreads())
+        asking = Asking(people=reads.people, preferences=build_versioned_preferences(reads), clock=reads.clock, log=log)
         return Mouth(
-            gateway=system.gateway(),
+            gateway=build_gateway(system),
             asks=lambda *wish: driven(asking.change(*wish)),
             arranges=lambda *wish: driven(asking.arrange(*wish)),
         )
@@ -216,7 +217,7 @@ class Roles:
         """Of several pools one after the other: in a process of its own each would only be more to order."""
 
         def starts(process: Process, _: int) -> Threads:
-            runner = Runner(self.system(process).work())
+            runner = Runner(build_slice_worker(self.system(process)))
             queue = tapped(self.ground.queue, "queue", Part.QUEUE, self.scheduler)
 
             def step() -> bool:

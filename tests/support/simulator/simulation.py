@@ -16,9 +16,10 @@ from notifier.domain.delivery.slice import PHONES, Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import Full, Unavailable
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, EVENT_TYPE, PROTECTED_TYPE
-from notifier.flow.inbox.inbox import unwatched
 from notifier.flow.inbox.page import Opened as Shown
 from notifier.flow.intake.gateway import Answer, Gateway
+from notifier.wiring.indexing import build_device_registry
+from notifier.wiring.intake import build_gateway
 from tests.support.oracle import Tweet, Withdrawn
 from tests.support.simulator.cast import VIEWERS, Scene
 from tests.support.simulator.durable_state import Ground
@@ -134,7 +135,7 @@ class World:
         self.watching = Watching(self.scene, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
         self.roles = Roles(self.ground, self.scheduler, settings, self.ringing, self.watching, script)
-        inboxes = [self.roles.inbox(self._noted if script.rolls_up else unwatched) for _ in range(API_PROCESSES)]
+        inboxes = [self.roles.inbox(self if script.rolls_up else None) for _ in range(API_PROCESSES)]
         self.visits = Visits(inboxes, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
         self.quiet = False
         self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
@@ -193,13 +194,13 @@ class World:
             self.scheduler.add(Process("desk", self._desk))
 
     def _api(self, process: Process, _: int) -> Threads:
-        gateway = self.roles.system(process).gateway()
+        gateway = build_gateway(self.roles.system(process))
         threads = {"api/gateway": self._sends(gateway, self.unsent, self.accepted.add)}
         if self.script.graph:
             mouth = self.roles.mouth(process)
             threads["api/graph"] = self._says(self.unsaid, lambda said: said(mouth))
         if self.script.devices:
-            book = self.roles.system(process).phonebook()
+            book = build_device_registry(self.roles.system(process))
             threads["api/phones"] = self._says(self.undialled, lambda changed: dialled(book, self.ground, changed))
         if self.script.takes_back:
             threads["api/retractions"] = self._sends(self._watched(gateway), self.undone, lambda id: None)
@@ -272,8 +273,8 @@ class World:
 
         return live
 
-    def _noted(self, opened: Shown) -> None:
-        """As the API does, which the script doesn't disturb in it."""
+    def observe(self, opened: Shown) -> None:
+        """Record the activity as the API does. The script injects no faults into it."""
         driven(self.ground.activity.touch([opened.look.member], hour_of(opened.look.now)))
         self.scene.looked(opened.look.viewer.user)
 

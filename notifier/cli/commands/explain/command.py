@@ -25,9 +25,8 @@ from notifier.domain.users.digest import Schedule, gathered, named
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.visibility import Denied, Viewer, denied, unread
 from notifier.flow.operations.event_status import note_of
-from notifier.ports.all_ports import Ports
+from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.inbox import Place
-from notifier.wiring.system import Reads
 
 Facts = Mapping[str, object]
 
@@ -70,7 +69,7 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
 
 
 async def explanation(
-    ports: Ports, connect: Callable[[], Reads], key: BurstKey, user: UserId, pushed: Collection[Tier] = PUSHED
+    ports: Ports, connect: Callable[[], ReadPorts], key: BurstKey, user: UserId, pushed: Collection[Tier] = PUSHED
 ) -> dict[str, object]:
     """Raises NotFound for a burst or a person that doesn't exist. `pushed` are the tiers that are alerted unasked."""
     from notifier.cli.context import holding
@@ -152,7 +151,7 @@ def _sealed(seal: Seal | None, member: Member) -> Facts | None:
     }
 
 
-async def _row_of(reads: Reads, burst: Burst, member: Member) -> InboxRow | None:
+async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | None:
     just_newer = Place(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
     rows = await reads.timeline.rows(member, [burst.key.subject], just_newer, 1)
     return next((row for row in rows if row.burst == burst.key), None)

@@ -14,8 +14,8 @@ from notifier.domain.users.digest import Digest, Schedule, date_in
 from notifier.domain.users.visibility import unread
 from notifier.flow.inbox.digests import digests_by
 from notifier.flow.inbox.page import Look
+from notifier.ports.all_ports import ReadPorts
 from notifier.ports.clock import Clock
-from notifier.wiring.system import Reads
 
 SENTENCES = {
     None: "The person sees it.",
@@ -27,7 +27,7 @@ SENTENCES = {
 
 
 async def digest_explanation(
-    clock: Clock, connect: Callable[[], Reads], key: BurstKey, user: UserId
+    clock: Clock, connect: Callable[[], ReadPorts], key: BurstKey, user: UserId
 ) -> dict[str, object]:
     """Raises NotFound for a person that doesn't exist, somebody else's digest, and a date that isn't one there."""
     reads = connect()

@@ -14,7 +14,7 @@ from notifier.consumer_loop import Pump, pump
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import EventLog, Logged
-from notifier.wiring.system import System
+from notifier.wiring.system import build_system
 
 TURN = timedelta(seconds=0.25)
 
@@ -47,7 +47,7 @@ class Waiting:
 def index(
     ports: Ports, settings: Settings, waiting: Waiting, patience: Patience, advance: Callable[[int], object]
 ) -> None:
-    system = System(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
+    system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
     helper = pump(system, waiting.stream)
     with closing(helper.consumer):
         while waiting.left():

@@ -71,7 +71,7 @@ class Glance:
 
 def glance(overview: Overview, ports: Ports, settings: Settings) -> Glance:
     """Changes nothing. Raises StoreUnavailable."""
-    snapshot = overview()
+    snapshot = overview.read()
     ready = _ready(settings)
     return Glance(
         snapshot=snapshot,

@@ -1,0 +1,77 @@
+"""Builders of sequencing: coordinator, publisher, retractions and erasure."""
+
+from notifier.flow.sequencing.coordinator import Coordinator
+from notifier.flow.sequencing.erasure import Erasing
+from notifier.flow.sequencing.publisher import Publisher
+from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.flow.sequencing.retractor import Retractor
+from notifier.wiring.indexing import build_device_registry
+from notifier.wiring.system import System
+
+
+def build_coordinator(system: System) -> Coordinator:
+    """Build the coordinator, which gives each mention its burst."""
+    ports = system.ports
+    return Coordinator(
+        bursts=ports.bursts,
+        settling=build_retraction_settlement(system),
+        publisher=build_publisher(system),
+        clock=ports.clock,
+        nonces=ports.nonces,
+        collapse=system.settings.collapse,
+        refill=system.settings.refill,
+    )
+
+
+def build_publisher(system: System) -> Publisher:
+    """Build the publisher, which swaps sequence heads and publishes what they hold."""
+    ports = system.ports
+    return Publisher(
+        heads=ports.heads,
+        bursts=ports.bursts,
+        sets=ports.sets,
+        ledger=ports.ledger,
+        pull=ports.pull,
+        voice=system.live_publisher,
+        clock=ports.clock,
+        nonces=ports.nonces,
+        metrics=system.metrics,
+        platforms=ports.platforms,
+    )
+
+
+def build_retraction_settlement(system: System) -> Settling:
+    """Build the part that recomputes bursts from the mentions that remain after a retraction."""
+    ports = system.ports
+    return Settling(
+        retractions=ports.retractions,
+        bursts=ports.bursts,
+        publisher=build_publisher(system),
+        nonces=ports.nonces,
+    )
+
+
+def build_retractor(system: System) -> Retractor:
+    """Build the stage that stores retractions and hides what they retract."""
+    ports = system.ports
+    return Retractor(
+        retractions=ports.retractions,
+        settling=build_retraction_settlement(system),
+        erasing=build_erasure(system),
+        bursts=ports.bursts,
+        voice=system.live_publisher,
+        clock=ports.clock,
+    )
+
+
+def build_erasure(system: System) -> Erasing:
+    """Build the part that erases an author's text and devices."""
+    ports = system.ports
+    return Erasing(
+        retractions=ports.retractions,
+        traces=ports.traces,
+        directory=ports.directory,
+        phonebook=build_device_registry(system),
+        clock=ports.clock,
+        metrics=system.metrics,
+    )
