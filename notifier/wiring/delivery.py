@@ -35,7 +35,7 @@ def build_dispatcher(system: System) -> Dispatcher:
 
 
 def build_slice_worker(
-    system: System, alive: Callable[[], None] = lambda: None, stopping: Callable[[], bool] = lambda: False
+    system: System, alive: Callable[[], None] | None = None, stopping: Callable[[], bool] | None = None
 ) -> Work:
     """Build the worker that runs slices of rows and of alerts.
 

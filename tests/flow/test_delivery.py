@@ -75,7 +75,7 @@ def test_rows_of_a_slice_tried_again_after_its_burst_moved_have_one_key() -> Non
     stage.dispatch()
     key = BurstKey(NOVA, 1)
     opened = stage.ground.ledger.read([key])[key].plan.opened_at
-    work = stage.system(ledger=Unrecorded(stage.ground.ledger)).work()
+    work = build_slice_worker(stage.system(ledger=Unrecorded(stage.ground.ledger)))
     for piece in [piece for some in stage.ground.queue.waiting.values() for piece in some if piece.step is Step.ROWS]:
         assert isinstance(work(piece), Again)
     before = list(stage.ground.archive.rows(key))

@@ -5,13 +5,12 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import count
 
 import pytest
 
 from notifier.api.demo.traffic import LASTING, NEIGHBOURS, STARS, STORM, TRICKLE_TERM, Storming
 from notifier.domain.errors import StoreUnavailable
-from tests.support.fakes.clock import ManualClock
+from tests.support.fakes.clock import CountedNonces, ManualClock
 from tests.support.fakes.coordination import MemoryLeases
 
 
@@ -39,14 +38,11 @@ class Process:
             raise StoreUnavailable("it is away")
         return self.store.leases.hold(name, self.name, self.store.clock.now(), term)
 
-    async def send(self, body: bytes) -> object:
+    async def send(self, body: bytes) -> None:
         self.mentioned += [event["data"]["mentions"][0] for event in json.loads(body)]
-        return None
 
     def storming(self) -> Storming:
-        ids = count()
-        fresh = lambda: f"{self.name}-{next(ids)}"  # noqa: E731 - a name for each event
-        return Storming(send=self.send, leases=self, now=self.store.clock.now, fresh=fresh, pause=self.pause)
+        return Storming(gateway=self, leases=self, clock=self.store.clock, nonces=CountedNonces(), pause=self.pause)
 
 
 async def at_once(_: float) -> None:

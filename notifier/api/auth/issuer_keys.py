@@ -49,7 +49,7 @@ class Fetched:
 
     fetch: Callable[[], Awaitable[bytes]]
     """Bounded in time and size. Raises IssuerUnavailable."""
-    failed: Callable[[], object] = lambda: None
+    failed: Callable[[], object] | None = None
     """Told of every fetch that brought no keys."""
     now: Callable[[], float] = monotonic
     keys: Mapping[str, PublicKey] = field(default_factory=dict)
@@ -86,7 +86,8 @@ class Fetched:
             # Fails open, for as long as the last keys count. An answer without a key is a mistake, and no word of the
             # issuer's that there should be none.
             self._note(error.detail if isinstance(error, IssuerUnavailable) else f"Of what it answers: {error}.")
-            self.failed()
+            if self.failed is not None:
+                self.failed()
         finally:
             self.running = None
 

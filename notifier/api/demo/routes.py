@@ -57,13 +57,17 @@ Staged = NamedDependency[SkipValidation[Backstage]]
 
 def backstage(edge: Edge, empty: Callable[[], bool]) -> Backstage:
     """Starts nothing."""
-
-    async def send(body: bytes) -> object:
-        return await edge.in_thread(edge.gateway, body, batch=True)
-
-    fresh = edge.system.ports.nonces.new
-    storming = Storming(send=send, leases=_Leases(edge), now=edge.clock.now, fresh=fresh)
+    nonces = edge.system.ports.nonces
+    storming = Storming(gateway=_Gateway(edge), leases=_Leases(edge), clock=edge.clock, nonces=nonces)
     return Backstage(storming=storming, roles=edge.roles, empty=empty)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gateway:
+    edge: Edge
+
+    async def send(self, body: bytes) -> None:
+        await self.edge.in_thread(self.edge.gateway, body, batch=True)
 
 
 @dataclass(frozen=True, slots=True)

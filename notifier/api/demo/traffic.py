@@ -15,6 +15,7 @@ from typing import Protocol
 from notifier.domain.errors import NotifierError
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EVENT_TYPE
+from notifier.ports.clock import Clock, Nonces
 
 STARS = (UserId("nova"), UserId("orion"))
 """Whom a storm mentions: one whom everybody follows, and one whom a part of them follows."""
@@ -34,8 +35,11 @@ TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "
 NEIGHBOURS = (UserId("u3"), UserId("u5"), UserId("u8"))
 """Whom an ordinary day mentions: nobody follows them, so each gets a row of their own and nobody else does."""
 
-Send = Callable[[bytes], Awaitable[object]]
-"""A batch of events into the gateway."""
+
+class EventSink(Protocol):
+    async def send(self, body: bytes) -> None:
+        """Pass a batch of events to the gateway. Raises what the gateway raises."""
+        ...
 
 
 class Leasing(Protocol):
@@ -46,10 +50,10 @@ class Leasing(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Storming:
-    send: Send
+    gateway: EventSink
     leases: Leasing
-    now: Callable[[], datetime]
-    fresh: Callable[[], str]
+    clock: Clock
+    nonces: Nonces
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     chance: random.Random = field(default_factory=random.Random)
     running: "asyncio.Task[None] | None" = None
@@ -77,10 +81,10 @@ class Storming:
 
     async def _all(self, star: UserId, mentions: int) -> None:
         """Fewer where the gateway is slow: it ends in time."""
-        ends = self.now() + timedelta(seconds=LASTING)
+        ends = self.clock.now() + timedelta(seconds=LASTING)
         await self._letter([star], author=self.chance.choice(AUTHORS))
         for _ in range(mentions // TOGETHER):
-            if self.now() >= ends:
+            if self.clock.now() >= ends:
                 return
             await self._letter([star] * TOGETHER)
             await self.pause(TOGETHER / STORM)
@@ -102,11 +106,11 @@ class Storming:
             yield self.chance.choice(NEIGHBOURS)
 
     async def _letter(self, mentioned: Sequence[str], author: str | None = None) -> None:
-        body = letter(mentioned, author=author, now=self.now(), fresh=self.fresh, chance=self.chance)
+        body = letter(mentioned, author=author, now=self.clock.now(), fresh=self.nonces.new, chance=self.chance)
         with suppress(
             NotifierError
         ):  # what the gateway didn't take is not sent again: there is more where it came from
-            await self.send(json.dumps(body).encode())
+            await self.gateway.send(json.dumps(body).encode())
 
 
 def letter(

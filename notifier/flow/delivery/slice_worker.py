@@ -35,9 +35,9 @@ class Hold:
     claim: Claim
     claims: Claims
     clock: Clock
-    alive: Callable[[], None] = lambda: None
+    alive: Callable[[], None] | None = None
     """Called whenever the work has got a step further."""
-    stopping: Callable[[], bool] = lambda: False
+    stopping: Callable[[], bool] | None = None
     """Whether the process was told to end: then somebody else goes on, from where this work has come to."""
 
     def reach(self, shard: int) -> None:
@@ -46,14 +46,16 @@ class Hold:
 
     def keep(self) -> None:
         """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""
-        if self.stopping() or self.clock.now() >= self.claim.claimed_at + self.claim.slice.turn:
+        stopping = self.stopping is not None and self.stopping()
+        if stopping or self.clock.now() >= self.claim.claimed_at + self.claim.slice.turn:
             raise HandBack
         self.going()
 
     def going(self) -> None:
         """To be called while an effect goes on, which is always ended: handed back in its middle, one that is always
         too slow would begin anew for ever. Raises LostClaim."""
-        self.alive()
+        if self.alive is not None:
+            self.alive()
         now, term = self.clock.now(), self.claim.slice.terms.claim
         if now < self.claim.until - term * 2 / 3:
             return
@@ -80,8 +82,8 @@ class Work:
     clock: Clock
     metrics: Metrics
     owner: str
-    alive: Callable[[], None] = lambda: None
-    stopping: Callable[[], bool] = lambda: False
+    alive: Callable[[], None] | None = None
+    stopping: Callable[[], bool] | None = None
 
     def __call__(self, piece: Slice) -> Outcome:
         outcome = self._attempt(piece)

@@ -33,22 +33,28 @@ class Matter(Protocol[S_contra]):
 class Import(Generic[S]):
     matter: Matter[S]
     edges: Edges
-    patience: Callable[[Callable[[], None]], None] = lambda work: work()
-    """Does it, as often as it takes: a part that is away for a while ends no import."""
+    patience: Callable[[Callable[[], None]], None] | None = None
+    """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
         """The source goes on behind what was read before."""
         for rows in source:
-            self.patience(partial(self._read, rows))
+            self._attempt(partial(self._read, rows))
             advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
         """Everything that was read is where it belongs when it returns, or the writer of its bitmaps is asked."""
         for keys, mark in self.edges.line():
             for step in self.matter.steps(keys):
-                self.patience(step)
+                self._attempt(step)
             self.edges.take(mark)
             advance(len(keys))
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        if self.patience is None:
+            step()
+        else:
+            self.patience(step)
 
     def _read(self, rows: S) -> None:
         # The run behind the effects: whoever dies in between reads these again.

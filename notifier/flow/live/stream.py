@@ -168,7 +168,7 @@ class Stream:
     """It ends when all has been sent."""
     cut: bool = False
     """It ends at once: its client reads too slowly."""
-    abort: Callable[[], object] = lambda: None
+    abort: Callable[[], object] | None = None
     """Ends a write that is under way."""
     wake: Wake = field(default_factory=Wake)
 
@@ -198,7 +198,8 @@ class Stream:
 
     def cut_off(self) -> None:
         self.cut = True
-        self.abort()
+        if self.abort is not None:
+            self.abort()
 
     def end(self) -> None:
         self.closed = True
