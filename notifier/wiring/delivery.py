@@ -11,7 +11,7 @@ from notifier.flow.delivery.row_writer import Delivery
 from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.delivery.throttling import Rates
 from notifier.flow.indexing.bitmap_repair import MendedSets
-from notifier.wiring.push import build_push_handler
+from notifier.wiring.push import build_push_pipeline
 from notifier.wiring.sequencing import build_publisher
 from notifier.wiring.system import System, build_lane_guards, build_leadership
 
@@ -43,7 +43,7 @@ def build_slice_worker(
     """
     ports = system.ports
     return Work(
-        doings={Step.ROWS: build_row_writer(system), **dict.fromkeys(PHONES, build_push_handler(system))},
+        doings={Step.ROWS: build_row_writer(system), **dict.fromkeys(PHONES, build_push_pipeline(system))},
         bursts=ports.bursts,
         claims=ports.claims,
         ledger=ports.ledger,

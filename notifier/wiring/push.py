@@ -3,49 +3,48 @@
 from collections.abc import Mapping
 
 from notifier.domain.ids import Platform
-from notifier.flow.push.batches import Calls
-from notifier.flow.push.catch_up import Away, Neighbours
-from notifier.flow.push.circuit_breakers import Breakers
-from notifier.flow.push.frequency_caps import Capping
-from notifier.flow.push.push_handler import Push
+from notifier.flow.push.catch_up import CatchUp, SiblingBursts
+from notifier.flow.push.circuit_breakers import CircuitBreakers
+from notifier.flow.push.frequency_caps import FrequencyCaps
+from notifier.flow.push.pipeline import PushPipeline
 from notifier.flow.push.rate_limiter import Easing, Pacing
-from notifier.flow.push.sender import Ringing
+from notifier.flow.push.selection import Selection
+from notifier.flow.push.sender import AlertSender
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.system import System
 
 
-def build_push_handler(system: System) -> Push:
+def build_push_pipeline(system: System) -> PushPipeline:
     """Build the slice handler that sends alerts. It shares breakers and rate limiters with its sender."""
     ports, settings = system.ports, system.settings
-    breakers = Breakers(clock=ports.clock, report=ports.lines, metrics=system.metrics)
+    breakers = CircuitBreakers(clock=ports.clock, report=ports.lines, metrics=system.metrics)
     pacing = build_rate_limiters(system)
-    catch_up = Away(
-        neighbours=Neighbours(bursts=ports.bursts),
+    catch_up = CatchUp(
+        siblings=SiblingBursts(bursts=ports.bursts),
         ledger=ports.ledger,
         seals=ports.seals,
         sent=ports.sent,
         spared=ports.spared,
     )
-    capping = Capping(caps=ports.caps, metrics=system.metrics, terms=settings.push.caps)
-    return Push(
+    return PushPipeline(
         bursts=ports.bursts,
         seals=ports.seals,
         spared=ports.spared,
         sent=ports.sent,
-        away=catch_up,
-        calls=Calls(devices=ports.devices, capping=capping),
-        ringing=build_alert_sender(system, breakers, pacing),
+        catch_up=catch_up,
+        selection=Selection(devices=ports.devices),
+        caps=FrequencyCaps(caps=ports.caps, metrics=system.metrics, limits=settings.push.caps),
         breakers=breakers,
         pacing=pacing,
+        sender=build_alert_sender(system, breakers, pacing),
         clock=ports.clock,
     )
 
 
-def build_alert_sender(system: System, breakers: Breakers, pacing: Mapping[Platform, Pacing]) -> Ringing:
-    """Build the sender, which passes alerts to the push providers and records the answers."""
+def build_alert_sender(system: System, breakers: CircuitBreakers, pacing: Mapping[Platform, Pacing]) -> AlertSender:
+    """Build the sender, which passes alerts to the push providers and returns their answers."""
     ports = system.ports
-    return Ringing(
-        sent=ports.sent,
+    return AlertSender(
         providers=ports.providers,
         breakers=breakers,
         pacing=pacing,

@@ -14,7 +14,7 @@ from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.domain.push.send_log import TRIES, WORTH, Fate
 from notifier.flow.delivery.slice_worker import Work
-from notifier.flow.push.circuit_breakers import Breakers
+from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.rings import SOON, fates, phone, rang
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard
@@ -40,9 +40,9 @@ def with_browsers(stage: Stage) -> Work:
     return build_slice_worker(stage.system())
 
 
-def breakers(work: Work) -> Breakers:
+def breakers(work: Work) -> CircuitBreakers:
     push: Any = work.doings[Step.WEB]
-    found: Breakers = push.breakers
+    found: CircuitBreakers = push.breakers
     return found
 
 
@@ -195,20 +195,25 @@ def test_a_crash_leaves_nobody_in_doubt_who_could_not_be_asked(method: str, behi
 class Slow:
     """A turn goes by over whoever is looked at."""
 
-    def __init__(self, stage: Stage, capping: Any) -> None:
-        self._stage, self._capping = stage, capping
+    def __init__(self, stage: Stage, caps: Any) -> None:
+        self._stage, self._caps = stage, caps
 
-    def __call__(self, *of: Any) -> Any:
+    def spend(self, *of: Any) -> Any:
         self._stage.pass_time(seconds=HAND_BACK_AFTER.total_seconds())
-        return self._capping(*of)
+        return self._caps.spend(*of)
 
 
 def test_who_can_not_be_asked_takes_nobody_else_s_turn_however_long_it_takes_to_find_out() -> None:
     stage, line = Stage(), f"web {AWAY}"
     work = with_browsers(stage)
     push: Any = work.doings[Step.WEB]
-    calls = replace(push.calls, at_once=1, capping=Slow(stage, push.calls.capping))
-    work = replace(work, doings={**work.doings, Step.WEB: replace(push, at_once=1, calls=calls)})
+    slow = replace(
+        push,
+        batch_devices=1,
+        selection=replace(push.selection, batch_devices=1),
+        caps=Slow(stage, push.caps),
+    )
+    work = replace(work, doings={**work.doings, Step.WEB: slow})
     first, second = sorted(("kim", "roy"), key=lambda name: stage.scene.people[name].member)
     theirs, other = browser(stage, first, AWAY), browser(stage, second, WELL)
     breakers(work).terms = Terms(rest=timedelta(hours=9))

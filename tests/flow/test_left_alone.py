@@ -15,7 +15,7 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import LeftAlone, Terms
 from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
-from notifier.flow.push.circuit_breakers import REPORTED_EVERY, Breakers, line_of
+from notifier.flow.push.circuit_breakers import REPORTED_EVERY, CircuitBreakers, line_of
 from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
@@ -35,56 +35,56 @@ class Desk:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.report = MemoryLineReport(self.clock)
-        self.breakers = Breakers(clock=self.clock, report=self.report, metrics=Metrics())
+        self.breakers = CircuitBreakers(clock=self.clock, report=self.report, metrics=Metrics())
 
 
 def test_the_line_that_opened_is_told_with_its_reason_until_somebody_may_try() -> None:
     desk = Desk()
     for _ in range(4):
-        desk.breakers.tells("fcm", BUSY)
+        desk.breakers.record("fcm", BUSY)
     assert desk.report.told() == {}
-    desk.breakers.tells("fcm", BUSY)
+    desk.breakers.record("fcm", BUSY)
     assert desk.report.told() == {"fcm": LeftAlone(until=START + REST, reason="503 UNAVAILABLE")}
     desk.clock.advance(REST)
-    assert desk.breakers.asks("fcm")
-    assert desk.breakers.rests_until("fcm") is None
+    assert desk.breakers.allow("fcm")
+    assert desk.breakers.retry_at("fcm") is None
     assert desk.report.told() == {}
 
 
 def test_who_asks_to_be_asked_later_is_left_alone_for_so_long_with_all_who_are_his() -> None:
     desk, minutes = Desk(), 10 * MINUTE
     for _ in range(5):
-        desk.breakers.tells("web push.example", RetryAt(at=START + minutes, reason="status 429"))
-    assert desk.breakers.rests_until("web push.example") == START + minutes
-    assert desk.breakers.rests_until("web other.example") is None
+        desk.breakers.record("web push.example", RetryAt(at=START + minutes, reason="status 429"))
+    assert desk.breakers.retry_at("web push.example") == START + minutes
+    assert desk.breakers.retry_at("web other.example") is None
 
 
 def test_while_some_try_nobody_is_told_to_be_left_alone() -> None:
     desk = Desk()
-    desk.breakers.tells("apns", WRONG)
+    desk.breakers.record("apns", WRONG)
     desk.clock.advance(REST)
-    assert [desk.breakers.asks("apns") for _ in range(4)] == [True, True, True, False]
-    assert desk.breakers.rests_until("apns") == START + 2 * REST
+    assert [desk.breakers.allow("apns") for _ in range(4)] == [True, True, True, False]
+    assert desk.breakers.retry_at("apns") == START + 2 * REST
     assert desk.report.told() == {}
-    desk.breakers.tells("apns", WRONG)
+    desk.breakers.record("apns", WRONG)
     assert desk.report.told() == {"apns": LeftAlone(until=START + 2 * REST, reason=WRONG.reason)}
     desk.clock.advance(REST)
     for _ in range(3):
-        assert desk.breakers.asks("apns")
-        desk.breakers.tells("apns", Accepted())
+        assert desk.breakers.allow("apns")
+        desk.breakers.record("apns", Accepted())
     assert desk.breakers.reported == {}
 
 
 def test_what_is_said_of_one_device_alone_opens_nothing_and_shows_that_the_provider_is_well() -> None:
     desk, own = Desk(), RetryAt(at=START, reason="TooManyRequests", alone=True)
     for _ in range(50):
-        desk.breakers.tells("apns", own)
+        desk.breakers.record("apns", own)
     assert desk.breakers.lines == {}
-    desk.breakers.tells("apns", WRONG)
+    desk.breakers.record("apns", WRONG)
     desk.clock.advance(REST)
     for _ in range(3):
-        assert desk.breakers.asks("apns")
-        desk.breakers.tells("apns", own)
+        assert desk.breakers.allow("apns")
+        desk.breakers.record("apns", own)
     assert desk.breakers.lines == {}
 
 
@@ -92,13 +92,13 @@ def test_a_part_of_a_provider_s_devices_is_told_of_and_the_others_are_sent_to() 
     desk, reason = Desk(), "THIRD_PARTY_AUTH_ERROR"
     partly = ConfigError(reason=reason, part="third-party")
     for _ in range(50):
-        desk.breakers.tells("fcm", partly)
-    assert (desk.breakers.lines, desk.breakers.rests_until("fcm")) == ({}, None)
+        desk.breakers.record("fcm", partly)
+    assert (desk.breakers.lines, desk.breakers.retry_at("fcm")) == ({}, None)
     assert desk.report.told() == {"fcm third-party": LeftAlone(until=START + REST, reason=reason)}
     assert opened(desk) == 1
     desk.clock.advance(REST)
     assert desk.report.told() == {}
-    desk.breakers.tells("fcm", partly)
+    desk.breakers.record("fcm", partly)
     assert opened(desk) == 2
 
 
@@ -108,13 +108,13 @@ def opened(desk: Desk) -> float | None:
 
 def test_an_emptied_redis_knows_again_within_seconds_and_isn_t_asked_at_each_alert() -> None:
     desk = Desk()
-    desk.breakers.tells("apns", WRONG)
+    desk.breakers.record("apns", WRONG)
     desk.report.wipe()
     desk.clock.advance(REPORTED_EVERY - timedelta(seconds=1))
-    assert desk.breakers.rests_until("apns") == START + REST
+    assert desk.breakers.retry_at("apns") == START + REST
     assert desk.report.told() == {}
     desk.clock.advance(timedelta(seconds=1))
-    assert desk.breakers.rests_until("apns") == START + REST
+    assert desk.breakers.retry_at("apns") == START + REST
     assert desk.report.told() == {"apns": LeftAlone(until=START + REST, reason=WRONG.reason)}
 
 
@@ -122,8 +122,8 @@ def test_without_redis_breakers_work_and_say_nothing() -> None:
     desk = Desk()
     away: Any = Refusing(desk.report, CacheUnavailable)
     desk.breakers.report = away
-    desk.breakers.tells("apns", WRONG)
-    assert desk.breakers.rests_until("apns") == START + REST
+    desk.breakers.record("apns", WRONG)
+    assert desk.breakers.retry_at("apns") == START + REST
 
 
 def test_of_a_browser_s_endpoint_no_more_than_its_host_is_told() -> None:

@@ -24,7 +24,7 @@ from notifier.ports.directory import Account
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Spare
 from notifier.wiring.delivery import build_slice_worker
-from notifier.wiring.push import build_push_handler
+from notifier.wiring.push import build_push_pipeline
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import driven
 
@@ -159,14 +159,15 @@ def test_a_slice_whose_reading_takes_longer_than_its_claim_keeps_it() -> None:
         def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
             return {shard: from_offsets([1]) for shard in shards}
 
-    def slow(*given: Any) -> Iterator[Any]:
-        clock.advance(piece.terms.claim / 2)
-        return iter(())
+    class Slow:
+        def drafts(self, *given: Any) -> Iterator[Any]:
+            clock.advance(piece.terms.claim / 2)
+            return iter(())
 
-    parts: Any = {"seals": Everywhere(), "calls": slow}
+    parts: Any = {"seals": Everywhere(), "selection": Slow()}
     claim = claims.claim(piece, "one", clock.now(), clock.now() + piece.terms.claim)
     assert claim is not None
-    replace(build_push_handler(stage.system()), **parts)(burst, piece, Hold(claim, claims, clock))
+    replace(build_push_pipeline(stage.system()), **parts)(burst, piece, Hold(claim, claims, clock))
     assert claims.claim(piece, "other", clock.now(), clock.now() + piece.terms.claim) is None
 
 

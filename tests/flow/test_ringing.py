@@ -136,7 +136,7 @@ def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
     stage.ground.phones.says.update(refused)
     work = build_slice_worker(stage.system())
     push: Any = work.doings[Step.FCM]
-    push = replace(push, at_once=1, calls=replace(push.calls, at_once=1))
+    push = replace(push, batch_devices=1, selection=replace(push.selection, batch_devices=1))
     work = replace(work, doings={**work.doings, Step.FCM: push})
     stage.mention("nova")
     for seconds in [1] * 5 + [31] * 70 + [0] + [31] * 5:

@@ -10,7 +10,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.frequency_cap import Ruling
 from notifier.domain.push.rate_limit import LEAST, TERMS
-from notifier.flow.push.frequency_caps import MOST, Capping
+from notifier.flow.push.frequency_caps import REMEMBERED_MEMBERS, FrequencyCaps
 from notifier.flow.push.rate_limiter import ALONE, Easing, Pacing
 from notifier.metrics import Metrics
 from tests.support.fakes.cache import MemoryPressure
@@ -58,13 +58,13 @@ class Worker:
     caps: Remembering = field(default_factory=Remembering)
     pressure: MemoryPressure = field(init=False)
     pacing: Pacing = field(init=False)
-    capping: Capping = field(init=False)
+    frequency_caps: FrequencyCaps = field(init=False)
 
     def __post_init__(self) -> None:
         self.pressure = MemoryPressure(self.clock)
         easing = Easing(tabs=MemoryTabReport(self.clock), pressure=self.pressure, metrics=self.metrics)
         self.pacing = Pacing(platform=Platform.FCM, paces=self.paces, easing=easing, metrics=self.metrics)
-        self.capping = Capping(caps=self.caps, metrics=self.metrics)
+        self.frequency_caps = FrequencyCaps(caps=self.caps, metrics=self.metrics)
 
     def drawn(self, seconds: int, tier: Tier = Tier.P1) -> int:
         granted = 0
@@ -108,21 +108,21 @@ def test_the_urgent_are_held_back_less() -> None:
 def test_alone_a_worker_keeps_the_caps_by_what_it_did_itself() -> None:
     worker = Worker()
     worker.caps.away = True
-    found = [worker.capping(a_burst(seq), [ZOE], START)[ZOE] for seq in (1, 1)]
+    found = [worker.frequency_caps.spend(a_burst(seq), [ZOE], START)[ZOE] for seq in (1, 1)]
     assert found == [Ruling.NEW, Ruling.AGAIN]
-    rest = [worker.capping(a_burst(seq), [ZOE, ADA], START) for seq in range(2, 8)]
+    rest = [worker.frequency_caps.spend(a_burst(seq), [ZOE, ADA], START) for seq in range(2, 8)]
     assert [one[ZOE] for one in rest] == [Ruling.NEW] * 4 + [Ruling.HOURLY] * 2
     assert [one[ADA] for one in rest] == [Ruling.NEW] * 5 + [Ruling.HOURLY]
     assert worker.outages == 8
     worker.caps.away = False
-    assert worker.capping(a_burst(9), [ZOE], START)[ZOE] is Ruling.NEW
+    assert worker.frequency_caps.spend(a_burst(9), [ZOE], START)[ZOE] is Ruling.NEW
 
 
 def test_alone_a_worker_s_memory_is_bounded_and_who_was_alerted_last_is_known() -> None:
     worker = Worker()
     worker.caps.away = True
-    worker.capping(a_burst(1), [Member(number) for number in range(MOST)], START)
-    worker.capping(a_burst(2), [ZOE], START)
-    worker.capping(a_burst(2), [Member(MOST), Member(MOST + 1)], START)
-    assert len(worker.capping.days) == MOST
-    assert len(worker.capping.days[ZOE]) == 2
+    worker.frequency_caps.spend(a_burst(1), [Member(number) for number in range(REMEMBERED_MEMBERS)], START)
+    worker.frequency_caps.spend(a_burst(2), [ZOE], START)
+    worker.frequency_caps.spend(a_burst(2), [Member(REMEMBERED_MEMBERS), Member(REMEMBERED_MEMBERS + 1)], START)
+    assert len(worker.frequency_caps.own) == REMEMBERED_MEMBERS
+    assert len(worker.frequency_caps.own[ZOE]) == 2

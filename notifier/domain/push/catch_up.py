@@ -1,7 +1,7 @@
-"""Lateness: when an alert is no news any more, and what of a subject's late alerts the alert of one burst tells."""
+"""Catch-up: late alerts of one subject become one summary, sent with the newest burst."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.bitmap import Bits, nobody
@@ -15,37 +15,38 @@ from notifier.domain.ids import Platform
 from notifier.domain.push.send_log import Olders, Window
 from notifier.domain.timing import backoff
 
-SOON = timedelta(minutes=2)
-"""Who waits no longer than that is waited for."""
-PAUSE, LONGEST = timedelta(seconds=1), SOON
-"""Of who waits for a newer one: from a second on to half of the longest. Each is a cell in the ledger."""
+NEWER_DUE_WITHIN = timedelta(minutes=2)
+"""An older burst waits for a newer one whose turn comes within this time."""
+FIRST_RECHECK, LONGEST_RECHECK = timedelta(seconds=1), NEWER_DUE_WITHIN
+"""Pauses between two looks at a newer burst: from the first up to half of the longest. Each is a cell in the ledger."""
 
-Shards = Mapping[Tier, Collection[int]]
-"""Those that slices of a tier have."""
+ShardsByTier = Mapping[Tier, Collection[int]]
+"""Shards for which slices of each tier exist."""
 
 
-def rings(burst: Burst) -> bool:
-    """Whether it was ever to ring. It never changes; that it is taken back is another matter."""
+def sends_alerts(burst: Burst) -> bool:
+    """Whether the burst was ever to send alerts. This never changes; a retraction is checked separately."""
     return burst.verdict is Verdict.ALL and not burst.pull_only
 
 
-def pause(waited: int) -> timedelta:
-    return backoff(waited, 0.0, first=PAUSE, longest=LONGEST)
+def recheck_after(times_waited: int) -> timedelta:
+    return backoff(times_waited, 0.0, first=FIRST_RECHECK, longest=LONGEST_RECHECK)
 
 
-def coming(account: Account, platform: Platform, now: datetime) -> Shards:
-    """Of the slices that have a turn soon, or have one now."""
-    return _shards(one for one in _phones(account, platform) if account.awake(one, now + SOON))
+def due_soon(account: Account, platform: Platform, now: datetime) -> ShardsByTier:
+    """Return the shards of slices that have a turn now or soon."""
+    slices = _push_slices(account, platform)
+    return _by_tier(standing for standing in slices if account.awake(standing, now + NEWER_DUE_WITHIN))
 
 
-def owing(account: Account, platform: Platform) -> Shards:
-    """Of the slices that haven't told everybody yet, and of those that died over it: of them nobody else tells."""
-    of = _phones(account, platform)
-    return _shards(one for one in of if one.ended is None or one.ended.fact is Fact.DEAD)
+def unfinished(account: Account, platform: Platform) -> ShardsByTier:
+    """Return the shards of slices that still owe alerts, dead slices included: no other alert covers theirs."""
+    slices = _push_slices(account, platform)
+    return _by_tier(one for one in slices if one.ended is None or one.ended.fact is Fact.DEAD)
 
 
-def covered(seal: Seal, shards: Shards) -> Bits:
-    """Whom these alert by the seal, whatever tier people were in then."""
+def alerted_in(seal: Seal, shards: ShardsByTier) -> Bits:
+    """Return the members whom slices of these shards alert, in whichever tier they were when it was sealed."""
     found = nobody()
     for tier, some in shards.items():
         if seal.shard in some:
@@ -53,66 +54,67 @@ def covered(seal: Seal, shards: Shards) -> Bits:
     return found
 
 
-@dataclass(slots=True, kw_only=True)
-class Lot:
-    """People of a shard, to be told of a burst that is late, while other bursts are looked at from the newest on."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LateAudience:
+    """Members of one shard for whom a burst is late, as sibling bursts are examined from the newest to the oldest."""
 
-    left: Bits
-    """To whom its own alert goes."""
+    remaining: Bits
+    """Members who get this burst's own alert, as far as is known."""
     collapsed: Bits = field(default_factory=nobody)
-    """The alert of a newer one has told them of it."""
-    held: Bits = field(default_factory=nobody)
-    """A newer one is about to be told to them, and it isn't known yet whether it is."""
-    tells: dict[Olders, Bits] = field(default_factory=dict)
-    """Those left, by the older bursts of which its alert tells them, too: of people to whom it tells of none, by ()."""
-    heard: list[tuple[Olders, Bits]] = field(default_factory=list)
-    """What other bursts' alerts told whom."""
+    """Members whom a newer burst's alert told of this one."""
+    deferred: Bits = field(default_factory=nobody)
+    """Members whom a newer burst may be about to alert; it is not known yet whether it does."""
+    covers: Mapping[Olders, Bits]
+    """The remaining members by the older bursts that their alert covers; () for none."""
+    covered_elsewhere: tuple[tuple[Olders, Bits], ...] = ()
+    """Bursts that alerts of siblings covered, and for which members."""
 
-    def __post_init__(self) -> None:
-        self.tells = {(): self.left}
+    @classmethod
+    def starting(cls, members: Bits) -> "LateAudience":
+        return cls(remaining=members, covers={(): members})
 
-    def hear(self, windows: Sequence[Window]) -> None:
-        for window in windows:
-            for olders, bits in window.away.items():
-                if (found := bits & self.left).any():
-                    self.heard.append((olders, found))
+    def having_read(self, windows: Sequence[Window]) -> "LateAudience":
+        """Take in what the alerts of a sibling burst covered."""
+        found = [(olders, bits & self.remaining) for window in windows for olders, bits in window.away.items()]
+        new = tuple((olders, bits) for olders, bits in found if bits.any())
+        return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def told_of(self, seq: int) -> Bits:
-        """Whom another's alert told of that one, too."""
+        """Return the members whom the alert of a sibling told of the burst with this number."""
         found = nobody()
-        for olders, bits in self.heard:
+        for olders, bits in self.covered_elsewhere:
             if seq in olders:
                 found = found | bits
         return found
 
-    def collapse(self, people: Bits) -> None:
-        self.collapsed = self.collapsed | (self.left & people)
-        self._leave(people)
+    def collapse(self, members: Bits) -> "LateAudience":
+        return replace(self._without(members), collapsed=self.collapsed | (self.remaining & members))
 
-    def hold(self, people: Bits) -> None:
-        self.held = self.held | (self.left & people)
-        self._leave(people)
+    def defer(self, members: Bits) -> "LateAudience":
+        return replace(self._without(members), deferred=self.deferred | (self.remaining & members))
 
-    def tell(self, seq: int, people: Bits) -> None:
-        """Of that older one, too; of several the newest is to be said first."""
+    def cover(self, seq: int, members: Bits) -> "LateAudience":
+        """Let the alert cover an older burst for these members. Call it from the newest older burst to the oldest."""
         found = dict[Olders, Bits]()
-        for olders, bits in self.tells.items():
-            for key, some in (((seq, *olders), bits & people), (olders, bits & ~people)):
-                if some.any():
-                    found[key] = some
-        self.tells = found
+        for olders, bits in self.covers.items():
+            covered, rest = bits & members, bits & ~members
+            if covered.any():
+                found[seq, *olders] = covered
+            if rest.any():
+                found[olders] = rest
+        return replace(self, covers=found)
 
-    def _leave(self, people: Bits) -> None:
-        self.left = self.left & ~people
-        self.tells = {(): self.left}
+    def _without(self, members: Bits) -> "LateAudience":
+        remaining = self.remaining & ~members
+        return replace(self, remaining=remaining, covers={(): remaining})
 
 
-def _phones(account: Account, platform: Platform) -> Iterator[Standing]:
+def _push_slices(account: Account, platform: Platform) -> Iterator[Standing]:
     step = Step.of(platform)
     return (standing for piece, standing in account.standings.items() if piece.step is step)
 
 
-def _shards(standings: Iterable[Standing]) -> Shards:
+def _by_tier(standings: Iterable[Standing]) -> ShardsByTier:
     found = dict[Tier, set[int]]()
     for standing in standings:
         found.setdefault(standing.slice.tier, set()).update(standing.slice.shards)

@@ -51,6 +51,13 @@ class Hold:
             raise HandBack
         self.going()
 
+    def checkpoint(self, *, may_hand_back: bool) -> None:
+        """Renew the claim if due. Raises LostClaim; HandBack only with `may_hand_back`."""
+        if may_hand_back:
+            self.keep()
+        else:
+            self.going()
+
     def going(self) -> None:
         """To be called while an effect goes on, which is always ended: handed back in its middle, one that is always
         too slow would begin anew for ever. Raises LostClaim."""

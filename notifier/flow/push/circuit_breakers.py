@@ -1,9 +1,4 @@
-"""The reachable: whoever has a device that may be sent to now; the others stay out of windows until a line is back.
-
-Providers are one line, but each push service has a breaker of its own, and a window holds browsers of all of them. Who
-was noted as on the way, and then held back, would be told of each burst singly; who is in no window is told of all that
-came meanwhile as one.
-"""
+"""Circuit breakers: a push service that refuses us or does not answer gets no alerts for a while."""
 
 import logging
 from collections import OrderedDict
@@ -35,55 +30,54 @@ from notifier.domain.push.circuit_breaker import (
     told,
 )
 from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
+from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import due
-from notifier.flow.push.batches import Call, Part
 from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
 from notifier.ports.push import LineReport
 
-# The breakers: who refuses us, or doesn't answer, is left alone for a while; each line to a provider has its own.
-
 LOGGER = logging.getLogger("notifier.push")
 
-LINES = 256
+MOST_LINES = 256
 """Push services that are remembered; there are four, and Windows has some dozens of names."""
 REPORTED_EVERY = timedelta(seconds=5)
-"""While somebody asks: a Redis that was emptied knows again soon."""
+"""An open circuit is reported again after this time, so that an emptied Redis knows it again soon."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Breakers:
-    """One process's. A process that starts anew learns what the last one knew from a few tries."""
+class CircuitBreakers:
+    """The breakers of one process, one for each line. A new process learns the state from a few attempts."""
 
     clock: Clock
     report: LineReport
     metrics: Metrics
     terms: Terms = field(default_factory=Terms)
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
+    """Without the lines that are closed and have no failures."""
     reported: dict[str, datetime] = field(default_factory=dict)
-    """When, of those that aren't closed; and of some of a line's that are refused while it is well."""
+    """When each open line was last reported, and each line of which some devices alone are refused."""
 
-    def rests_until(self, line: str) -> datetime | None:
-        """None where somebody may be let through now."""
+    def retry_at(self, line: str) -> datetime | None:
+        """Return when the line may be tried again; None if it may be now."""
         breaker, now = self.lines.get(line, CLOSED), self.clock.now()
         self._report(line, breaker, now)
         until = again_at(breaker, self.terms, now)
         return until if until > now else None
 
     def room(self, line: str) -> int | None:
-        """How many may be let through now; None where nobody counts them."""
+        """Return how many alerts the line lets through now; None if it does not limit them."""
         return room(self.lines.get(line, CLOSED), self.terms, self.clock.now())
 
-    def asks(self, line: str) -> bool:
-        """Whether one more may be sent; what comes of it has to be told."""
-        after, may = asked(self.lines.get(line, CLOSED), self.terms, self.clock.now())
+    def allow(self, line: str) -> bool:
+        """Return whether one more alert may be sent. Its receipt must be passed to `record`."""
+        after, allowed = asked(self.lines.get(line, CLOSED), self.terms, self.clock.now())
         self._keep(line, after)
-        return may
+        return allowed
 
-    def tells(self, line: str, receipt: Receipt) -> None:
+    def record(self, line: str, receipt: Receipt) -> None:
         before, now = self.lines.get(line, CLOSED), self.clock.now()
-        after = told(before, self.terms, _what(receipt), now)
+        after = told(before, self.terms, _result_of(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
             rest = again_at(after, self.terms, now) - now
             LOGGER.error("No alerts by %s for %g s: %s", line, rest.total_seconds(), after.reason)
@@ -92,10 +86,10 @@ class Breakers:
         self._keep(line, after)
         self._report(line, after, now)
         if isinstance(receipt, ConfigError) and receipt.part:
-            self._tell_of_some(f"{line} {receipt.part}", receipt, now)
+            self._report_part(f"{line} {receipt.part}", receipt, now)
 
-    def _tell_of_some(self, part: str, receipt: ConfigError, now: datetime) -> None:
-        """As if their line had opened, though nobody is left alone: who is one of them is known by the answer alone."""
+    def _report_part(self, part: str, receipt: ConfigError, now: datetime) -> None:
+        """Report as if the line had opened. None opens: only the answer tells which devices are refused."""
         if due(self.reported.get(part), self.terms.rest, now):
             LOGGER.error("Some alerts are refused, %s: %s", part, receipt.reason)
             self.metrics.broken.labels(line_class(part)).inc()
@@ -109,7 +103,7 @@ class Breakers:
         if left is None or not due(self.reported.get(line), REPORTED_EVERY, now):
             return
         self.reported[line] = now
-        with suppress(CacheUnavailable):  # fails open: who watches learns of it a little later, or by the log
+        with suppress(CacheUnavailable):  # fails open: no alert depends on the report, and the log has it too
             self.report.tell(line, left, left.until - now)
 
     def _keep(self, line: str, breaker: Breaker) -> None:
@@ -118,16 +112,16 @@ class Breakers:
             self.reported.pop(line, None)
             return
         self.lines[line] = breaker
-        if len(self.lines) > LINES:
+        if len(self.lines) > MOST_LINES:
             oldest, _ = self.lines.popitem(last=False)
             self.reported.pop(oldest, None)
 
 
 def line_of(device: Device) -> str:
-    """Apple's and Google's servers are one line each; of push services each host is one.
+    """Return the line that reaches a device: Apple and Google have one each, browsers one for each host.
 
-    Apple's sandbox is a line of its own: a key may be good for one environment alone, and a device may say either. Who
-    registers one of the other must not stop everybody's alerts.
+    Apple's sandbox is a line of its own: a key may be good for one environment alone, and a device may claim either.
+    A device of the other environment must not stop the alerts of all others.
     """
     match device.address:
         case WebSubscription(endpoint=endpoint):
@@ -138,7 +132,7 @@ def line_of(device: Device) -> str:
             return device.platform
 
 
-def _what(receipt: Receipt) -> Told:
+def _result_of(receipt: Receipt) -> Told:
     match receipt:
         case ConfigError(reason=reason, part=""):
             return Misconfigured(reason=reason)
@@ -152,40 +146,49 @@ def _what(receipt: Receipt) -> Told:
             return Succeeded()
 
 
-@dataclass(slots=True, kw_only=True)
-class Reachable:
-    """Of one batch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What of a batch may be sent by the circuit breakers."""
 
-    breakers: Breakers
-    shut: set[str] = field(default_factory=set)
-    """Lines for which somebody was left out."""
-    _rooms: dict[str, int | None] = field(default_factory=dict)
+    drafts: Sequence[Draft]
+    blocked: frozenset[str] = frozenset()
+    """Lines for which members were left out."""
 
-    def __call__(self, parts: Sequence[Part]) -> Sequence[Part]:
-        if not self.breakers.lines:  # nobody is in trouble: nearly always
-            return parts
-        kept = [part.without(self._left_out(part)) for part in parts]
-        return [part for part in kept if not part.empty]
 
-    def _left_out(self, part: Part) -> set[Member]:
-        """Nobody's devices are parted: a line that is shut keeps back what is for it by itself."""
+def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
+    """Leave out members all of whose devices are behind open breakers.
+
+    Left in a window and then held back, each would later get every burst singly. Members in no window get one summary
+    of all that came meanwhile once the line is back. Web push needs this most: each push service has a breaker of its
+    own, and a window holds browsers of all of them.
+    """
+    if not breakers.lines:  # no line is in trouble: nearly always
+        return Admission(drafts=drafts)
+    rooms, blocked = dict[str, int | None](), set[str]()
+    kept = list[Draft]()
+    for draft in drafts:
         out = set[Member]()
-        for member, own in groupby(part.calls, key=lambda call: call.tried.member):
-            if not self._lets(list(own)):
+        for member, own in groupby(draft.attempts, key=lambda attempt: attempt.tried.member):
+            if shut := _blocked_lines(breakers, rooms, list(own)):
                 out.add(member)
-        return out
+                blocked |= shut
+        kept.append(draft.without(out))
+    return Admission(drafts=[draft for draft in kept if not draft.is_empty], blocked=frozenset(blocked))
 
-    def _lets(self, own: Sequence[Call]) -> bool:
-        lines = [line_of(call.device) for call in own]
-        roomy = [line for line in lines if self._room(line) != 0]
-        for line in roomy:
-            if (room := self._room(line)) is not None:
-                self._rooms[line] = max(0, room - 1)
-        if not roomy:
-            self.shut.update(lines)
-        return bool(roomy)
 
-    def _room(self, line: str) -> int | None:
-        if line not in self._rooms:
-            self._rooms[line] = self.breakers.room(line)
-        return self._rooms[line]
+def _blocked_lines(
+    breakers: CircuitBreakers, rooms: dict[str, int | None], own: Sequence[SendAttempt]
+) -> frozenset[str]:
+    """Return the lines of a member's devices if none has room; otherwise take the member's share of the room.
+
+    A member's devices stay together: a single closed line among them holds back what is for it later, by itself.
+    """
+    lines = [line_of(attempt.device) for attempt in own]
+    for line in lines:
+        if line not in rooms:
+            rooms[line] = breakers.room(line)
+    roomy = [line for line in lines if rooms[line] != 0]
+    for line in roomy:
+        if (left := rooms[line]) is not None:
+            rooms[line] = max(0, left - 1)
+    return frozenset() if roomy else frozenset(lines)

@@ -1,4 +1,4 @@
-"""Capping: whose phone may ring for a burst, by what rang already; also while nobody but this process remembers."""
+"""Cap step: which members may get another alert, also while Redis is down."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -8,41 +8,43 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.domain.push.frequency_cap import Caps as Terms
+from notifier.domain.push.frequency_cap import Caps as Limits
 from notifier.domain.push.frequency_cap import Cause, History, Ruling, judged, spent
 from notifier.metrics import Metrics
 from notifier.ports.push import Caps
 
-MOST = 100_000
-"""People, those who were alerted last; 70 MB where each was alerted five times."""
+REMEMBERED_MEMBERS = 100_000
+"""Those alerted last; 70 MB where each was alerted five times."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Capping:
-    """For one thread. Raises nothing: without Redis a process knows whom it alerted itself since then. So in an outage
-    somebody may get a cap's worth from each worker, and no more."""
+class FrequencyCaps:
+    """For one thread. Raises nothing: without Redis a process counts the alerts that it sent itself since then.
+
+    So in an outage a member may get a cap's worth from each worker, and no more.
+    """
 
     caps: Caps
     metrics: Metrics
-    terms: Terms = field(default_factory=Terms)
-    days: OrderedDict[Member, History] = field(default_factory=OrderedDict, init=False)
-    """Our own, while nobody knows the common ones."""
+    limits: Limits = field(default_factory=Limits)
+    own: OrderedDict[Member, History] = field(default_factory=OrderedDict, init=False)
+    """What this process sent while the shared counts were unavailable."""
 
-    def __call__(self, burst: Burst, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        """What holds for each of them; those for whom it is new are counted as alerted."""
+    def spend(self, burst: Burst, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
+        """Return the ruling for each member; those for whom the burst is new are counted in the same step."""
         try:
-            return self.caps.spend(burst.key, burst.tweet, people, now)
+            return self.caps.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
         cause = Cause.of(burst.key, burst.tweet)
-        return {member: self._alone(member, cause, now) for member in people}
+        return {member: self._spend_own(member, cause, now) for member in members}
 
-    def _alone(self, member: Member, cause: Cause, now: datetime) -> Ruling:
-        history = self.days.get(member, ())
-        ruling = judged(history, cause, now, self.terms)
+    def _spend_own(self, member: Member, cause: Cause, now: datetime) -> Ruling:
+        history = self.own.get(member, ())
+        ruling = judged(history, cause, now, self.limits)
         if ruling is Ruling.NEW:
-            self.days[member] = spent(history, cause, now, self.terms)
-            self.days.move_to_end(member)
-            if len(self.days) > MOST:
-                self.days.popitem(last=False)
+            self.own[member] = spent(history, cause, now, self.limits)
+            self.own.move_to_end(member)
+            if len(self.own) > REMEMBERED_MEMBERS:
+                self.own.popitem(last=False)
         return ruling

@@ -1,9 +1,9 @@
-"""The ringing: a batch of parts is noted, sent to its provider, and noted again with whatever became of it."""
+"""Send step: hands the alerts of a batch to the provider and turns its receipts into what failed."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
@@ -13,131 +13,112 @@ from notifier.domain.errors import OUTAGES
 from notifier.domain.ids import Platform
 from notifier.domain.push.alert import Alert, alert, summary, told_late
 from notifier.domain.push.device import Device, DeviceId
+from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.receipt import DropToken, Receipt, RetryAt
-from notifier.domain.push.send_log import Fate, Missed, Window, is_over, later, missed
-from notifier.flow.delivery.slice_worker import Hold, LostClaim
+from notifier.domain.push.send_log import Fate, Missed, later, missed
+from notifier.flow.delivery.slice_worker import Hold
 from notifier.flow.devices.registry import PhoneBook
-from notifier.flow.push.batches import Call, Part
-from notifier.flow.push.circuit_breakers import Breakers, line_of
+from notifier.flow.push.circuit_breakers import CircuitBreakers, line_of
 from notifier.flow.push.rate_limiter import Pacing
 from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
-from notifier.ports.push import Provider, Sent
+from notifier.ports.push import Provider
 
 URGENT = (Tier.P0, Tier.P1)
-"""Whoever is around now; the others' phones show it, and don't wake for it."""
+"""Members who are around now; the devices of others show the alert without waking for it."""
 SLOW = timedelta(seconds=1)
-"""For the first answer: then a provider has more than it can take."""
-ACCEPTED, LEFT_ALONE = "accepted", "its provider is left alone for a while"
-NO_MORE = "its person is to be told no more, or it is somebody else's"
-TOO_LATE = "half an hour was over before it could be sent again"
+"""For the first receipt of a batch: then a provider has more than it can take."""
+ACCEPTED, CIRCUIT_OPEN = "accepted", "its provider is left alone for a while"
+
+Placed = tuple[int, SendAttempt]
+"""An attempt with the place of its draft in the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ringing:
-    sent: Sent
+class AlertSender:
     providers: Mapping[Platform, Provider]
-    breakers: Breakers
+    breakers: CircuitBreakers
     pacing: Mapping[Platform, Pacing]
     book: PhoneBook
     clock: Clock
     chance: Callable[[], float]
     metrics: Metrics
 
-    def __call__(self, burst: Burst, parts: Sequence[Part], hold: Hold) -> Sequence[Window]:
-        """The parts' windows as they were closed. Raises LostClaim, and then nothing was sent."""
-        new = [(part.sending, part.window) for part in parts if not part.written]
-        # Dead before this line: nothing was sent, and somebody else does it. Behind it: what is in these windows, and
-        # no others, is tried again, with the same ids, and a phone that has the alert replaces it.
-        if not all(self.sent.intend(new)):
-            raise LostClaim
-        # Who slept until now has an heir, to whom these windows were in doubt, and who has sent them.
-        hold.going()
-        found = self._send(burst, parts, hold)
-        closed = [(part.sending, replace(part.window, missed=tuple(found[n]))) for n, part in enumerate(parts)]
-        self.sent.close(closed)
-        return [window for _, window in closed]
+    def send(self, burst: Burst, drafts: Sequence[Draft], lease: Hold) -> Sequence[Sequence[Missed]]:
+        """Send every attempt of the drafts, whose windows are written. Returns for each draft what was not accepted.
 
-    def _send(self, burst: Burst, parts: Sequence[Part], hold: Hold) -> Mapping[int, list[Missed]]:
-        """What was missed, by the part's place."""
-        found, heard, gone = defaultdict[int, list[Missed]](list), list[datetime](), dict[Device, datetime | None]()
-        began, refused = self.clock.now(), 0
-        for place, part in enumerate(parts):
-            found[place].extend(self._unsent(part))
-        for text, calls in self._by_alert(burst, parts).items():
-            for place, call, receipt in self._receipts(text, calls):
-                hold.going()
-                heard = heard or [self.clock.now()]
+        Raises LostClaim if the lease is lost meanwhile: then another worker finds these windows in doubt.
+        """
+        failed = [self._unsent(draft) for draft in drafts]
+        began, first_receipt_at, refused = self.clock.now(), None, 0
+        gone = dict[Device, datetime | None]()
+        for text, attempts in self._by_alert(burst, drafts).items():
+            for place, attempt, receipt in self._receipts(text, attempts):
+                lease.going()
+                first_receipt_at = first_receipt_at or self.clock.now()
                 if isinstance(receipt, DropToken):
-                    gone[call.device] = receipt.at
+                    gone[attempt.device] = receipt.at
                 refused += isinstance(receipt, RetryAt) and not receipt.alone
-                if (one := self._noted(burst, call, receipt)) is not None:
-                    found[place].append(one)
+                if (one := self._judge(burst, attempt, receipt)) is not None:
+                    failed[place].append(one)
         with suppress(*OUTAGES):  # fails open: the next alert finds out again
             self.book.drop(gone)
-        if heard:
-            # Who asks to be asked later, or takes long for an answer, is asked less.
-            slow, platform = heard[0] - began > SLOW, parts[0].sending.platform
+        if first_receipt_at is not None:
+            # A provider that asks for later retries, or is slow to answer, gets less.
+            slow, platform = first_receipt_at - began > SLOW, drafts[0].sending.platform
             self.pacing[platform].tell(self.clock.now(), refused=refused, slow=slow)
-        return found
+        return failed
 
-    def _unsent(self, part: Part) -> Sequence[Missed]:
-        found = part.window.missed or [*_left_out(part)]
+    def _unsent(self, draft: Draft) -> list[Missed]:
+        found = [*draft.unsent()]
         for one in found:
-            self.metrics.receipts.labels(part.sending.platform, one.fate).inc()
+            self.metrics.receipts.labels(draft.sending.platform, one.fate).inc()
         return found
 
-    def _by_alert(self, burst: Burst, parts: Sequence[Part]) -> Mapping[Alert, Mapping[DeviceId, tuple[int, Call]]]:
-        found = defaultdict[Alert, dict[DeviceId, tuple[int, Call]]](dict)
+    def _by_alert(self, burst: Burst, drafts: Sequence[Draft]) -> Mapping[Alert, Mapping[DeviceId, Placed]]:
+        """Group the attempts by what the device shows: a provider renders each alert once."""
+        found = defaultdict[Alert, dict[DeviceId, Placed]](dict)
         alerts: dict[int, Alert] = {}
         now = self.clock.now()
         late = stale(burst, now)
-        for place, part in enumerate(parts):
-            urgent = part.sending.tier in URGENT
-            for call in part.calls:
-                away = call.tried.away
+        for place, draft in enumerate(drafts):
+            urgent = draft.sending.tier in URGENT
+            for attempt in draft.attempts:
+                away = attempt.tried.away
                 if away not in alerts:
                     one = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away and not late)
                     alerts[away] = told_late(one, now) if late else one
-                found[alerts[away]][call.device.id] = place, call
+                found[alerts[away]][attempt.device.id] = place, attempt
         return found
 
     def _receipts(
-        self, text: Alert, calls: Mapping[DeviceId, tuple[int, Call]]
-    ) -> Iterator[tuple[int, Call, Receipt | None]]:
-        """None for those to whose line nothing is sent for a while: they are asked as there is room for them."""
-        unasked = dict(calls)
+        self, text: Alert, attempts: Mapping[DeviceId, Placed]
+    ) -> Iterator[tuple[int, SendAttempt, Receipt | None]]:
+        """Yield each attempt with its receipt, or with None if an open breaker held it back."""
+        held_back = dict(attempts)
 
-        def asked() -> Iterator[Device]:
-            for _, call in calls.values():
-                if self.breakers.asks(line_of(call.device)):
-                    del unasked[call.device.id]
-                    yield call.device
+        def admitted() -> Iterator[Device]:
+            # Asked device by device, as the provider has room: receipts that came meanwhile may have opened a breaker.
+            for _, attempt in attempts.values():
+                if self.breakers.allow(line_of(attempt.device)):
+                    del held_back[attempt.device.id]
+                    yield attempt.device
 
-        [platform] = {call.device.platform for _, call in calls.values()}
-        for device, receipt in self.providers[platform].send(text, asked()):
-            self.breakers.tells(line_of(device), receipt)
-            yield *calls[device.id], receipt
-        yield from ((place, call, None) for place, call in unasked.values())
+        [platform] = {attempt.device.platform for _, attempt in attempts.values()}
+        for device, receipt in self.providers[platform].send(text, admitted()):
+            self.breakers.record(line_of(device), receipt)
+            yield *attempts[device.id], receipt
+        yield from ((place, attempt, None) for place, attempt in held_back.values())
 
-    def _noted(self, burst: Burst, call: Call, receipt: Receipt | None) -> Missed | None:
+    def _judge(self, burst: Burst, attempt: SendAttempt, receipt: Receipt | None) -> Missed | None:
         now = self.clock.now()
         if receipt is None:
-            until = self.breakers.rests_until(line_of(call.device)) or now + self.breakers.terms.rest
-            one: Missed | None = later(call.tried, Fate.HELD, until, LEFT_ALONE)
+            until = self.breakers.retry_at(line_of(attempt.device)) or now + self.breakers.terms.rest
+            one: Missed | None = later(attempt.tried, Fate.HELD, until, CIRCUIT_OPEN)
         else:
-            one = missed(call.tried, receipt, now, self.chance())
-        self.metrics.receipts.labels(call.device.platform, one.fate if one else ACCEPTED).inc()
-        if one is None and not call.tried.tries and not call.tried.away:  # a night that is slept through isn't slow
-            self.metrics.push.labels(call.device.platform).observe((now - burst.accepted_at).total_seconds())
+            one = missed(attempt.tried, receipt, now, self.chance())
+        platform = attempt.device.platform
+        self.metrics.receipts.labels(platform, one.fate if one else ACCEPTED).inc()
+        if one is None and not attempt.tried.tries and not attempt.tried.away:  # quiet hours don't count as slow
+            self.metrics.push.labels(platform).observe((now - burst.accepted_at).total_seconds())
         return one
-
-
-def _left_out(part: Part) -> Iterator[Missed]:
-    """Devices that were to be sent to again, and aren't any more."""
-    called = {call.device.id for call in part.calls}
-    for tried in part.window.again:
-        if tried.device not in called:
-            over = is_over(tried, part.window.at)
-            fate, reason = (Fate.GIVEN_UP, TOO_LATE) if over else (Fate.SPARED, NO_MORE)
-            yield Missed(tried=tried, fate=fate, reason=reason)

@@ -1,0 +1,82 @@
+"""State of one shard of a slice on its way through the push pipeline."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from operator import attrgetter
+
+from notifier.domain.audience.bitmap import Bits, holds, nobody
+from notifier.domain.ids import Member
+from notifier.domain.push.catch_up import LateAudience
+from notifier.domain.push.send_log import NOTHING_SENT, Olders, Progress, Sending, Try, is_over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardState:
+    """Each step of the pipeline takes this value and returns it with its own fields set."""
+
+    sending: Sending
+    """The send log of this burst, tier, shard and platform."""
+    alerted: Bits
+    """Members to alert according to the audience snapshot. Set by load."""
+    progress: Progress = NOTHING_SENT
+    """What the send log says. Set by load."""
+    suppressed: Bits = field(default_factory=nobody)
+    """Members who get no alert for this burst, now or later. Set by suppress."""
+    quiet: Bits = field(default_factory=nobody)
+    """Other members, in quiet hours now. Set by suppress."""
+    quiet_until: datetime | None = None
+    """When to look at the quiet members again. Set by suppress."""
+    collapsed: Bits = field(default_factory=nobody)
+    """Members whom the alert of a newer burst told of this one. Set by catch up."""
+    deferred: Bits = field(default_factory=nobody)
+    """Members who wait, because a newer burst may be about to tell them of this one. Set by catch up."""
+    covers: Mapping[Olders, Bits] = field(default_factory=dict)
+    """Members whose alert also stands for these older bursts. Set by catch up."""
+
+    @property
+    def shard(self) -> int:
+        return self.sending.shard
+
+    @property
+    def unsent(self) -> Bits:
+        """Members in no window yet, who may get the alert now or after their quiet hours."""
+        found: Bits = self.alerted & ~self.progress.intended
+        return found & ~self.suppressed
+
+    @property
+    def ready(self) -> Bits:
+        """Members to put into a window now."""
+        found: Bits = self.unsent & ~self.quiet & ~self.deferred
+        return found
+
+    def after_catch_up(self, audience: LateAudience) -> "ShardState":
+        covers = {olders: bits for olders, bits in audience.covers.items() if olders}
+        return replace(self, collapsed=audience.collapsed, deferred=audience.deferred, covers=covers)
+
+    def due_retries(self, now: datetime) -> Sequence[Try]:
+        """Return the attempts whose time has come, by member.
+
+        A retry in quiet hours waits, unless its half hour is over: then it is closed without being sent.
+        """
+        due = [missed.tried for missed in self.progress.waiting.values() if missed.at is not None and missed.at <= now]
+        awake = [tried for tried in due if is_over(tried, now) or not holds(self.quiet, tried.member)]
+        return sorted(awake, key=attrgetter("member"))
+
+    def may_retry(self, tried: Try, now: datetime) -> bool:
+        return not holds(self.suppressed, tried.member) and not is_over(tried, now)
+
+    def wake_times(self, now: datetime) -> Iterator[datetime]:
+        """Yield the times at which this shard has more to do than it has now."""
+        waiting = self.progress.waiting.values()
+        yield from (missed.at for missed in waiting if missed.at is not None and missed.at > now)
+        if self.quiet_until is not None and self._waits_for_quiet_hours():
+            yield self.quiet_until
+
+    def _waits_for_quiet_hours(self) -> bool:
+        return bool((self.unsent & self.quiet).any()) or any(
+            self._is_quiet(missed.tried.member) for missed in self.progress.waiting.values()
+        )
+
+    def _is_quiet(self, member: Member) -> bool:
+        return holds(self.quiet, member)

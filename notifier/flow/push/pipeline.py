@@ -1,0 +1,249 @@
+"""Push pipeline: sends the alerts of one slice, step by step, so that a crash repeats at most one batch.
+
+A slice covers some shards of a burst's audience for one tier and platform. Shards are taken 128 at a time; each is one
+`ShardState`, which the first three steps fill in. From all of them together the next steps draw batches of drafts, of
+about 2,000 devices each, and send one batch after the other. A draft is a window of the send log that is not written
+yet: the members it is for, the devices to send to, and the members who are kept silent, with the reason.
+
+    step         does                                                            durable afterwards
+    load         audience snapshot (whom) and send log (what was sent already)
+    suppress     members who have seen, muted or blocked it, or have quiet hours
+    catch up     late bursts of the subject: collapse, wait, or send a summary
+    select       drafts: in doubt after a crash, then retries, then first alerts
+    cap          frequency caps of each member                                   counts, in Redis only
+    rate         circuit breakers, then the rate limit of the provider           tokens, in Redis only
+    write ahead  the windows of the batch, unless the number is taken            windows, open
+    send         hands the alerts to the provider, takes its receipts            (the provider has them)
+    record       closes the windows with what failed                             windows, closed
+
+What a crash between two steps does to the batch:
+
+- Before write ahead: nothing was sent. The next holder of the slice starts from the send log, which is unchanged. The
+  caps count a burst once however often it is tried, so no member loses an alert; rate tokens are lost, and refill.
+- Between write ahead and record: the alert may have arrived at any device of the open windows and at no other. The next
+  holder finds the windows in doubt, closes them, and retries each device later with the same ids, so that a device that
+  has the alert replaces it. This counts as one of three attempts.
+- After record: no device is sent to again, except those that the window names for a retry.
+- After the last record: the ledger does not say yet that the slice is done or waits. The next holder finds every member
+  in a window, and only writes the ledger entry.
+
+Two workers with one slice, because the first stalled past its lease: a window number is written once. The worker that
+finds its number taken stops before it has sent anything; the one that stalls behind write ahead renews its lease before
+it sends, and stops if the lease is lost.
+
+Steps fail closed: while the store cannot say who is suppressed, or what was sent, no alert goes out and the slice is
+retried. Without Redis, caps and rates fall back to what this process knows (`frequency_caps`, `rate_limiter`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from notifier.domain.audience.bitmap import count
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.slice import Slice
+from notifier.domain.ids import Platform
+from notifier.domain.push.draft import Draft, count_attempts, within_rate
+from notifier.domain.push.send_log import Missed, Sending, Window, progress
+from notifier.domain.push.shard_state import ShardState
+from notifier.flow.delivery.slice_worker import Hold, LostClaim
+from notifier.flow.push.catch_up import CatchUp
+from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
+from notifier.flow.push.frequency_caps import FrequencyCaps
+from notifier.flow.push.rate_limiter import Pacing
+from notifier.flow.push.selection import BATCH_DEVICES, Selection
+from notifier.flow.push.sender import AlertSender
+from notifier.ports.bursts import Bursts
+from notifier.ports.clock import Clock
+from notifier.ports.inbox import Seals
+from notifier.ports.push import Sent, Spared
+
+SHARDS_AT_ONCE = 128
+"""As many as a P0 slice has, whose few members are one batch then. Their bitmaps are 12 MB at the most."""
+RATE_REFILL = timedelta(seconds=1)
+"""Until a provider's rate limit has saved up as much as it may."""
+
+
+class BatchOutcome(Enum):
+    CONTINUE = auto()
+    """Go on with the next batch."""
+    DEFER = auto()
+    """The provider takes no more now: the rest of the slice waits in the ledger."""
+    STOP = auto()
+    """The burst was retracted: nothing more is sent, and nothing is waited for."""
+
+
+@dataclass(slots=True)
+class SliceRun:
+    """What one turn of a slice adds up to."""
+
+    people: int = 0
+    """Members alerted by all windows so far: the same whoever counts."""
+    wake_times: list[datetime] = field(default_factory=list)
+    """When there is more to do."""
+    has_sent: bool = False
+    """Whether a batch was sent in this turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushPipeline:
+    bursts: Bursts
+    seals: Seals
+    spared: Spared
+    sent: Sent
+    catch_up: CatchUp
+    selection: Selection
+    caps: FrequencyCaps
+    breakers: CircuitBreakers
+    pacing: Mapping[Platform, Pacing]
+    sender: AlertSender
+    clock: Clock
+    batch_devices: int = BATCH_DEVICES
+
+    def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
+        """Run the pipeline over all shards of the slice; return the entry that ends it or lets it wait."""
+        now = self.clock.now()
+        if now >= burst.opened_at + piece.terms.worth:
+            return Entry(slice=piece, fact=Fact.PULLED, at=now)
+        if (until := self.breakers.retry_at(piece.step.platform)) is not None:
+            return Entry(slice=piece, fact=Fact.WAITS, at=until)
+        run, outcome = SliceRun(), BatchOutcome.CONTINUE
+        for start in range(0, piece.width, SHARDS_AT_ONCE):
+            hold.going()
+            outcome = self._run_shards(burst, piece, piece.shards[start : start + SHARDS_AT_ONCE], hold, run)
+            if outcome is not BatchOutcome.CONTINUE:
+                break
+        if run.wake_times and outcome is not BatchOutcome.STOP:
+            return Entry(slice=piece, fact=Fact.WAITS, at=min(run.wake_times))
+        return Entry(slice=piece, fact=Fact.DONE, at=self.clock.now(), people=run.people)
+
+    def _run_shards(
+        self, burst: Burst, piece: Slice, shards: Sequence[int], lease: Hold, run: SliceRun
+    ) -> BatchOutcome:
+        if self._is_retracted(burst):  # here too: a burst retracted before its turn must not use up anyone's cap
+            return BatchOutcome.STOP
+        now = self.clock.now()
+        states = self._suppress(burst, self._load(burst, piece, shards), now)
+        for state in states:
+            run.people += count(state.progress.told)
+            run.wake_times.extend(state.wake_times(now))
+        states = self._catch_up(burst, piece, states, lease, run)
+        for drafts in self._batches(burst, states, lease):
+            outcome = self._send_batch(burst, drafts, lease, run)
+            if outcome is not BatchOutcome.CONTINUE:
+                return outcome
+        return BatchOutcome.CONTINUE
+
+    # Load, suppress, catch up: for all shards together.
+
+    def _load(self, burst: Burst, piece: Slice, shards: Sequence[int]) -> Sequence[ShardState]:
+        """Shards without a member to alert drop out here."""
+        platform = piece.step.platform
+        alerted = {s: bits for s, bits in self.seals.alerted(burst.key, shards, piece.tier).items() if bits.any()}
+        windows = self.sent.read(burst.key, platform, alerted) if alerted else {}
+        logs = {shard: Sending(burst.key, piece.tier, shard, platform) for shard in sorted(alerted)}
+        return [
+            ShardState(sending=log, alerted=alerted[shard], progress=progress(windows.get(log, ())))
+            for shard, log in logs.items()
+        ]
+
+    def _suppress(self, burst: Burst, states: Sequence[ShardState], now: datetime) -> Sequence[ShardState]:
+        """The snapshot may be hours old: take out what members did since. Read right before sending, and fail closed.
+
+        While the store cannot say who is suppressed, the exception leaves the slice to be retried.
+        """
+        found = self.spared.read(burst, [state.shard for state in states], now) if states else {}
+        return [
+            replace(
+                state,
+                suppressed=found[state.shard].never,
+                quiet=found[state.shard].asleep,
+                quiet_until=found[state.shard].until,
+            )
+            for state in states
+        ]
+
+    def _catch_up(
+        self, burst: Burst, piece: Slice, states: Sequence[ShardState], lease: Hold, run: SliceRun
+    ) -> Sequence[ShardState]:
+        """Where a newer burst may come first, the slice waits in the ledger and occupies no worker meanwhile."""
+        now = self.clock.now()
+        states = self.catch_up.apply(burst, piece.step.platform, states, lease, now)
+        if any(state.deferred.any() for state in states):
+            run.wake_times.append(self.catch_up.recheck_at(piece, now))
+        return states
+
+    # Select, cap: draft by draft, until a batch is full.
+
+    def _batches(self, burst: Burst, states: Sequence[ShardState], lease: Hold) -> Iterator[Sequence[Draft]]:
+        """Many shards with few devices share one batch: a provider takes as long for one device as for a thousand.
+
+        Lazy, because selecting uses up caps: a batch that the rate step turns away is the last that is drawn.
+        """
+        batch, size = list[Draft](), 0
+        for state in states:
+            lease.going()
+            now = self.clock.now()
+            for draft in self.selection.drafts(burst, state, now):
+                batch.append(self._cap(burst, draft, now))
+                size += len(batch[-1].attempts)
+                if size >= self.batch_devices:
+                    yield batch
+                    batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _cap(self, burst: Burst, draft: Draft, now: datetime) -> Draft:
+        """Only first alerts count: a retry, or a second device of the member, was counted with them."""
+        return draft.capped(self.caps.spend(burst, draft.members, now)) if draft.is_first_alert else draft
+
+    # Rate, write ahead, send, record: batch by batch.
+
+    def _send_batch(self, burst: Burst, drafts: Sequence[Draft], lease: Hold, run: SliceRun) -> BatchOutcome:
+        # A slice handed back before it has sent anything would never end, if reading alone takes a whole turn.
+        lease.checkpoint(may_hand_back=run.has_sent)
+        if self._is_retracted(burst):  # since the slice began
+            return BatchOutcome.STOP
+        platform, admission = drafts[0].sending.platform, admit(self.breakers, drafts)
+        granted = self._rate(admission.drafts)
+        if granted:
+            self._write_ahead(granted)
+            # A worker that stalled until now has a successor, who found these windows in doubt and closed them.
+            lease.going()
+            closed = self._record(granted, self.sender.send(burst, granted, lease))
+            run.has_sent = True
+            run.people += sum(count(draft.window.told) for draft in granted if not draft.written)
+            run.wake_times.extend(one.at for window in closed for one in window.missed or () if one.at is not None)
+        run.wake_times.extend(self._retry_at(line) for line in admission.blocked)
+        if count_attempts(granted) < count_attempts(admission.drafts):
+            run.wake_times.append(self._retry_at(platform))
+            return BatchOutcome.DEFER
+        # A platform that is blocked as a whole takes no other batch either; a single push service leaves the others.
+        return BatchOutcome.DEFER if platform in admission.blocked else BatchOutcome.CONTINUE
+
+    def _rate(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
+        wanted = count_attempts(drafts)
+        if not wanted:
+            return drafts
+        at = drafts[0].sending
+        return within_rate(drafts, self.pacing[at.platform].draw(at.tier, wanted, self.clock.now()))
+
+    def _write_ahead(self, drafts: Sequence[Draft]) -> None:
+        # Crash before this line: nothing was sent, and another worker does it. Crash after it: what is in these
+        # windows, and in no others, is tried again with the same ids, and a device that has the alert replaces it.
+        if not all(self.sent.intend([(draft.sending, draft.window) for draft in drafts if not draft.written])):
+            raise LostClaim
+
+    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[Missed]]) -> Sequence[Window]:
+        # Crash before this line: the windows stay open, and are in doubt. Crash after it: only retries are left.
+        closed = [replace(draft.window, missed=tuple(of)) for draft, of in zip(drafts, failed, strict=True)]
+        self.sent.close([(draft.sending, window) for draft, window in zip(drafts, closed, strict=True)])
+        return closed
+
+    def _retry_at(self, line: str) -> datetime:
+        return self.breakers.retry_at(line) or self.clock.now() + RATE_REFILL
+
+    def _is_retracted(self, burst: Burst) -> bool:
+        return self.bursts.read([burst.key])[burst.key].silent

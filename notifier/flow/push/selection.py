@@ -1,0 +1,76 @@
+"""Select step: reads the devices of one shard and drafts the windows that are to be sent now."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count, groupby
+from operator import attrgetter
+
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.push.device import Device
+from notifier.domain.push.draft import Draft, SendAttempt, first_alert_draft, in_doubt_draft
+from notifier.domain.push.send_log import Try, Window
+from notifier.domain.push.shard_state import ShardState
+from notifier.ports.devices import Devices
+
+BATCH_DEVICES = 2_000
+"""Devices in a window: what a crash may send twice, a third of a second of the fastest provider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    devices: Devices
+    batch_devices: int = BATCH_DEVICES
+
+    def drafts(self, burst: Burst, state: ShardState, now: datetime) -> Iterator[Draft]:
+        """Yield what a crash left in doubt, then due retries, then members in no window yet.
+
+        Lazy: the devices of a draft are read when it is asked for, so none are read for a batch that never comes.
+        """
+        numbers = count(state.progress.windows)
+        for window in state.progress.broken:
+            yield self._in_doubt(burst, state, window, now)
+        yield from self._retries(state, numbers, now)
+        yield from self._first_alerts(burst, state, numbers, now)
+
+    def _in_doubt(self, burst: Burst, state: ShardState, window: Window, now: datetime) -> Draft:
+        people, at = window.told & ~state.suppressed, state.sending
+        devices = self.devices.reached(at.platform, at.shard, people) if people.any() else ()
+        return in_doubt_draft(state, burst, window, devices, now)
+
+    def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
+        """The window names every due attempt: one that is not sent any more is closed by it."""
+        due = state.due_retries(now)
+        for start in range(0, len(due), self.batch_devices):
+            again = tuple(due[start : start + self.batch_devices])
+            window = Window(n=next(numbers), at=now, again=again)
+            yield Draft(sending=state.sending, window=window, attempts=self._attempts(state, again, now))
+
+    def _attempts(self, state: ShardState, tries: Iterable[Try], now: datetime) -> Sequence[SendAttempt]:
+        """Leave out devices that belong to another member by now."""
+        wanted = {tried.device: tried for tried in tries if state.may_retry(tried, now)}
+        held = self.devices.of({tried.member for tried in wanted.values()}) if wanted else {}
+        found = list[SendAttempt]()
+        for member in sorted(held):
+            own = (device for device in held[member] if device.id in wanted and wanted[device.id].member == member)
+            found.extend(SendAttempt(device=device, tried=wanted[device.id]) for device in own)
+        return found
+
+    def _first_alerts(self, burst: Burst, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
+        people, at = state.ready, state.sending
+        if not people.any():
+            return
+        for devices in _by_member(self.devices.reached(at.platform, at.shard, people), self.batch_devices):
+            yield first_alert_draft(state, burst, devices, next(numbers), now)
+
+
+def _by_member(devices: Iterable[Device], most: int) -> Iterator[Sequence[Device]]:
+    """Cut into runs of about `most` devices, and never between two devices of one member."""
+    run: list[Device] = []
+    for _, own in groupby(devices, key=attrgetter("member")):
+        run.extend(own)
+        if len(run) >= most:
+            yield run
+            run = []
+    if run:
+        yield run
