@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from notifier.adapters.push.requests import Outcome
+from notifier.adapters.push.requests import DeviceReceipt
 from notifier.domain.errors import BadSetting
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
@@ -34,7 +34,7 @@ class Unconfigured:
 
     reason: str
 
-    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         trouble = ConfigError(reason=self.reason)
         return ((device, trouble) for device in devices)
 
@@ -56,7 +56,7 @@ class Late:
     _maker: int = -1
     _opened: ExitStack = field(default_factory=ExitStack)
 
-    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         try:
             provider = self._own()
         except BadSetting as error:

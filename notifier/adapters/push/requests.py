@@ -1,8 +1,8 @@
-"""Letters: one alert to many devices, each a request with a receipt; who was refused because of us goes twice."""
+"""One alert to many devices, one request each; requests refused because of our own token are sent twice."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol
 
@@ -13,89 +13,97 @@ from notifier.ports.push import Post, Reply, Silence, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter(Post):
+class PushRequest(Post):
     device: Device
     bearer: str
-    """Who sent it, by the token that it went with."""
+    """Our token that the request carries."""
 
 
-class Writer(Protocol):
-    """Of one alert."""
+class RequestBuilder(Protocol):
+    """Builds the requests of one alert, and reads the answers."""
 
-    def begin(self) -> Receipt | None:
-        """Before a round; may ask for what letters need, and wait for that. What becomes of everybody's if it can't be
-        had: then none is written."""
+    def prepare(self) -> Receipt | None:
+        """Call before a round; may fetch a token, and block. A receipt stands for all devices: nothing can be sent."""
         ...
 
-    def write(self, device: Device) -> Letter | Receipt:
-        """What is to be sent, or what became of it although nothing was."""
+    def build(self, device: Device) -> PushRequest | Receipt:
+        """Return the request, or the receipt of a device to which nothing is sent."""
         ...
 
-    def stale(self, letter: Letter, answer: Reply | Silence) -> bool:
-        """Whether the provider refused nothing but our token, and another one can be had."""
+    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
+        """Return whether the provider refused nothing but our token, and another one can be had."""
         ...
 
-    def read(self, letter: Letter, answer: Reply | Silence) -> Receipt: ...
+    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt: ...
 
 
-Outcome = tuple[Device, Receipt]
+DeviceReceipt = tuple[Device, Receipt]
 
 
-def outcomes(transport: Transport, writer: Writer, devices: Iterable[Device]) -> Iterator[Outcome]:
-    """Takes devices as there is room for letters."""
-    rest, again = iter(devices), list[Device]()
-    yield from _round(transport, writer, rest, again)
-    # Such a letter has reached nobody. None was written after the first that came back so, and those that were on their
-    # way then are all that is held here.
-    if again:
-        yield from _round(transport, writer, chain(again, rest), None)
+def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
+    """Yield each device with its receipt. Takes devices as there is room for requests."""
+    rest = iter(devices)
+    first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)
+    yield from first.send(rest)
+    # A refused request has reached no device. The first refusal ends the round, so `refused` holds no more than what
+    # was on its way then. With the new token they go first; if that is refused too, the refusal is their receipt.
+    if first.refused:
+        second = RequestRound(transport=transport, builder=builder, stop_on_refusal=False)
+        yield from second.send(chain(first.refused, rest))
 
 
-def _round(
-    transport: Transport, writer: Writer, devices: Iterator[Device], again: list[Device] | None
-) -> Iterator[Outcome]:
-    """Without a list nobody goes again: the other token was refused, too."""
-    if (trouble := writer.begin()) is not None:
-        yield from ((device, trouble) for device in devices)
-        return
-    unsent: list[Outcome] = []
+@dataclass(slots=True, kw_only=True)
+class RequestRound:
+    """Requests that carry one token."""
 
-    def letters() -> Iterator[Letter]:
-        while not again and (device := next(devices, None)) is not None:
-            written = writer.write(device)
-            if isinstance(written, Letter):
-                yield written
+    transport: Transport
+    builder: RequestBuilder
+    stop_on_refusal: bool
+    """Whether a refused token ends the round. Otherwise the refusal is the device's receipt."""
+    refused: list[Device] = field(default_factory=list, init=False)
+    """Devices without a receipt, because our token was refused."""
+    unsent: list[DeviceReceipt] = field(default_factory=list, init=False)
+    """Devices to which nothing is sent, until their receipts are yielded."""
+
+    def send(self, devices: Iterator[Device]) -> Iterator[DeviceReceipt]:
+        if (failure := self.builder.prepare()) is not None:
+            yield from ((device, failure) for device in devices)
+            return
+        for request, answer in self.transport.exchange(self._requests(devices)):
+            assert isinstance(request, PushRequest)  # the very ones that were given
+            if self.stop_on_refusal and self.builder.is_token_refused(request, answer):
+                self.refused.append(request.device)
             else:
-                unsent.append((device, written))
+                yield request.device, self.builder.receipt(request, answer)
+            yield from self._take_unsent()
+        yield from self._take_unsent()
 
-    for letter, answer in transport.exchange(letters()):
-        assert isinstance(letter, Letter)  # the very ones that were given
-        if again is not None and writer.stale(letter, answer):
-            again.append(letter.device)
-        else:
-            yield letter.device, writer.read(letter, answer)
-        yield from _taken_out(unsent)
-    yield from _taken_out(unsent)
+    def _requests(self, devices: Iterator[Device]) -> Iterator[PushRequest]:
+        while not self.refused and (device := next(devices, None)) is not None:
+            built = self.builder.build(device)
+            if isinstance(built, PushRequest):
+                yield built
+            else:
+                self.unsent.append((device, built))
+
+    def _take_unsent(self) -> Iterator[DeviceReceipt]:
+        while self.unsent:
+            yield self.unsent.pop(0)
 
 
-def _taken_out(unsent: list[Outcome]) -> Iterator[Outcome]:
-    while unsent:
-        yield unsent.pop(0)
-
-
-# Bodies: one for all who read one language, no larger than a provider takes, whatever the names in it.
+# Bodies: one for each language, no larger than a provider takes, whatever the names in it.
 
 MOST_BYTES = 4_096
-"""Of Apple's payload, and of what Google counts of a message: keys and values, less than all of it."""
+"""Limit of Apple for the payload and of Google for a message, of which it counts keys and values only."""
 
 
 def compact(value: object) -> bytes:
-    """UTF-8 as it is: a Chinese character takes three bytes, and six where it is escaped."""
+    """Encode without escapes: a Chinese character takes three bytes in UTF-8, and six if escaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def fitting(text: str, around: Callable[[str], Mapping[str, Any]], most: int = MOST_BYTES) -> bytes:
-    """What is around the text, with as much of it as there is room for."""
+    """Return the body around the text, which is shortened to what there is room for."""
     return compact(around(shortened(text, most - len(compact(around(""))), _written)))
 
 

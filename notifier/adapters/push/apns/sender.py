@@ -9,7 +9,7 @@ from hashlib import blake2s
 
 from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_expired, receipt_of
-from notifier.adapters.push.requests import Letter, Outcome, fitting, outcomes
+from notifier.adapters.push.requests import DeviceReceipt, PushRequest, fitting, send_requests
 from notifier.adapters.push.responses import Chance, of_silence
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import AppleToken, Device, DeviceId, Environment
@@ -85,15 +85,15 @@ class Apns:
     origins: Mapping[Environment, str] = field(default_factory=lambda: ORIGINS)
     suspects: Suspects = field(default_factory=Suspects)
 
-    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
-        return outcomes(
-            self.transport, _Letters(apns=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
+        return send_requests(
+            self.transport, _ApnsRequests(apns=self, alert=alert, headers=_headers(alert, self.clock.now())), devices
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Letters:
-    """A Writer."""
+class _ApnsRequests:
+    """A RequestBuilder."""
 
     apns: Apns
     alert: Alert
@@ -102,11 +102,11 @@ class _Letters:
     bodies: dict[str, bytes] = field(default_factory=dict)
     """By language."""
 
-    def begin(self) -> Receipt | None:
+    def prepare(self) -> Receipt | None:
         """Our token needs nobody else."""
         return None
 
-    def write(self, device: Device) -> Letter | Receipt:
+    def build(self, device: Device) -> PushRequest | Receipt:
         address = device.address
         if not isinstance(address, AppleToken):
             raise TypeError(f"no device of Apple: {type(address).__name__}")
@@ -117,7 +117,7 @@ class _Letters:
             return DropToken(reason="TopicDisallowed")
         now = self.apns.clock.now()
         bearer = self.apns.tokens.current(now)
-        return Letter(
+        return PushRequest(
             origin=self.apns.origins[address.environment],
             path=f"/3/device/{address.token}",
             headers=(
@@ -132,19 +132,19 @@ class _Letters:
             bearer=bearer,
         )
 
-    def stale(self, letter: Letter, answer: Reply | Silence) -> bool:
+    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
         return (
             isinstance(answer, Reply)
             and is_expired(answer)
-            and self.apns.tokens.renew(letter.bearer, self.apns.clock.now())
+            and self.apns.tokens.renew(request.bearer, self.apns.clock.now())
         )
 
-    def read(self, letter: Letter, answer: Reply | Silence) -> Receipt:
+    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt:
         now = self.apns.clock.now()
         if isinstance(answer, Silence):
             return of_silence(answer, now, self.apns.chance())
         receipt = receipt_of(answer, now, self.apns.chance())
-        self.apns.suspects.note(letter.device, receipt, now)
+        self.apns.suspects.note(request.device, receipt, now)
         return receipt
 
     def _body(self, language: str) -> bytes:

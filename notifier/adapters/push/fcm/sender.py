@@ -8,7 +8,7 @@ from typing import Protocol
 
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import Letter, Outcome, fitting, outcomes
+from notifier.adapters.push.requests import DeviceReceipt, PushRequest, fitting, send_requests
 from notifier.adapters.push.responses import Chance, of_silence
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, FirebaseInstallation, FirebaseToken
@@ -21,11 +21,11 @@ ORIGIN = "https://fcm.googleapis.com:443"
 COLLAPSE_KEYS = 4
 """As many as Google keeps for a device; with a fifth it throws away any."""
 _HEAD = b'{"message":{'
-"""Behind this each letter says whom it is for."""
+"""Followed by the target of each request."""
 
 
 class Tokens(Transport, Protocol):
-    """What letters travel by, and the token that they show: ours, or firebase-admin."""
+    """The transport and the access token of requests: ours, or those of firebase-admin."""
 
     @property
     def account(self) -> ServiceAccount: ...
@@ -37,7 +37,7 @@ class Tokens(Transport, Protocol):
     def chance(self) -> Chance: ...
 
     def ensure(self) -> Receipt | None:
-        """Before letters are written: what becomes of them if no token can be had."""
+        """Call before building requests. A receipt stands for all of them: no token can be had."""
         ...
 
     def current(self) -> str: ...
@@ -55,25 +55,25 @@ class Fcm:
     """And the transport with them."""
     origin: str = ORIGIN
 
-    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
-        return outcomes(self.tokens, _Letters(fcm=self, alert=alert), devices)
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
+        return send_requests(self.tokens, _FcmRequests(fcm=self, alert=alert), devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Letters:
-    """A Writer."""
+class _FcmRequests:
+    """A RequestBuilder."""
 
     fcm: Fcm
     alert: Alert
     bodies: dict[str, bytes] = field(default_factory=dict)
     """By language, without whom it is for."""
 
-    def begin(self) -> Receipt | None:
+    def prepare(self) -> Receipt | None:
         return self.fcm.tokens.ensure()
 
-    def write(self, device: Device) -> Letter | Receipt:
+    def build(self, device: Device) -> PushRequest | Receipt:
         bearer = self.fcm.tokens.current()
-        return Letter(
+        return PushRequest(
             origin=self.fcm.origin,
             path=f"/v1/projects/{self.fcm.tokens.account.project}/messages:send",
             headers=(("authorization", f"Bearer {bearer}"), ("content-type", "application/json")),
@@ -82,13 +82,13 @@ class _Letters:
             bearer=bearer,
         )
 
-    def stale(self, letter: Letter, answer: Reply | Silence) -> bool:
+    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
         if isinstance(answer, Reply) and is_unauthenticated(answer):
-            self.fcm.tokens.forget(letter.bearer)
+            self.fcm.tokens.forget(request.bearer)
             return True
         return False
 
-    def read(self, letter: Letter, answer: Reply | Silence) -> Receipt:
+    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt:
         now, chance = self.fcm.tokens.clock.now(), self.fcm.tokens.chance()
         return of_silence(answer, now, chance) if isinstance(answer, Silence) else receipt_of(answer, now, chance)
 

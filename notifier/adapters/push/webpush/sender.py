@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests import Letter, Outcome, outcomes
+from notifier.adapters.push.requests import DeviceReceipt, PushRequest, send_requests
 from notifier.adapters.push.responses import Chance, of_silence
 from notifier.adapters.push.webpush.encryption import SALT, Content, content, encrypted, topic
 from notifier.adapters.push.webpush.key_pairs import Pair
@@ -40,13 +40,13 @@ class WebPush:
     salt: Callable[[int], bytes] = os.urandom
     standing: Standing = field(default_factory=Standing)
 
-    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[Outcome]:
-        return outcomes(self.transport, _Letters(web=self, alert=alert, headers=_fixed(alert)), devices)
+    def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
+        return send_requests(self.transport, _WebPushRequests(web=self, alert=alert, headers=_fixed(alert)), devices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Letters:
-    """A Writer."""
+class _WebPushRequests:
+    """A RequestBuilder."""
 
     web: WebPush
     alert: Alert
@@ -54,11 +54,11 @@ class _Letters:
     contents: dict[str, Content] = field(default_factory=dict)
     """By language."""
 
-    def begin(self) -> Receipt | None:
+    def prepare(self) -> Receipt | None:
         """Needs nothing that isn't here."""
         return None
 
-    def write(self, device: Device) -> Letter | Receipt:
+    def build(self, device: Device) -> PushRequest | Receipt:
         to = device.address
         if not isinstance(to, WebSubscription):
             raise TypeError(f"no browser: {type(to).__name__}")
@@ -71,17 +71,19 @@ class _Letters:
         now = self.web.clock.now()
         authorization = self.web.vapid.authorization(at.origin, now)
         headers = (*self.headers, ("ttl", _seconds(self.alert.expires_at - now)), ("authorization", authorization))
-        return Letter(origin=at.line, path=at.path, headers=headers, body=body, device=device, bearer=authorization)
+        return PushRequest(
+            origin=at.line, path=at.path, headers=headers, body=body, device=device, bearer=authorization
+        )
 
-    def stale(self, letter: Letter, answer: Reply | Silence) -> bool:
+    def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
         """A token that is refused is never too old: it was good for hours when it was written."""
         return False
 
-    def read(self, letter: Letter, answer: Reply | Silence) -> Receipt:
+    def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt:
         now, chance = self.web.clock.now(), self.web.chance()
         if isinstance(answer, Silence):
             return of_silence(answer, now, chance)
-        return receipt_of(answer, letter.origin, self.web.standing, now, chance)
+        return receipt_of(answer, request.origin, self.web.standing, now, chance)
 
     def _content(self, language: str) -> Content:
         if language not in self.contents:
