@@ -5,7 +5,7 @@ import pytest
 from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP
 from notifier.adapters.push.webpush.key_reputation import Standing
 from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
-from notifier.domain.push.circuit_breaker import Terms
+from notifier.domain.push.circuit_breaker import BreakerSettings
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.device_address import KNOWN
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
@@ -47,7 +47,7 @@ def test_every_word_that_a_token_is_refused_with_is_in_the_table() -> None:
 
 
 def test_its_numbers_are_those_of_the_code() -> None:
-    terms = Terms()
+    terms = BreakerSettings()
     for words in (
         f"multiple of {STEP} bytes",
         f"than {MOST + OVERHEAD:,} bytes",

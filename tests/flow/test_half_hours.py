@@ -9,7 +9,7 @@ import pytest
 from notifier.domain.audience.bitmap import count
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Pool, Step
 from notifier.domain.ids import Member, Platform
-from notifier.domain.push.circuit_breaker import Open, Terms
+from notifier.domain.push.circuit_breaker import BreakerSettings, Open
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
 from notifier.domain.push.send_log import TRIES, WORTH, Fate
@@ -216,7 +216,7 @@ def test_who_can_not_be_asked_takes_nobody_else_s_turn_however_long_it_takes_to_
     work = replace(work, doings={**work.doings, Step.WEB: slow})
     first, second = sorted(("kim", "roy"), key=lambda name: stage.scene.people[name].member)
     theirs, other = browser(stage, first, AWAY), browser(stage, second, WELL)
-    breakers(work).terms = Terms(rest=timedelta(hours=9))
+    breakers(work).settings = BreakerSettings(rest=timedelta(hours=9))
     breakers(work).lines[line] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
     stage.mention("nova")
     rounds(stage, work, 20)

@@ -12,7 +12,7 @@ from notifier.cli.commands.ledger import facts
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
-from notifier.domain.push.circuit_breaker import LeftAlone, Terms
+from notifier.domain.push.circuit_breaker import BreakerSettings, LeftAlone
 from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.flow.push.circuit_breakers import REPORTED_EVERY, CircuitBreakers, line_of
@@ -28,7 +28,7 @@ from tests.support.in_memory_system import Stage
 from tests.unit.examples import MINUTE
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
-REST = Terms().rest
+REST = BreakerSettings().rest
 
 
 class Desk:

@@ -1,11 +1,11 @@
-"""A breaker: whether somebody who failed is asked again, by how many, and when.
+"""Circuit breaker: whether a service that failed is called again, how often, and when.
 
     Closed ── failures in a row, or one mistake of ours ──► Open ── a rest ──► HalfOpen ── successes in a row ──► Closed
                                                              ▲                    │
                                                              └──── any failure ───┘
 
-It is a value: who holds it says what happens and gets the next one. Each process has its own, so nothing is shared, and
-nothing has to be kept: a process that starts anew begins closed, and learns what the last one knew from a few tries.
+It is a value: each event returns the next one. Each process has its own, so nothing is shared or stored: a new process
+starts closed, and learns the state from a few calls.
 """
 
 from dataclasses import dataclass, replace
@@ -17,15 +17,15 @@ def line_class(line: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class BreakerSettings:
     failures: int = 5
-    """In a row, until it opens: so few, because each stands for a person whose alert comes late."""
+    """In a row, until it opens. Few, because each one is a late alert of one member."""
     rest: timedelta = timedelta(seconds=30)
-    """Without a try, and for a try that tells nothing."""
+    """How long it stays open, and how long it waits for a call that never reports a result."""
     longest: timedelta = timedelta(minutes=10)
-    """Of a rest that was asked for: who asks for more has lost his clock, or we would lose him."""
+    """Limit for a rest that the service asked for: a wrong clock must not stop alerts for good."""
     successes: int = 3
-    """In a row, until it closes; meanwhile no more are let through than are missing."""
+    """In a row, until it closes. Meanwhile only as many calls are let through as are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +39,17 @@ class Open:
     since: datetime
     reason: str
     until: datetime | None = None
-    """What the last who failed was asked to wait for."""
+    """When the service asked to be called again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfOpen:
     since: datetime
-    """When the first of those who try now was let through."""
+    """When the first of the current trial calls was let through."""
     reason: str
     """Why it had opened."""
     trying: int = 1
-    """Who was let through and hasn't told."""
+    """Calls let through without a result yet."""
     successes: int = 0
 
 
@@ -59,37 +59,36 @@ CLOSED = Closed()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succeeded:
-    """It answered as it should, whatever the answer was worth: a device that is gone is a good answer."""
+    """The service answered properly. 'This device is gone' is a proper answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """It gave no answer, or said that it can't."""
+    """The service gave no answer, or said that it cannot."""
 
     reason: str
     until: datetime | None = None
-    """It asked not to be asked before."""
+    """The service asked not to be called before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misconfigured:
-    """It refuses us, whatever we ask: one such answer is enough, and all others would be the same."""
+    """The service refuses us whatever we send. One such answer opens the breaker: all others would be the same."""
 
     reason: str
 
 
-Told = Succeeded | Failed | Misconfigured
+LineResult = Succeeded | Failed | Misconfigured
 
 
-def asked(breaker: Breaker, terms: Terms, now: datetime) -> tuple[Breaker, bool]:
-    """Whether one more may go through. What comes of it has to be told; who dies before that is waited for no longer
-    than a rest."""
+def allow(breaker: Breaker, settings: BreakerSettings, now: datetime) -> tuple[Breaker, bool]:
+    """Return whether one more call may go through. Its result must be recorded, or it is waited for during one rest."""
     match breaker:
         case Closed():
             return breaker, True
-        case HalfOpen(trying=trying, successes=successes) if trying + successes < terms.successes:
+        case HalfOpen(trying=trying, successes=successes) if trying + successes < settings.successes:
             return replace(breaker, trying=trying + 1), True
-        case _ if _resting(breaker, terms, now):
+        case _ if _resting(breaker, settings, now):
             return breaker, False
         case Open(reason=reason):
             return HalfOpen(since=now, reason=reason), True
@@ -97,13 +96,13 @@ def asked(breaker: Breaker, terms: Terms, now: datetime) -> tuple[Breaker, bool]
             return replace(breaker, since=now, trying=1), True
 
 
-def told(breaker: Breaker, terms: Terms, what: Told, now: datetime) -> Breaker:
-    match breaker, what:
+def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now: datetime) -> Breaker:
+    match breaker, result:
         case Closed(), Succeeded():
             return CLOSED
-        case Closed(failures=failures), Failed() if failures + 1 < terms.failures:
+        case Closed(failures=failures), Failed() if failures + 1 < settings.failures:
             return Closed(failures=failures + 1)
-        case HalfOpen(trying=trying, successes=successes), Succeeded() if successes + 1 < terms.successes:
+        case HalfOpen(trying=trying, successes=successes), Succeeded() if successes + 1 < settings.successes:
             return replace(breaker, trying=max(0, trying - 1), successes=successes + 1)
         case HalfOpen(), Succeeded():
             return CLOSED
@@ -112,53 +111,53 @@ def told(breaker: Breaker, terms: Terms, what: Told, now: datetime) -> Breaker:
         case ((Closed() | HalfOpen()), Misconfigured(reason=reason)):
             return Open(since=now, reason=reason)
         case _:
-            # Open: of what was sent before. It shows nothing new, and mustn't put the next try off.
+            # Open: the result of a call from before. It shows nothing new, and must not postpone the next trial.
             return breaker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAlone:
-    """Nobody is let through, whatever happens meanwhile."""
+    """No call is let through until then."""
 
     until: datetime
     reason: str
 
 
-def left_alone(breaker: Breaker, terms: Terms, now: datetime) -> LeftAlone | None:
-    """None where somebody tries, or may."""
-    if isinstance(breaker, Open) and _resting(breaker, terms, now):
-        return LeftAlone(until=_rests_until(breaker, terms), reason=breaker.reason)
+def open_circuit(breaker: Breaker, settings: BreakerSettings, now: datetime) -> LeftAlone | None:
+    """Return until when the circuit is open; None if a trial call is under way or allowed."""
+    if isinstance(breaker, Open) and _resting(breaker, settings, now):
+        return LeftAlone(until=_rests_until(breaker, settings), reason=breaker.reason)
     return None
 
 
-def room(breaker: Breaker, terms: Terms, now: datetime) -> int | None:
-    """How many may go through now; None where nobody counts them."""
+def room(breaker: Breaker, settings: BreakerSettings, now: datetime) -> int | None:
+    """Return how many calls may go through now; None if they are not limited."""
     match breaker:
         case Closed():
             return None
-        case HalfOpen(trying=trying, successes=successes) if trying + successes < terms.successes:
-            return terms.successes - trying - successes
-        case _ if _resting(breaker, terms, now):
+        case HalfOpen(trying=trying, successes=successes) if trying + successes < settings.successes:
+            return settings.successes - trying - successes
+        case _ if _resting(breaker, settings, now):
             return 0
         case Open():
-            return terms.successes
+            return settings.successes
         case HalfOpen(successes=successes):
-            return terms.successes - successes
+            return settings.successes - successes
 
 
-def again_at(breaker: Breaker, terms: Terms, now: datetime) -> datetime:
-    """When who isn't let through may ask again; now where somebody may be."""
-    if isinstance(breaker, Closed) or room(breaker, terms, now) != 0:
+def retry_at(breaker: Breaker, settings: BreakerSettings, now: datetime) -> datetime:
+    """Return when a call may go through; `now` if one may at once."""
+    if isinstance(breaker, Closed) or room(breaker, settings, now) != 0:
         return now
-    return _rests_until(breaker, terms)
+    return _rests_until(breaker, settings)
 
 
-def _rests_until(breaker: Open | HalfOpen, terms: Terms) -> datetime:
-    rested = breaker.since + terms.rest
+def _rests_until(breaker: Open | HalfOpen, settings: BreakerSettings) -> datetime:
+    rested = breaker.since + settings.rest
     asked_for = breaker.until if isinstance(breaker, Open) else None
-    return rested if asked_for is None else max(rested, min(asked_for, breaker.since + terms.longest))
+    return rested if asked_for is None else max(rested, min(asked_for, breaker.since + settings.longest))
 
 
-def _resting(breaker: Open | HalfOpen, terms: Terms, now: datetime) -> bool:
-    """A clock that was set back ends it, too."""
-    return breaker.since <= now < _rests_until(breaker, terms)
+def _resting(breaker: Open | HalfOpen, settings: BreakerSettings, now: datetime) -> bool:
+    """A clock that moved backwards ends the rest, too."""
+    return breaker.since <= now < _rests_until(breaker, settings)

@@ -1,4 +1,4 @@
-"""Caps: how often one person's phone may ring, and that one thing rings it once."""
+"""Frequency caps: how many alerts one member may get, and at most one for each burst and tweet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,33 +11,33 @@ from notifier.domain.ids import BurstKey
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 ASKEW = HOUR
-"""Clocks that are no further apart than this agree on who is over a cap: what is to come counts, what has just passed
-is kept. A moment further ahead is of no clock, and forgotten."""
+"""Tolerated difference between the clocks of two workers. Alerts up to this far in the future count; those that have
+just expired are kept; anything further ahead is dropped."""
 KEPT = DAY + ASKEW
 LAST = 100
-"""Alerts that are remembered of somebody without limits; enough to know all that may come again."""
+"""History kept for members without caps: enough to recognise any retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Alerts, in any span of that length; 0 is no limit."""
+    """Alerts in any span of that length; 0 means no limit."""
 
     hourly: int = 5
     daily: int = 20
 
     @property
     def remembered(self) -> int:
-        """A day's, twice: of the hour by which clocks disagree there may be as many once more."""
+        """Twice a day's alerts: within the tolerated clock difference there may be as many again."""
         return max(LAST, 2 * self.hourly, 2 * self.daily)
 
 
 class Ruling(StrEnum):
     NEW = "new"
-    """The phone may ring, and one is spent."""
+    """The alert may be sent, and is counted."""
     AGAIN = "again"
-    """This burst is counted already: it is tried again, or another device of the person's. Nothing is spent."""
+    """Already counted (a retry, or the member's second device). Consumes nothing."""
     SAME_TWEET = "same_tweet"
-    """It rang for this very tweet: of several celebrities in one tweet a person is alerted once."""
+    """Alerted of this tweet already: one that names several celebrities sends one alert."""
     HOURLY = "hourly"
     DAILY = "daily"
 
@@ -48,7 +48,7 @@ class Ruling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What a phone rang for, as eight bytes each: a person's day must be small."""
+    """Hashes of the burst and the tweet, eight bytes each: one member's day must be small."""
 
     burst: bytes
     tweet: bytes
@@ -65,7 +65,7 @@ class Rung:
 
 
 History = Sequence[Rung]
-"""One person's, the oldest first."""
+"""Alerts of one member, the oldest first."""
 
 
 def judged(history: History, cause: Cause, now: datetime, caps: Caps) -> Ruling:
@@ -74,7 +74,7 @@ def judged(history: History, cause: Cause, now: datetime, caps: Caps) -> Ruling:
         return Ruling.AGAIN
     if any(rung.cause.tweet == cause.tweet for rung in lately):
         return Ruling.SAME_TWEET
-    # Of both, the one that holds for longer.
+    # If both caps are reached, report the one that lasts longer.
     if caps.daily and len(lately) >= caps.daily:
         return Ruling.DAILY
     if caps.hourly and sum(rung.at > now - HOUR for rung in lately) >= caps.hourly:
@@ -83,7 +83,7 @@ def judged(history: History, cause: Cause, now: datetime, caps: Caps) -> Ruling:
 
 
 def spent(history: History, cause: Cause, now: datetime, caps: Caps) -> History:
-    """With one more, and without those that no clock counts any more."""
+    """Return the history with one more alert, without those that no clock counts any more."""
     kept = [rung for rung in history if now - KEPT < rung.at <= now + ASKEW]
     return sorted([*kept, Rung(at=now, cause=cause)], key=lambda rung: rung.at)[-caps.remembered :]
 

@@ -1,8 +1,8 @@
-"""A sending: what was sent of a burst to the devices of one shard's people, window by window.
+"""Send log: what was sent of one burst to the devices of one shard, window by window.
 
-A window is written before it is sent and closed after it, so that a crash leaves in doubt no more than the windows that
-were on their way: who is in them is tried again, with the same ids. Who was in a window is in no later one; a device
-that has to be tried again is named in one.
+A window is written before it is sent and closed afterwards. So a crash leaves in doubt only the windows that are open:
+their devices are tried again, with the same ids. A member is in one window only; later windows name single devices that
+are tried again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,8 @@ from notifier.domain.timing import backoff
 
 TRIES = 3
 WORTH = timedelta(minutes=30)
-"""After the first of them; then the alert is in the app alone. What cost no try waits for as long as its slice does."""
+"""Retry window, from the first failed attempt; afterwards the alert is in the app only. An attempt that counted as no
+try waits for as long as its slice does."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,55 +32,55 @@ class Sending:
 
 
 class Why(StrEnum):
-    """Nothing was sent to somebody who could have been told."""
+    """Reason why a member in a window gets nothing."""
 
     HOURLY = "hourly"
     DAILY = "daily"
     SAME_TWEET = "same_tweet"
-    """Another account's followers were told of the very tweet, this person among them."""
+    """The member was alerted of this tweet already, as a follower of another account."""
     COLLAPSED = "collapsed"
-    """The alert of a later burst of the subject, which was sent by then, tells of this one, too."""
+    """The alert of a newer burst of the subject covers this one. It was sent before."""
 
 
 Olders = tuple[int, ...]
-"""Older bursts of a subject, by their numbers, from the oldest on."""
+"""Numbers of older bursts of the subject, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Try:
-    """Of one device."""
+    """State of the attempts to alert one device."""
 
     device: DeviceId
     member: Member
     first: datetime
-    """When the first of its tries came to nothing; before that, when it was noted."""
+    """Time of the first failed attempt; before that, when the window was written."""
     tries: int = 0
-    """That came to nothing."""
+    """Failed attempts."""
     away: int = 0
-    """Of what is late, for how many bursts it stands, its own among them; 0 is the alert of the burst in time."""
+    """Bursts that a late alert stands for, its own included; 0 if the alert is in time."""
 
 
 class Fate(StrEnum):
     RETRY = "retry"
     HELD = "held"
-    """Not sent: its provider, or its push service, is left alone for a while."""
+    """Not sent: the circuit breaker of its provider or push service was open."""
     UNKNOWN = "unknown"
-    """It may have arrived; to be sent again, with the same ids."""
+    """It may have arrived. Sent again with the same ids."""
     DROPPED = "dropped"
     REFUSED = "refused"
     GIVEN_UP = "given_up"
     SPARED = "spared"
-    """Not sent again: its person is to be told no more, or it is somebody else's by now."""
+    """Not sent again: the member is suppressed by now, or the device belongs to another member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """What became of an alert that wasn't accepted."""
+    """An alert that one device did not accept."""
 
     tried: Try
     fate: Fate
     at: datetime | None = None
-    """Not before then, where it is tried again."""
+    """Earliest time of the retry; None if there is none."""
     reason: str
 
 
@@ -87,17 +88,17 @@ class Missed:
 class Window:
     n: int
     at: datetime
-    """When it was written; nothing of it was sent before."""
+    """When it was written. Nothing of it was sent earlier."""
     people: Bits = field(default_factory=nobody)
-    """Whose devices are sent to for the first time."""
+    """Members who are in a window for the first time."""
     away: Mapping[Olders, Bits] = field(default_factory=dict)
-    """Those of them whose alert is a summary, by the older bursts of which it tells, too; nobody is in two of them."""
+    """Members whose alert is a summary, by the older bursts that it covers. Each member is in one set at most."""
     silent: Mapping[Why, Bits] = field(default_factory=dict)
-    """Those of them to whom nothing is sent."""
+    """Members to whom nothing is sent, by reason."""
     again: tuple[Try, ...] = ()
-    """Devices that are sent to once more."""
+    """Devices that are tried again."""
     missed: tuple[Missed, ...] | None = None
-    """Whatever was not accepted; None while it is on its way, and after a crash."""
+    """What was not accepted. None while the window is open: it is being sent, or its worker crashed."""
 
     @property
     def told(self) -> Bits:
@@ -107,22 +108,22 @@ class Window:
         return found
 
     def tells(self, member: Member) -> Olders:
-        """The older bursts of which this member's alert tells, too."""
+        """Return the older bursts that this member's alert covers."""
         return next((olders for olders, bits in self.away.items() if holds(bits, member)), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a sending is, by all of its windows."""
+    """State of one send log, from all of its windows."""
 
     intended: Bits = field(default_factory=nobody)
-    """Everybody who is in a window."""
+    """Members in any window."""
     told: Bits = field(default_factory=nobody)
-    """Of them, to whom something was sent."""
+    """Members in a window that sends them something."""
     broken: tuple[Window, ...] = ()
-    """On their way when their worker was."""
+    """Windows that were never closed: a worker crashed over them."""
     waiting: Mapping[DeviceId, Missed] = field(default_factory=dict)
-    """To be tried again."""
+    """Devices to be tried again."""
     windows: int = 0
 
 
@@ -130,7 +131,7 @@ NOTHING_SENT = Progress()
 
 
 def progress(windows: Sequence[Window]) -> Progress:
-    """Of one sending, in their order."""
+    """Combine the windows of one send log, given in their order."""
     intended, told = nobody(), nobody()
     waiting: dict[DeviceId, Missed] = {}
     for window in windows:
@@ -150,7 +151,7 @@ def progress(windows: Sequence[Window]) -> Progress:
 
 
 def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed | None:
-    """What is to be noted of it; None: it was accepted. `tried` is as it was before."""
+    """Return what to record for a receipt; None if the alert was accepted. `tried` is the state before this attempt."""
     spent = _spent(tried, now)
     match receipt:
         case Accepted():
@@ -164,15 +165,15 @@ def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed
         case Unknown(reason=reason):
             return later(spent, Fate.UNKNOWN, now + backoff(tried.tries, chance), reason)
         case ConfigError(reason=reason, part=part) if part:
-            # No breaker opens for them, as the provider is well, and so their tries have to end.
+            # The provider works for other devices, so no breaker opens: count the attempt, or it would never end.
             return later(spent, Fate.RETRY, now + backoff(tried.tries, chance), reason)
         case ConfigError(reason=reason):
-            # No device is to blame, and it has cost it no try; the breaker says when there is another.
+            # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
             return later(tried, Fate.RETRY, now + backoff(0, chance), reason)
 
 
 def in_doubt(tried: Try, now: datetime) -> Missed:
-    """By the death of whoever sent it. Its half hour begins no sooner than somebody finds it."""
+    """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
     spent, reason = _spent(tried, now), "whoever sent it ended over it"
     if spent.tries >= TRIES:
         return Missed(tried=spent, fate=Fate.GIVEN_UP, reason=reason)
@@ -180,15 +181,17 @@ def in_doubt(tried: Try, now: datetime) -> Missed:
 
 
 def later(tried: Try, fate: Fate, at: datetime, reason: str) -> Missed:
-    """Where three tries or half an hour are over, the alert is in the app alone."""
+    """Schedule a retry, or give up: after three attempts or half an hour the alert is in the app only."""
     if tried.tries >= TRIES or is_over(tried, at):
         return Missed(tried=tried, fate=Fate.GIVEN_UP, reason=reason)
     return Missed(tried=tried, fate=fate, at=at, reason=reason)
 
 
 def is_over(tried: Try, at: datetime) -> bool:
-    """Whether its half hour is by then. It begins with the first try that came to nothing: what was never sent, or not
-    taken for a mistake of ours, has lost none of it."""
+    """Return whether the retry window has closed at `at`.
+
+    It opens at the first failed attempt. Attempts never sent, or refused because of our configuration, do not count.
+    """
     return tried.tries > 0 and at > tried.first + WORTH
 
 

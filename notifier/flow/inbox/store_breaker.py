@@ -8,9 +8,18 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from notifier.domain.errors import StoreUnavailable
-from notifier.domain.push.circuit_breaker import CLOSED, Breaker, Closed, Failed, Succeeded, Terms, asked, told
+from notifier.domain.push.circuit_breaker import (
+    CLOSED,
+    Breaker,
+    BreakerSettings,
+    Closed,
+    Failed,
+    Succeeded,
+    allow,
+    record,
+)
 
-TERMS = Terms(failures=5, rest=timedelta(seconds=1), successes=1)
+TERMS = BreakerSettings(failures=5, rest=timedelta(seconds=1), successes=1)
 """One slow answer is no reason to show others a partial page."""
 
 
@@ -26,15 +35,15 @@ class StoreBreaker:
 
     def allows(self, now: datetime) -> bool:
         """Return whether this caller may wait for the store; while the breaker is open, one caller per rest may."""
-        self.state, allowed = asked(self.state, TERMS, now)
+        self.state, allowed = allow(self.state, TERMS, now)
         return allowed
 
     def failed(self, now: datetime) -> None:
-        self.state = told(self.state, TERMS, Failed(reason="The store does not answer."), now)
+        self.state = record(self.state, TERMS, Failed(reason="The store does not answer."), now)
 
     def worked(self, now: datetime) -> None:
         if self.state is not CLOSED:
-            self.state = told(self.state, TERMS, Succeeded(), now)
+            self.state = record(self.state, TERMS, Succeeded(), now)
 
 
 # The deadline of a page: whoever opens an inbox gets an answer within it, a partial one if need be.

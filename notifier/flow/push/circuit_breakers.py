@@ -14,20 +14,20 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import (
     CLOSED,
     Breaker,
+    BreakerSettings,
     Closed,
     Failed,
     LeftAlone,
+    LineResult,
     Misconfigured,
     Open,
     Succeeded,
-    Terms,
-    Told,
-    again_at,
-    asked,
-    left_alone,
+    allow,
     line_class,
+    open_circuit,
+    record,
+    retry_at,
     room,
-    told,
 )
 from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
 from notifier.domain.push.draft import Draft, SendAttempt
@@ -52,7 +52,7 @@ class CircuitBreakers:
     clock: Clock
     report: LineReport
     metrics: Metrics
-    terms: Terms = field(default_factory=Terms)
+    settings: BreakerSettings = field(default_factory=BreakerSettings)
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
     """Without the lines that are closed and have no failures."""
     reported: dict[str, datetime] = field(default_factory=dict)
@@ -62,24 +62,24 @@ class CircuitBreakers:
         """Return when the line may be tried again; None if it may be now."""
         breaker, now = self.lines.get(line, CLOSED), self.clock.now()
         self._report(line, breaker, now)
-        until = again_at(breaker, self.terms, now)
+        until = retry_at(breaker, self.settings, now)
         return until if until > now else None
 
     def room(self, line: str) -> int | None:
         """Return how many alerts the line lets through now; None if it does not limit them."""
-        return room(self.lines.get(line, CLOSED), self.terms, self.clock.now())
+        return room(self.lines.get(line, CLOSED), self.settings, self.clock.now())
 
     def allow(self, line: str) -> bool:
         """Return whether one more alert may be sent. Its receipt must be passed to `record`."""
-        after, allowed = asked(self.lines.get(line, CLOSED), self.terms, self.clock.now())
+        after, allowed = allow(self.lines.get(line, CLOSED), self.settings, self.clock.now())
         self._keep(line, after)
         return allowed
 
     def record(self, line: str, receipt: Receipt) -> None:
         before, now = self.lines.get(line, CLOSED), self.clock.now()
-        after = told(before, self.terms, _result_of(receipt), now)
+        after = record(before, self.settings, _result_of(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
-            rest = again_at(after, self.terms, now) - now
+            rest = retry_at(after, self.settings, now) - now
             LOGGER.error("No alerts by %s for %g s: %s", line, rest.total_seconds(), after.reason)
             self.metrics.broken.labels(line_class(line)).inc()
             self.reported.pop(line, None)
@@ -90,16 +90,16 @@ class CircuitBreakers:
 
     def _report_part(self, part: str, receipt: ConfigError, now: datetime) -> None:
         """Report as if the line had opened. None opens: only the answer tells which devices are refused."""
-        if due(self.reported.get(part), self.terms.rest, now):
+        if due(self.reported.get(part), self.settings.rest, now):
             LOGGER.error("Some alerts are refused, %s: %s", part, receipt.reason)
             self.metrics.broken.labels(line_class(part)).inc()
             self.reported[part] = now
             with suppress(CacheUnavailable):  # fails open, as below
-                left = LeftAlone(until=now + self.terms.rest, reason=receipt.reason)
-                self.report.tell(part, left, self.terms.rest)
+                left = LeftAlone(until=now + self.settings.rest, reason=receipt.reason)
+                self.report.tell(part, left, self.settings.rest)
 
     def _report(self, line: str, breaker: Breaker, now: datetime) -> None:
-        left = left_alone(breaker, self.terms, now)
+        left = open_circuit(breaker, self.settings, now)
         if left is None or not due(self.reported.get(line), REPORTED_EVERY, now):
             return
         self.reported[line] = now
@@ -132,7 +132,7 @@ def line_of(device: Device) -> str:
             return device.platform
 
 
-def _result_of(receipt: Receipt) -> Told:
+def _result_of(receipt: Receipt) -> LineResult:
     match receipt:
         case ConfigError(reason=reason, part=""):
             return Misconfigured(reason=reason)

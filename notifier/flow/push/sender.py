@@ -113,7 +113,7 @@ class AlertSender:
     def _judge(self, burst: Burst, attempt: SendAttempt, receipt: Receipt | None) -> Missed | None:
         now = self.clock.now()
         if receipt is None:
-            until = self.breakers.retry_at(line_of(attempt.device)) or now + self.breakers.terms.rest
+            until = self.breakers.retry_at(line_of(attempt.device)) or now + self.breakers.settings.rest
             one: Missed | None = later(attempt.tried, Fate.HELD, until, CIRCUIT_OPEN)
         else:
             one = missed(attempt.tried, receipt, now, self.chance())
