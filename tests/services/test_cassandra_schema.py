@@ -13,9 +13,9 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending
+from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending, require
 from notifier.devkit.engines.maven import missing
-from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, StoreUnavailable
+from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -200,6 +200,14 @@ def test_who_slept_through_its_term_leaves_no_word_in_the_register(
             work.result()
     first.close()
     assert pending(cluster, Phase.PRE, folder) == []
+
+
+def test_keyspace_that_lacks_a_migration_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "pre").mkdir()
+    (tmp_path / "pre" / "0000_older.cql").write_text(FIRST)
+    migrate(cluster, Phase.PRE, tmp_path)
+    with pytest.raises(SchemaOlder, match="lacks the migration pre/0001_notifier_tables"):
+        require(cluster)
 
 
 def test_without_a_keyspace_nobody_works(cluster: Cluster) -> None:
