@@ -13,6 +13,7 @@ from signal import SIGTERM
 from time import monotonic, sleep
 from typing import BinaryIO
 
+from notifier.cli.supervisor import forkserver
 from notifier.cli.supervisor.forkserver import READY, Request
 from notifier.cli.supervisor.linux import adopting
 from notifier.config import environment_with
@@ -84,7 +85,7 @@ class Copies:
         self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other, self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", f"notifier.cli.{TEMPLATE}", self.profile, str(os.getpid()), TITLE],
+                [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), TITLE],
                 stdin=other.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
