@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from notifier.cli.commands.fake import ROLE
-from notifier.cli.supervisor.forkserver_client import TEMPLATE
+from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.processes import ROLES
 from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
 from notifier.domain.errors import NotOurs, Unwritable
@@ -48,7 +48,7 @@ BELONGINGS = (
     ".service_keys.json.lock",
     *(
         f"logs/{role}{more}.log{older}"
-        for role in (*ROLES, ROLE, TEMPLATE)
+        for role in (*ROLES, ROLE, LOG_NAME)
         for more in ("", "-[0-9]", "-[0-9][0-9]")
         for older in ("", ".1")
     ),

@@ -15,14 +15,14 @@ from time import sleep
 
 import pytest
 
-from notifier.cli.supervisor.forkserver_client import Copies
+from notifier.cli.supervisor.forkserver_client import ForkServer
 from notifier.config import Settings
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
-from tests.cli.copied import copied, template
+from tests.cli.forked import forked, server
 from tests.cli.terminal import drawn
 from tests.repo.sources import ROOT
 
@@ -33,9 +33,9 @@ TRACES = [("lock",), ("*.run", "taken"), ("*.run", "taken")]
 
 
 @pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
-    with template(tmp_path_factory.mktemp("copies")) as made:
-        yield made
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    with server(tmp_path_factory.mktemp("forks")) as started:
+        yield started
 
 
 def graph(path: Path, pairs: Iterable[Pair]) -> Path:
@@ -156,7 +156,7 @@ def test_the_standard_input_is_imported_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_import_resume_identical(tmp_path: Path, copies: Copies) -> None:
+def test_import_resume_identical(tmp_path: Path, forks: ForkServer) -> None:
     chance, killed = random.Random(7), 0
     for seed in count(2):
         data, pairs = tmp_path / f"data{seed}", pairs_of(seed, 30_000)
@@ -164,7 +164,7 @@ def test_import_resume_identical(tmp_path: Path, copies: Copies) -> None:
         file = graph(tmp_path / "graph.csv", pairs)
         words = ("import", "followers", str(file), "--at-once", "1500", "--json", "--data", str(data))
         # Most lives get somewhere, on a machine that is slow, too. Who is killed behind the last step does all again.
-        while (out := _killed_at_work(copies, data, words, chance.choice(TRACES), _life(chance, killed))) is None:
+        while (out := _killed_at_work(forks, data, words, chance.choice(TRACES), _life(chance, killed))) is None:
             killed += 1
         told = json.loads(out)
         assert told["rejected"] == len(Path(told["rejects"]).read_text().splitlines()) >= 30
@@ -180,12 +180,12 @@ def _life(chance: random.Random, killed: int) -> float | None:
 
 
 def _killed_at_work(
-    copies: Copies, data: Path, words: Sequence[str], trace: Sequence[str], seconds: float | None
+    forks: ForkServer, data: Path, words: Sequence[str], trace: Sequence[str], seconds: float | None
 ) -> bytes | None:
     """So long after it left a trace, and not while Python starts; what it said where it was through."""
     said, before = data.with_suffix(".said"), _left(data, trace)
     said.unlink(missing_ok=True)
-    process = copied(copies, said, *words)
+    process = forked(forks, said, *words)
     while process.poll() is None and _left(data, trace) == before:
         sleep(0.002)
     try:

@@ -190,10 +190,10 @@ def test_roles_that_hang_are_replaced_and_the_others_are_left_alone(running: Run
 
 
 @pytest.mark.timeout(400)
-def test_the_roles_outlive_the_process_that_they_were_copied_of(running: Running) -> None:
+def test_roles_survive_their_fork_server(running: Running) -> None:
     first, up = running.ready.pids, psutil.Process(running.ready.pids["up"])
-    assert {child.pid for child in up.children()} == set(first.values()) - {up.pid} | {template(up).pid}
-    template(up).kill()
+    assert {child.pid for child in up.children()} == set(first.values()) - {up.pid} | {fork_server(up).pid}
+    fork_server(up).kill()
     os.kill(first["p2"], signal.SIGKILL)
     until(partial(_replaced, running, "p2", first["p2"]), STARTS_WITHIN)
     assert {role for role in ROLES if running.ready.pids[role] != first[role]} == {"p2"}
@@ -201,7 +201,7 @@ def test_the_roles_outlive_the_process_that_they_were_copied_of(running: Running
     until(partial(_signed, running, "p2"), STARTS_WITHIN)
 
 
-def template(up: psutil.Process) -> psutil.Process:
+def fork_server(up: psutil.Process) -> psutil.Process:
     [found] = [child for child in up.children() if "notifier.cli.supervisor.forkserver" in child.cmdline()]
     return found
 

@@ -23,7 +23,7 @@ from notifier.cli.ready_file import Ready, ready_path, write_ready
 from notifier.cli.supervisor.child import Child, last_line, starter
 from notifier.cli.supervisor.fake_provider import behaviour
 from notifier.cli.supervisor.fakes import Fakes, left_behind, require_script
-from notifier.cli.supervisor.forkserver_client import OF_IMPORTS, Copies, copies
+from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT, OpenForks, RoleForks, fork_server
 from notifier.cli.supervisor.heartbeat import SILENT_FOR, Patience, Pulse, beat_file
 from notifier.cli.supervisor.pid_files import roster, share
 from notifier.cli.supervisor.processes import api_processes, is_awaited, processes
@@ -93,18 +93,30 @@ def up(
     The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
     service_key, pids by role, data and version. Logs are in DIR/logs.
     """
-    from notifier.api.processes import loading_file
-    from notifier.cli.data_folder import prepare
-    from notifier.flow.indexing.tier_rule import tier_rule
-    from notifier.profiles import choose
-    from notifier.profiles.push_providers import require_credentials
-
     began = monotonic()
     given = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
     settings = settings_for(data, **given)
     if left_behind(settings.data):
         settings = settings_for(data, **given)
     settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
+    run_service(settings, ready_file=ready_file, patience=Patience(silent_for=hung_after), began=began)
+
+
+def run_service(
+    settings: Settings,
+    *,
+    ready_file: Path | None,
+    patience: Patience,
+    began: float,
+    forks_for: OpenForks = fork_server,
+) -> None:
+    """Run all roles until SIGINT or SIGTERM. Raises NotifierError."""
+    from notifier.api.processes import loading_file
+    from notifier.cli.data_folder import prepare
+    from notifier.flow.indexing.tier_rule import tier_rule
+    from notifier.profiles import choose
+    from notifier.profiles.push_providers import require_credentials
+
     require_script(settings.push)
     require_credentials(settings.push)
     tier_rule(settings.tier_rule)  # refused here, and not by each role for itself
@@ -114,8 +126,15 @@ def up(
         with told_to_stop() as stopping, profile.services() as environment:
             profile.migrate()
             loading_file(settings.data).unlink(missing_ok=True)  # of a demo that was killed: nobody loads now
-            patience = Patience(silent_for=hung_after)
-            upkeep = Upkeep(settings, profile, environment, ready_file=ready_file, patience=patience, began=began)
+            upkeep = Upkeep(
+                settings,
+                profile,
+                environment,
+                ready_file=ready_file,
+                patience=patience,
+                began=began,
+                forks_for=forks_for,
+            )
             upkeep.run(stopping)
     finally:
         profile.close()
@@ -142,6 +161,7 @@ class Upkeep:
         patience: Patience,
         began: float,
         says: Callable[[Ready, float], None] | None = None,
+        forks_for: OpenForks = fork_server,
     ) -> None:
         self.settings = settings
         self.profile = profile
@@ -155,6 +175,7 @@ class Upkeep:
         self.patience = patience
         self.says = says or banner
         """Called once, when all is up, with how long that took."""
+        self.forks_for = forks_for
         self.announced = False
         self.fakes = Fakes.of(settings, free_port)
 
@@ -171,13 +192,13 @@ class Upkeep:
         self._clear(run)
         (self.settings.data / RUNNING).write_text(self.settings.profile)
         logs.mkdir(exist_ok=True)
-        with copies(self.settings.profile, logs) as made:
+        with self.forks_for(self.settings.profile, logs) as forks:
             share(run / "metrics", "up")
             replaced = Metrics().replaced
             wanted = {**self.processes, **({ROLE: self.fakes.words} if self.fakes.ports else {})}
             self.fakes.tell()
             supervisor = Supervisor(
-                children=[self._child(role, words, logs, replaced, made) for role, words in wanted.items()],
+                children=[self._child(role, words, logs, replaced, forks) for role, words in wanted.items()],
                 roster=roster(self.settings.data),
                 answers=self._answers,
                 announce=self._announce,
@@ -193,11 +214,11 @@ class Upkeep:
                     path.unlink(missing_ok=True)
 
     def _child(
-        self, role: str, arguments: Sequence[str], logs: Path, replaced: "Counter", made: Copies | None
+        self, role: str, arguments: Sequence[str], logs: Path, replaced: "Counter", forks: RoleForks | None
     ) -> Child:
         return Child(
             role=role,
-            start=starter(arguments, self._environment(), logs / f"{role}.log", made),
+            start=starter(arguments, self._environment(), logs / f"{role}.log", forks),
             ended=lambda cause: replaced.labels(role, cause).inc(),
             pulse=Pulse(file=beat_file(self.settings.data, role), patience=self.patience),
             awaited=is_awaited(role),
@@ -222,7 +243,7 @@ class Upkeep:
         return {
             **{PREFIX + name: value for name, value in own.items()},
             **self.fakes.environment,
-            **OF_IMPORTS,
+            **IMPORT_ENVIRONMENT,
             **self.services,
         }
 

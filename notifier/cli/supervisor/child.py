@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
-from notifier.cli.supervisor.forkserver_client import Copies
+from notifier.cli.supervisor.forkserver_client import RoleForks, RoleProcess
 from notifier.cli.supervisor.heartbeat import Pulse
 from notifier.config import environment_with
 
@@ -29,22 +29,7 @@ LONGEST_LOG = 16 << 20
 DIED, HUNG = "died", "hung"
 
 
-class Process(Protocol):
-    """A child of this process, which leads a process group."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def poll(self) -> int | None:
-        """Its exit code, once it has ended."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Raises subprocess.TimeoutExpired."""
-
-    def terminate(self) -> None: ...
-
-
-Start = Callable[[], Process | None]
+Start = Callable[[], RoleProcess | None]
 """None: not yet. Raises OSError where there is no room for its log, or for one more process."""
 
 
@@ -59,7 +44,7 @@ class Child:
     """Told of every end that nobody asked for."""
     awaited: bool = True
     """`up` is ready only once this process can work."""
-    process: Process | None = None
+    process: RoleProcess | None = None
     exits: list[int] = field(default_factory=list)
     """Exit codes since it was last steady."""
     started_at: float = 0.0
@@ -128,17 +113,17 @@ def pause(deaths: int) -> float:
     return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (deaths - 1)))
 
 
-def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path, copies: Copies | None) -> Start:
+def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
     """Starts `notifier` with these arguments, as the leader of a process group that ends with this process."""
     words = [*arguments, "--parent", str(os.getpid())]
 
-    def start() -> Process | None:
-        if copies and copies.pending():
+    def start() -> RoleProcess | None:
+        if forks and forks.pending():
             return None
         put_aside(log)
         with log.open("ab") as out:
-            copy = copies.copy(words, environment, out) if copies else None
-            return copy or started(words, environment, out)
+            forked = forks.fork(words, environment, out) if forks else None
+            return forked or started(words, environment, out)
 
     return start
 

@@ -1,6 +1,7 @@
-"""The template: a process that has imported what the roles need, and of which each role begins as a copy (a fork).
+"""The fork server: a process that imports what the roles need and then forks each role.
 
-`copies.py` runs it, for one `notifier up`, and asks it on its standard input. Linux alone.
+`forkserver_client.py` starts one for each `notifier up`, and asks it through its standard input. Linux only.
+Decision 63 compares it with the fork server of `multiprocessing`.
 """
 
 import gc
@@ -15,14 +16,13 @@ from pathlib import Path
 from socket import recv_fds, socket
 from time import monotonic, sleep
 
-from notifier.cli.supervisor.linux import ended_with, entitle
+from notifier.cli.supervisor.linux import end_with_parent, set_command_line
 from notifier.config import replace_environment
 
 READY = b"ready"
-ALONE = b"alone"
-"""The kernel gave the copy to somebody else."""
-LONGEST = 1 << 20
-"""Bytes of a request; the kernel passes on a fifth of that."""
+NOT_ADOPTED = b"not adopted"
+MAX_REQUEST = 1 << 20
+"""Bytes; the kernel's own limit is about a fifth of that."""
 ADOPTED_WITHIN = 2.0
 """Seconds; it takes microseconds."""
 
@@ -36,14 +36,14 @@ MODULES = (
     "workers.host",
     "workers.watchdog",
 )
-"""What the roles import when they begin, as far as one of them needs half a second for it."""
-OF_PROFILE: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
+"""What the roles import at their start, as far as a role needs half a second for it."""
+MODULES_OF_PROFILE: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    words: Sequence[str]
-    """Of `notifier`."""
+class ForkRequest:
+    arguments: Sequence[str]
+    """Arguments of `notifier`."""
     environment: Mapping[str, str]
 
     def encoded(self) -> bytes:
@@ -51,49 +51,49 @@ class Request:
 
 
 def main(profile: str, parent: int) -> None:
-    """Returns when `up` is gone; in a copy, when its role has ended."""
-    ended_with(parent)
-    entitle([sys.executable, "-m", __spec__.name, profile, str(parent)])
+    """Return when `up` has ended; in a fork, when its role has."""
+    end_with_parent(parent)
+    set_command_line([sys.executable, "-m", __spec__.name, profile, str(parent)])
     with socket(fileno=os.dup(0)) as channel:
-        for module in (*MODULES, *OF_PROFILE.get(profile, ())):
+        for module in (*MODULES, *MODULES_OF_PROFILE.get(profile, ())):
             import_module(module)
-        _settle()
+        _freeze()
         request = _serve(channel, parent)
     if request:
-        _become(request)
+        _run_role(request)
 
 
-def _settle() -> None:
-    """Raises RuntimeError where an import has left something that a copy couldn't have."""
+def _freeze() -> None:
+    """Raise RuntimeError if an import started a thread, which no fork would have."""
     if threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1:
-        raise RuntimeError("An import has started a thread, and a fork would have no such thread.")
+        raise RuntimeError("An import started a thread, which would be lost in a fork.")
     gc.collect()
-    gc.freeze()  # a collection that walked through what is shared would make a copy of it
+    gc.freeze()  # a role's collection would otherwise write to every shared object, and so copy its page
 
 
-def _serve(channel: socket, parent: int) -> Request | None:
-    """Comes back in each copy with its request, and in the template itself with none, when nobody asks any more."""
+def _serve(channel: socket, parent: int) -> ForkRequest | None:
+    """Return the request in each fork; in the fork server None, once `up` has closed the channel."""
     channel.send(READY)
     while True:
-        packet, streams, *_ = recv_fds(channel, LONGEST, 1)
+        packet, streams, *_ = recv_fds(channel, MAX_REQUEST, 1)
         if not packet:
             return None
-        if _copied():
+        if _fork_twice():
             _report(channel, parent)
-            _write_to(streams[0])
-            return Request(**json.loads(packet))
+            _redirect(streams[0])
+            return ForkRequest(**json.loads(packet))
         os.close(streams[0])
 
 
-def _copied() -> bool:
-    """Whether this is the copy. Raises OSError where the machine has no more processes.
+def _fork_twice() -> bool:
+    """Return True in the role. Raise OSError if the machine allows no more processes.
 
-    It is forked by a process of a moment, whose orphans the kernel gives to the nearest one above that adopts: `up`. So
-    all is as if `up` had started it, and nobody misses a template that dies.
+    The process in between ends at once, and the kernel gives its orphan to `up`, which is a subreaper meanwhile. So the
+    role is a child of `up`, and survives this process.
     """
     if between := os.fork():
         if os.waitpid(between, 0)[1]:
-            raise OSError("There was no second fork.")
+            raise OSError("The second fork failed.")
         return False
     try:
         if os.fork():
@@ -104,25 +104,25 @@ def _copied() -> bool:
 
 
 def _report(channel: socket, parent: int) -> None:
-    """Ends the copy where nobody would know of it."""
+    """Send the process id of the role, or end it if `up` doesn't wait for it any more."""
     os.setsid()
     try:
-        channel.send(str(os.getpid()).encode() if _adopted(parent) else ALONE)
-    except OSError:  # it was late, and is no longer waited for
+        channel.send(str(os.getpid()).encode() if _is_adopted(parent) else NOT_ADOPTED)
+    except OSError:
         os._exit(1)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def _adopted(parent: int) -> bool:
+def _is_adopted(parent: int) -> bool:
     deadline = monotonic() + ADOPTED_WITHIN
     while os.getppid() != parent and monotonic() < deadline:
         sleep(0.0002)
     return os.getppid() == parent
 
 
-def _write_to(log: int) -> None:
-    """As every role: nothing on the standard input, and the rest to its log."""
+def _redirect(log: int) -> None:
+    """Read nothing from the standard input, and write everything to the log."""
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     for stream in (1, 2):
@@ -130,12 +130,12 @@ def _write_to(log: int) -> None:
     os.close(log)
 
 
-def _become(request: Request) -> None:
+def _run_role(request: ForkRequest) -> None:
     from notifier import __main__ as notifier
 
     replace_environment(request.environment)
-    sys.argv = [str(Path(notifier.__file__)), *request.words]
-    entitle([sys.executable, "-m", "notifier", *request.words])
+    sys.argv = [str(Path(notifier.__file__)), *request.arguments]
+    set_command_line([sys.executable, "-m", "notifier", *request.arguments])
     notifier.run()
 
 

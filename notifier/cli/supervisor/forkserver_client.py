@@ -1,43 +1,72 @@
-"""Copies of a template (`template.py`) as the roles of `notifier up`: begun in a moment, for the imports are made."""
+"""Client of the fork server (`forkserver.py`): starts it, and asks it for the roles of `notifier up`."""
 
 import logging
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGTERM
 from time import monotonic, sleep
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from notifier.cli.supervisor import forkserver
-from notifier.cli.supervisor.forkserver import READY, Request
-from notifier.cli.supervisor.linux import adopting
+from notifier.cli.supervisor.forkserver import READY, ForkRequest
+from notifier.cli.supervisor.linux import adopting_orphans
 from notifier.config import environment_with
 
 LOGGER = logging.getLogger("notifier.up")
 
-TEMPLATE = "template"
+LOG_NAME = "forkserver"
 IMPORTS_WITHIN = 60.0
-"""Seconds; an idle machine needs one, a crowded one may be long at importing."""
+"""Seconds. An idle machine needs one; imports are slow on a crowded machine."""
 ANSWERS_WITHIN = 5.0
-"""Seconds; it takes milliseconds."""
-MOST_FAILURES = 2
-"""In a row; after that every role is started by itself."""
-OF_IMPORTS = {"OPENBLAS_NUM_THREADS": "1"}
-"""Bitmaps need no linear algebra: without this every process starts a thread a core for it."""
-TITLE = " " * 1000
-"""Room for the words of a role, which is all that `ps` has."""
-UNKNOWN = 1
-"""The exit code of a process that somebody else was told of."""
+"""Seconds for one fork, which takes milliseconds."""
+MAX_FAILURES = 2
+"""Failures in a row after which each role gets an interpreter of its own."""
+IMPORT_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
+"""Bitmaps need no linear algebra. Without this numpy starts a thread per core, which a fork would lose."""
+ROOM_FOR_ARGUMENTS = " " * 1000
+"""An argument that the roles overwrite with their own (`linux.set_command_line`)."""
+UNKNOWN_EXIT = 1
+"""Exit code of a role whose real one was collected by other code of this process."""
+
+
+class RoleProcess(Protocol):
+    """A process that leads a process group."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None:
+        """Return its exit code, or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+
+    def terminate(self) -> None: ...
+
+
+class RoleForks(Protocol):
+    """Starts roles without their imports."""
+
+    def pending(self) -> bool:
+        """Return whether a fork will soon be possible. Never blocks."""
+
+    def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> RoleProcess | None:
+        """Run `notifier` in a fork. Return None if that failed: the role must be started another way."""
+
+
+OpenForks = Callable[[str, Path], AbstractContextManager[RoleForks | None]]
+"""By profile and folder of logs. None: this system can't fork roles."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Copy:
-    """A child of this process that another one has forked; of `subprocess.Popen` as much as is needed."""
+class ForkedRole:
+    """A child of this process that the fork server forked: the part of `subprocess.Popen` that is needed."""
 
     pid: int
     returncode: int | None = None
@@ -47,7 +76,7 @@ class Copy:
             try:
                 ended, status = os.waitpid(self.pid, os.WNOHANG)
             except ChildProcessError:
-                self.returncode = UNKNOWN
+                self.returncode = UNKNOWN_EXIT
             else:
                 self.returncode = os.waitstatus_to_exitcode(status) if ended else None
         return self.returncode
@@ -61,31 +90,31 @@ class Copy:
         return code
 
     def terminate(self) -> None:
-        if self.poll() is None:  # else the number may be somebody else's
+        if self.poll() is None:  # after its end another process may have the number
             os.kill(self.pid, SIGTERM)
 
 
 @dataclass(slots=True, kw_only=True)
-class Copies:
-    """The side of `up`. Nothing of it is lost with the template: who was copied is a child of this process."""
+class ForkServer:
+    """Keeps a fork server running. Roles survive its end: they are children of this process."""
 
     profile: str
     log: Path
-    environment: Mapping[str, str] = field(default_factory=lambda: OF_IMPORTS)
-    patience: float = ANSWERS_WITHIN
+    environment: Mapping[str, str] = field(default_factory=lambda: IMPORT_ENVIRONMENT)
+    answers_within: float = ANSWERS_WITHIN
     process: "subprocess.Popen[bytes] | None" = None
     channel: socket.socket | None = None
     ready: bool = False
-    begun_at: float = 0.0
+    started_at: float = 0.0
     failures: int = 0
 
-    def begin(self) -> None:
-        """Doesn't wait for the imports. For the main thread, with which the template ends."""
-        self.ready, self.begun_at = False, monotonic()
+    def start(self) -> None:
+        """Start the server without waiting for its imports. Call in the main thread: the server ends with it."""
+        self.ready, self.started_at = False, monotonic()
         self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other, self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), TITLE],
+                [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), ROOM_FOR_ARGUMENTS],
                 stdin=other.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -94,27 +123,29 @@ class Copies:
             )
 
     def pending(self) -> bool:
-        """Whether who waits a little will be copied. Never blocks; begins the template anew where it has ended."""
+        """Also starts a new server after the end of the last one."""
         if self.process and not self.ready:
-            self._hear()
+            self._read_ready()
         if self.process and (self.process.poll() is not None):
-            self.fail()
-        if self.process is None and self.failures < MOST_FAILURES:
-            self._begin_or_fail()
+            self._fail()
+        if self.process is None and self.failures < MAX_FAILURES:
+            try:
+                self.start()
+            except OSError:
+                self._fail()
         return self.process is not None and not self.ready
 
-    def copy(self, words: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> Copy | None:
-        """Of the template that is ready. None where that fails: the process is to be started another way."""
+    def fork(self, arguments: Sequence[str], environment: Mapping[str, str], log: BinaryIO) -> ForkedRole | None:
         if not self.ready:
             return None
         try:
-            with adopting():
-                pid = self._asked(Request(words=words, environment=environment_with(environment)), log)
+            with adopting_orphans():
+                pid = self._ask(ForkRequest(arguments=arguments, environment=environment_with(environment)), log)
         except (OSError, ValueError):
-            self.fail()
+            self._fail()
             return None
         self.failures = 0
-        return Copy(pid=pid)
+        return ForkedRole(pid=pid)
 
     def end(self) -> None:
         if self.channel:
@@ -124,50 +155,46 @@ class Copies:
             self.process.wait()
         self.process, self.channel, self.ready = None, None, False
 
-    def fail(self) -> None:
+    def _fail(self) -> None:
         self.failures += 1
         self.end()
-        if self.failures == MOST_FAILURES:
+        if self.failures == MAX_FAILURES:
             LOGGER.warning(
-                "Roles are started one by one, for %d copies in a row failed: see %s.", MOST_FAILURES, self.log
+                "Each role gets an interpreter of its own, because %d forks in a row failed: see %s.",
+                MAX_FAILURES,
+                self.log,
             )
 
-    def _hear(self) -> None:
+    def _read_ready(self) -> None:
         assert self.channel
         with suppress(OSError):
             self.channel.setblocking(False)
             self.ready = self.channel.recv(len(READY)) == READY
-        if not self.ready and monotonic() > self.begun_at + IMPORTS_WITHIN:
-            self.fail()
+        if not self.ready and monotonic() > self.started_at + IMPORTS_WITHIN:
+            self._fail()
 
-    def _begin_or_fail(self) -> None:
-        try:
-            self.begin()
-        except OSError:
-            self.fail()
-
-    def _asked(self, request: Request, log: BinaryIO) -> int:
-        """Raises OSError, or ValueError where there was no answer, or another."""
+    def _ask(self, request: ForkRequest, log: BinaryIO) -> int:
+        """Return the process id of the role. Raises OSError, or ValueError for any other answer."""
         assert self.channel
-        self.channel.settimeout(self.patience)
+        self.channel.settimeout(self.answers_within)
         socket.send_fds(self.channel, [request.encoded()], [log.fileno()])
         try:
             return int(self.channel.recv(64))
         except TimeoutError:
-            # Who answers from now on is refused, and ends; whose answer is here already is taken.
+            # A role that reports from now on fails, and ends. One that reported just before is taken.
             self.channel.shutdown(socket.SHUT_RDWR)
             return int(self.channel.recv(64))
 
 
 @contextmanager
-def copies(profile: str, logs: Path) -> Iterator[Copies | None]:
-    """None where a fork isn't safe: on macOS the system's own libraries have threads."""
+def fork_server(profile: str, logs: Path) -> Iterator[ForkServer | None]:
+    """Yield None on macOS, where a fork isn't safe: the system's own libraries have threads."""
     if sys.platform != "linux":
         yield None
         return
-    made = Copies(profile=profile, log=logs / f"{TEMPLATE}.log")
-    made.pending()
+    server = ForkServer(profile=profile, log=logs / f"{LOG_NAME}.log")
+    server.pending()
     try:
-        yield made
+        yield server
     finally:
-        made.end()
+        server.end()

@@ -1,4 +1,4 @@
-"""What Linux alone does for processes: who adopts orphans, who ends with whom, and what `ps` shows."""
+"""System calls for processes that only Linux has."""
 
 import ctypes
 import os
@@ -11,30 +11,30 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 ARG_START = 45
-"""The 48th field of /proc/PID/stat, behind the name and the two before it; the next is where the arguments end."""
+"""Place of `arg_start` in /proc/PID/stat, counted behind the name of the process; `arg_end` follows."""
 
 
 @contextmanager
-def adopting() -> Iterator[None]:
-    """Orphans below this process become its children, while the block lasts."""
-    _control(PR_SET_CHILD_SUBREAPER, 1)
+def adopting_orphans() -> Iterator[None]:
+    """Make orphans among the descendants of this process its children, while the block lasts."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield
     finally:
-        _control(PR_SET_CHILD_SUBREAPER, 0)
+        _prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
-def ended_with(parent: int) -> None:
-    """From now on this process is killed when its parent's main thread ends."""
-    _control(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # that was before
+def end_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the main thread of its parent ends."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the call
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def entitle(words: Sequence[str]) -> None:
-    """Others see these words as the command line, as far as there is room: they are written over the one it has.
+def set_command_line(words: Sequence[str]) -> None:
+    """Show these words in `ps`, cut to the length of the command line that the process was started with.
 
-    The interpreter has made copies of those words before anything else.
+    Overwrites the memory that the kernel reads; the interpreter copied its arguments from there at its start.
     """
     if sys.platform != "linux":
         return
@@ -46,5 +46,5 @@ def entitle(words: Sequence[str]) -> None:
         ctypes.memmove(begin, line[: room - 1].ljust(room, b"\0"), room)
 
 
-def _control(option: int, value: int) -> None:
+def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value)
