@@ -107,6 +107,20 @@ def live(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) 
 
 
 @bench.command(
+    epilog=example("python -m benchmarks startup --quick", "python -m benchmarks startup --only up_restart_s --json")
+)
+@click.option("--quick", is_flag=True, help="Fewer rounds: two minutes.")
+@click.option("--only", multiple=True, metavar="NAME", help="A figure or a part of them; may be given several times.")
+@json_option
+@click.pass_context
+def startup(ctx: click.Context, quick: bool, only: tuple[str, ...], as_json: bool) -> None:
+    """Measure a start of `notifier up` with our fork server, with that of multiprocessing, and without any."""
+    from benchmarks.startup.suite import PARTS
+
+    _bench(ctx, PARTS, quick=quick, only=only, as_json=as_json)
+
+
+@bench.command(
     epilog=example("python -m benchmarks page --quick", "python -m benchmarks page --only demo_ready_s --json")
 )
 @click.option("--quick", is_flag=True, help="Fewer rounds: three minutes.")

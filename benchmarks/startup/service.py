@@ -1,0 +1,39 @@
+"""One `notifier up` that starts its roles in a given way: `python -m benchmarks.startup.service WAY DATA READY_FILE`.
+
+`multiprocessing` runs this file again in each role, so it imports nothing at its beginning that `notifier` doesn't.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+
+@contextmanager
+def no_forks(profile: str, logs: Path) -> Iterator[None]:
+    """Each role gets an interpreter of its own."""
+    yield None
+
+
+def main(way: str, data: str, ready_file: str) -> None:
+    began = monotonic()
+    from notifier.cli.commands.up import run_service
+    from notifier.cli.options import settings_for
+    from notifier.cli.supervisor.forkserver_client import OpenForks, fork_server
+    from notifier.cli.supervisor.heartbeat import Patience
+
+    forks: OpenForks = fork_server
+    if way == "multiprocessing":
+        from benchmarks.startup.multiprocessing_forks import multiprocessing_forks
+
+        forks = multiprocessing_forks
+    elif way == "interpreters":
+        forks = no_forks
+    settings = replace(settings_for(Path(data), port=0), data=Path(data).absolute())
+    run_service(settings, ready_file=Path(ready_file), patience=Patience(), began=began, forks_for=forks)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

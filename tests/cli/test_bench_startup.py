@@ -1,0 +1,22 @@
+"""The bench of starts measures each way to start roles, and leaves no process behind."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmarks.startup.suite import UNITS, WAYS, figure, measure, service
+from tests.cli.running import lives
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("way", WAYS)
+def test_start_is_measured_and_leaves_no_process(way: str, tmp_path: Path) -> None:
+    with service(tmp_path / way, way) as started:
+        start = measure(started)
+        roles = {pid for role in ("api", "pump", "p2") if (pid := started.pid(role))}
+    figures = [figure(name, way, [start]) for name in UNITS]
+    assert [each.finding.name for each in figures] == [f"up_{name}{{{way}}}" for name in UNITS]
+    assert all(each.finding.ok and each.finding.value for each in figures)
+    assert [pid for pid in roles if lives(pid)] == []
+    assert not psutil.pid_exists(started.process.pid)
