@@ -1,6 +1,6 @@
 """Roles forked by the fork server of `multiprocessing`, to compare it with our own.
 
-Only what the measurement needs. Decision 63 lists what it lacks.
+Only what the measurement needs. Decision 64 lists what it lacks.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """The fork server: a process that imports what the roles need and then forks each role.
 
 `forkserver_client.py` starts one for each `notifier up`, and asks it through its standard input. Linux only.
-Decision 63 compares it with the fork server of `multiprocessing`.
+Decision 64 compares it with the fork server of `multiprocessing`.
 """
 
 import gc
