@@ -36,7 +36,7 @@ from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.flow.sequencing.coordinator import Coordinator
 from notifier.flow.sequencing.live_publisher import Voice
 from notifier.flow.sequencing.publisher import Publisher
-from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
 from notifier.ports.directory import Account
 from notifier.ports.event_log import Logged, Record
@@ -135,8 +135,11 @@ def coordinator(cluster: Cluster) -> Coordinator:
         nonces=nonces,
         metrics=Metrics(),
     )
-    settling = Settling(retractions=CassandraRetractions(cluster), bursts=bursts, publisher=publisher, nonces=nonces)
-    return Coordinator(bursts=bursts, settling=settling, publisher=publisher, clock=clock, nonces=nonces)
+    retractions = CassandraRetractions(cluster)
+    settlement = RetractionSettlement(
+        retractions=retractions, bursts=bursts, publisher=publisher, clock=clock, nonces=nonces
+    )
+    return Coordinator(bursts=bursts, settlement=settlement, publisher=publisher, clock=clock, nonces=nonces)
 
 
 def _hot(stage: Coordinator, batches: int) -> Figure:

@@ -1,6 +1,5 @@
 """What takes hours: quiet hours, and alerts that come too late; on the flow, with a clock that is turned by hand."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import time, timedelta
@@ -23,8 +22,8 @@ from notifier.flow.intake.gateway import Answer
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
-from notifier.wiring.intake import build_gateway
 from notifier.wiring.system import System, build_system
+from tests.support.example_event import accept
 from tests.support.simulator.cast import THRESHOLD, Scene
 from tests.support.simulator.durable_state import Ground
 
@@ -98,7 +97,7 @@ class Evening:
         for n in range(BURSTS):
             tweet = Tweet(id=f"night-{n}", author=UserId("ada"), mentioned=(NOVA.owner,), protected=False)
             event = tweet.event() | {"time": self.ground.clock.now().isoformat()}
-            [receipt] = build_gateway(self.system)(json.dumps(event).encode())
+            receipt = accept(self.system, event)
             assert receipt.answer is Answer.ACCEPTED, receipt
             self._sequence()
             self.work(5)

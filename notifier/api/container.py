@@ -14,10 +14,10 @@ from litestar.params import SkipValidation
 from notifier.api.auth.identity import Identity, identity_of
 from notifier.api.auth.secrets import Keys
 from notifier.api.background.activity_recorder import Noting, Pause
-from notifier.api.background.event_batcher import Gathering
+from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.inbox_auditor import Auditing
 from notifier.api.background.latency_reporter import Timing
-from notifier.api.background.limiters import Hiding, Metering, Phones, metering
+from notifier.api.background.limiters import Metering, Phones, metering
 from notifier.api.background.overview_cache import Looking, OverviewReader, Turns
 from notifier.api.background.overview_watchers import Watchers
 from notifier.api.opaque_ids import Opaque
@@ -32,7 +32,6 @@ from notifier.flow.inbox.preferences import Asking
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.flow.inbox.warm_up import WarmUp
-from notifier.flow.intake.gateway import Gateway
 from notifier.flow.live.hub import Hub
 from notifier.flow.operations.event_status import Fates
 from notifier.flow.operations.preview import Preview
@@ -61,9 +60,7 @@ class Edge:
     identity: Identity
     opaque: Opaque
     metering: Metering
-    gateway: Gateway
-    gathering: Gathering
-    hiding: Hiding
+    intake: EventIntake
     preview: Preview
     fates: Fates
     inbox: Inbox
@@ -104,7 +101,7 @@ def edge(
 ) -> Edge:
     """Build the container. Starts no thread before the first request. Raises BadSetting."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
-    threads, gateway = RequestThreads(), build_gateway(system)
+    threads = RequestThreads()
     # The retractor publishes the gateway's retractions again, so this process misses nothing. Without this line each
     # new API process would make all open pages reload.
     system.live_publisher.missed = False
@@ -124,9 +121,7 @@ def edge(
         metering=metering(
             settings.limits, buckets=ports.buckets, threads=threads, clock=ports.clock, metrics=metrics, pause=pause
         ),
-        gateway=gateway,
-        gathering=Gathering(gateway=gateway, threads=threads),
-        hiding=Hiding(gateway=gateway, threads=threads),
+        intake=EventIntake(gateway=build_gateway(system), threads=threads),
         preview=build_preview(system, Turns("Another preview is being counted right now.")),
         fates=build_event_status(system, Turns("Another event is looked for in the log right now.")),
         inbox=inbox,

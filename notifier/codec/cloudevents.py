@@ -1,5 +1,7 @@
-"""Events of the services for tweets, the graph and accounts: CloudEvents 1.0 in JSON, one or a batch; unknown fields
-are ignored."""
+"""Decodes and validates the events of other services: CloudEvents 1.0 in JSON, single or in batches.
+
+Unknown fields are ignored. Each event is decoded once; what is handed on is a value of the domain.
+"""
 
 from datetime import datetime
 from typing import Literal
@@ -35,10 +37,9 @@ from notifier.domain.upstream.validation import (
 )
 from notifier.domain.users.user_blocks import PartingChange
 
-# Events as services write them: their type says what is in `data`; each is checked as it is taken.
+# Events as services write them. The type of an event determines its `data`.
 
-Told = Event | GraphChange | PartingChange | AccountChange | Sighting | Retraction
-"""What may be said by an event."""
+UpstreamEvent = Event | GraphChange | PartingChange | AccountChange | Sighting | Retraction
 
 
 class _Data(msgspec.Struct):
@@ -89,6 +90,10 @@ class _CloudEvent(msgspec.Struct, tag_field="type"):
     id: str
     source: str
     time: datetime
+
+    @property
+    def type(self) -> str:
+        return str(self.__struct_config__.tag)
 
 
 class _Mentioned(_CloudEvent, tag=EVENT_TYPE):
@@ -265,51 +270,53 @@ ONE = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 
 
-def read_event(body: bytes, now: datetime) -> Told:
-    """Raises BadEvent or TooLarge."""
-    return _raw(body).checked(now)
+class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event of a request, decoded and validated."""
+
+    type: str | None
+    """The CloudEvents type, also of an event that is invalid otherwise; None if it can't be decoded."""
+    event: UpstreamEvent | NotifierError
+    """The event, or the reason why it is refused."""
 
 
-def read_events(body: bytes, now: datetime, *, batch: bool) -> list[Told | NotifierError]:
-    """Each event, or what is wrong with it: one bad event doesn't spoil its batch."""
-    return [_event_or_error(one, now) for one in (_split(body) if batch else [body])]
+_EVENT: msgspec.json.Decoder[Written] = msgspec.json.Decoder(Written)
+_BATCH = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def speaks_of(body: bytes, *, batch: bool) -> set[str]:
-    """The types of the events in it. By the same reading and without a clock: whatever `read_events` may find in these
-    bytes is in the answer. What can't be read is passed over; raises BadEvent or TooLarge for what is no batch."""
-    return {found for one in (_split(body) if batch else [body]) if (found := _type(one))}
+def read_event(body: bytes, now: datetime) -> ReceivedEvent:
+    """Decode and validate one event, accepted at `now`."""
+    return _read(body, now)
 
 
-def _type(body: bytes) -> str | None:
+def read_batch(body: bytes, now: datetime) -> list[ReceivedEvent]:
+    """Decode and validate each event of a batch; an invalid one doesn't affect the others.
+
+    Raises BadEvent or TooLarge if the body isn't a batch.
+    """
     try:
-        return str(type(_raw(body)).__struct_config__.tag)
-    except NotifierError:
-        return None
+        events = _BATCH.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadEvent(f"The batch is not a JSON array: {error}.") from error
+    if len(events) > LARGEST_BATCH:
+        raise TooLarge(f"A batch may have {LARGEST_BATCH} events, not {len(events)}.")
+    return [_read(event, now) for event in events]
 
 
-def _raw(body: bytes) -> Written:
+def _read(body: bytes | msgspec.Raw, now: datetime) -> ReceivedEvent:
+    try:
+        written = _decoded(body)
+    except NotifierError as error:
+        return ReceivedEvent(type=None, event=error)
+    try:
+        return ReceivedEvent(type=written.type, event=written.checked(now))
+    except NotifierError as error:
+        return ReceivedEvent(type=written.type, event=error)
+
+
+def _decoded(body: bytes | msgspec.Raw) -> Written:
     if len(body) > LARGEST_EVENT:
         raise TooLarge(f"An event may have {LARGEST_EVENT} bytes.")
     try:
-        found: Written = msgspec.json.decode(body, type=Written)
-        return found
+        return _EVENT.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadEvent(f"{error}.") from error
-
-
-def _split(body: bytes) -> list[bytes]:
-    try:
-        found = msgspec.json.decode(body, type=list[msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BadEvent(f"The batch is not a JSON array: {error}.") from error
-    if len(found) > LARGEST_BATCH:
-        raise TooLarge(f"A batch may have {LARGEST_BATCH} events, not {len(found)}.")
-    return [bytes(raw) for raw in found]
-
-
-def _event_or_error(body: bytes, now: datetime) -> Told | NotifierError:
-    try:
-        return read_event(body, now)
-    except NotifierError as error:
-        return error

@@ -1,11 +1,9 @@
 """Builders of intake: gateway, router and the moderation check."""
 
-from functools import partial
-
-from notifier.flow.intake.gateway import PLACES_AT_ONCE, Gateway
+from notifier.flow.intake.gateway import Gateway
 from notifier.flow.intake.moderation import Reaching
 from notifier.flow.intake.router import Router, Sizes
-from notifier.wiring.sequencing import build_erasure, build_retractor
+from notifier.wiring.sequencing import build_erasure, build_retraction_settlement
 from notifier.wiring.system import System
 
 
@@ -15,9 +13,8 @@ def build_gateway(system: System) -> Gateway:
     return Gateway(
         log=ports.log,
         recent=ports.recent,
-        clock=ports.clock,
+        settlement=build_retraction_settlement(system),
         metrics=system.metrics,
-        settle=partial(build_retractor(system).settle, most=PLACES_AT_ONCE),
     )
 
 

@@ -3,7 +3,7 @@
 from notifier.flow.sequencing.coordinator import Coordinator
 from notifier.flow.sequencing.erasure import Erasing
 from notifier.flow.sequencing.publisher import Publisher
-from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.flow.sequencing.retractor import Retractor
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.system import System
@@ -14,7 +14,7 @@ def build_coordinator(system: System) -> Coordinator:
     ports = system.ports
     return Coordinator(
         bursts=ports.bursts,
-        settling=build_retraction_settlement(system),
+        settlement=build_retraction_settlement(system),
         publisher=build_publisher(system),
         clock=ports.clock,
         nonces=ports.nonces,
@@ -40,13 +40,14 @@ def build_publisher(system: System) -> Publisher:
     )
 
 
-def build_retraction_settlement(system: System) -> Settling:
+def build_retraction_settlement(system: System) -> RetractionSettlement:
     """Build the part that recomputes bursts from the mentions that remain after a retraction."""
     ports = system.ports
-    return Settling(
+    return RetractionSettlement(
         retractions=ports.retractions,
         bursts=ports.bursts,
         publisher=build_publisher(system),
+        clock=ports.clock,
         nonces=ports.nonces,
     )
 
@@ -55,12 +56,10 @@ def build_retractor(system: System) -> Retractor:
     """Build the stage that stores retractions and hides what they retract."""
     ports = system.ports
     return Retractor(
-        retractions=ports.retractions,
-        settling=build_retraction_settlement(system),
+        settlement=build_retraction_settlement(system),
         erasing=build_erasure(system),
         bursts=ports.bursts,
         voice=system.live_publisher,
-        clock=ports.clock,
     )
 
 

@@ -1,6 +1,5 @@
 """One event taken through every stage in this process, without any server: a folder with something to look at."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,15 +14,15 @@ from notifier.domain.delivery.slice import Slice
 from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.wiring.delivery import build_slice_worker
-from notifier.wiring.intake import build_gateway
 from notifier.wiring.system import System, build_system
+from tests.support.example_event import accept
 
 
 def deliver(folder: Path, *mentioned: str, of: Callable[[Slice], bool] = lambda _: True) -> None:
     """A mention by `ada`; only the slices asked for are worked on."""
     with _system(folder) as system:
         now = system.ports.clock.now()
-        build_gateway(system)(json.dumps(event("e1", "ada", mentioned, text="hi", protected=False, now=now)).encode())
+        accept(system, event("e1", "ada", mentioned, text="hi", protected=False, now=now))
         _sequence(system)
         work = build_slice_worker(system)
         for piece in _slices(list(system.ports.archive.accounts())):

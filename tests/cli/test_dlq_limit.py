@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,10 +25,10 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.coordination import Epochs
 from notifier.profiles import choose
-from notifier.wiring.intake import build_gateway
 from notifier.wiring.system import System, build_system
 from tests.cli.conftest import Notifier
 from tests.cli.running import until
+from tests.support.example_event import accept
 
 LANE = topics.FOLLOWS
 WITHIN = 60.0
@@ -81,8 +81,8 @@ class Role:
             thread.join()
             sys.setswitchinterval(interval)
 
-    def accept(self, event: object) -> None:
-        build_gateway(self.system)(json.dumps(event).encode())
+    def accept(self, event: Mapping[str, object]) -> None:
+        accept(self.system, event)
 
     def buried(self) -> int:
         return len(self.ports.dead_letters.list(1_000))

@@ -1,7 +1,6 @@
 """An account that crosses the threshold up and down, on whatever ports there are, while mentions wait in both lanes."""
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -21,8 +20,9 @@ from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import Profile
 from notifier.wiring.delivery import build_reconciler, build_slice_worker
 from notifier.wiring.inbox import build_tab
-from notifier.wiring.intake import build_gateway, build_router
+from notifier.wiring.intake import build_router
 from notifier.wiring.system import System, build_system
+from tests.support.example_event import accept
 
 VERA = Subject(Kind.MENTION, UserId("vera"))
 THRESHOLD = 10
@@ -160,7 +160,7 @@ class Crossing:
     def _say(self, kind: str, id: str, data: dict[str, object]) -> None:
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": id, "data": data}
         event |= {"time": self.ports.clock.now().isoformat()}
-        [receipt] = build_gateway(self.system("gateway"))(json.dumps(event).encode())
+        receipt = accept(self.system("gateway"), event)
         assert receipt.answer is Answer.ACCEPTED
 
     _done: dict[str, int] = field(default_factory=dict)

@@ -15,11 +15,10 @@ from notifier.domain.errors import LogUnavailable, NotifierError, StoreUnavailab
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import OverallWish
-from notifier.flow.intake.held_mentions import Release, as_they_stand
+from notifier.flow.intake.held_mentions import Release, with_current_text
 from notifier.flow.operations.event_status import Status
 from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router
-from notifier.wiring.sequencing import build_retraction_settlement
 from tests.flow.fates import counts, fate
 from tests.flow.graph import Fuse
 from tests.support.failing_ports import Refusing
@@ -246,11 +245,11 @@ def test_what_was_taken_back_while_it_waits_shows_no_text_and_is_told_to_nobody(
     stage = holding()
     stage.tweet("nova", author="bob", id="e2")
     stage.sequence()
-    settling = build_retraction_settlement(stage.system())
+    retractions = stage.ground.retractions
     said = [replace(hold, event=hold.event and replace(hold.event, text="hello")) for hold in stage.held()]
-    assert as_they_stand(settling, said) == said
+    assert with_current_text(retractions, said) == said
     stage.say(DELETED_TYPE, tweet="t1", author="bob")
-    assert [hold.event and hold.event.text for hold in as_they_stand(settling, said)] == ["", ""]
+    assert [hold.event and hold.event.text for hold in with_current_text(retractions, said)] == ["", ""]
     release(stage)
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([], {})

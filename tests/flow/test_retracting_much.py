@@ -9,8 +9,8 @@ from notifier.domain.bursts.burst import KEPT_MENTIONERS
 from notifier.domain.bursts.retraction import Cause, tweet_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
-from notifier.flow.sequencing import retraction_settlement as settling
-from notifier.wiring.sequencing import build_retraction_settlement, build_retractor
+from notifier.flow.sequencing import retraction_settlement
+from notifier.wiring.sequencing import build_retraction_settlement
 from tests.flow.withdrawn import Counting, burst, delete, deleted, names, say_in_the_log_alone
 from tests.support.failing_ports import Unreadable
 from tests.support.in_memory_system import LYRA, Stage
@@ -37,7 +37,7 @@ def test_whoever_stays_unnamed_is_not_lost_with_the_named_whose_words_stand_alre
     stage.ground.retractions.write(words)
     delete(stage, crowd[0], crowd[0])
     assert (burst(stage).count, burst(stage).tweet, burst(stage).opener) == (KEPT_MENTIONERS, crowd[-1], crowd[-1])
-    build_retractor(stage.system()).settle(words)
+    build_retraction_settlement(stage.system()).settle(words)
     assert (burst(stage).count, burst(stage).mentioners) == (1, (crowd[-1],))
     assert names(stage, "kim") == [(crowd[-1],)]
 
@@ -50,7 +50,7 @@ def test_all_that_is_left_to_a_protected_author_s_followers_is_counted_however_i
     word = replace(deleted(stage, "", "eve"), cause=Cause.PROTECT)
     stage.ground.retractions.write([word])
     for tweet in ("t1", "t2"):
-        build_retraction_settlement(stage.system())([tweet_trail(UserId("eve"), tweet)])
+        list(build_retraction_settlement(stage.system()).settle_along([tweet_trail(UserId("eve"), tweet)]))
     assert (burst(stage).count, burst(stage).restricted_to) == (2, "eve")
     delete(stage, "t1", "eve")
     assert (burst(stage).count, burst(stage).tweet) == (1, "t2")
@@ -63,9 +63,9 @@ def test_who_waits_for_it_waits_for_the_latest_alone_and_the_log_keeps_the_rest(
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
         stage.pass_time(days=1)
     word = replace(deleted(stage, "", "eve"), cause=Cause.ERASE)
-    build_retractor(stage.system()).settle([word], most=4)  # both for nova and for her followers
+    build_retraction_settlement(stage.system()).settle([word], limit=4)  # both for nova and for her followers
     assert stage.sees("kim") == ["mention:nova#1"]
-    build_retractor(stage.system()).settle([word])
+    build_retraction_settlement(stage.system()).settle([word])
     assert stage.sees("kim") == []
 
 
@@ -78,7 +78,7 @@ def test_who_was_erased_and_writes_again_is_protected_all_the_same(order: tuple[
     stage.mention("nova", author="eve")
     said = {Cause.ERASE: erased, Cause.PROTECT: replace(erased, cause=Cause.PROTECT, at=stage.ground.clock.now())}
     for cause in order:
-        build_retractor(stage.system()).settle([said[cause]])
+        build_retraction_settlement(stage.system()).settle([said[cause]])
     assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
     stage.mention("nova", author="eve", of="another")
     assert stage.sees("lee") == []
@@ -99,7 +99,7 @@ def test_a_head_that_cannot_be_read_keeps_no_other_account_s_followers_from_it()
 
 def test_however_much_somebody_has_written_some_of_it_is_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     stage, at_once = Stage(), 4
-    monkeypatch.setattr(settling, "AT_ONCE", at_once)
+    monkeypatch.setattr(retraction_settlement, "AT_ONCE", at_once)
     for n in range(at_once):
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
     say_in_the_log_alone(stage, ERASED_TYPE, user="eve")

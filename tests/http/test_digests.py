@@ -1,6 +1,5 @@
 """A digest at the edge: of an account or of everything, one item a date, its marks, and what a stream is told."""
 
-import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,10 +11,9 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.digest import Schedule
 from notifier.domain.users.subject_preferences import Volume
-from notifier.wiring.intake import build_gateway
 from tests.http.listening_client import Studio, events, on_air
 from tests.http.problems import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
 
@@ -253,7 +251,7 @@ def test_what_is_taken_back_is_in_no_digest_at_once_and_open_streams_load_the_pa
         for each, left in zip(row.data["digest"]["inside"], (1, 0), strict=True):
             taken = {"tweet": each["tweet"], "author": each["names"][0]}
             deleted = {**event(f"d{left}"), "type": DELETED_TYPE, "data": taken}
-            build_gateway(house.system)(json.dumps(deleted).encode())
+            accept(house.system, deleted)
             assert [said.event for said in await ear.hear()][:1] == ["reset"]
             await studio.hub.refresh_old()
             await studio.quiet()

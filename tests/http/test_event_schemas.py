@@ -12,7 +12,7 @@ from litestar.testing import TestClient
 
 from notifier.api.routes.events import NEEDED
 from notifier.api.schemas.events import EXAMPLES
-from notifier.codec import read_events
+from notifier.codec import read_batch, read_event
 from notifier.codec.cloudevents import BATCH, ONE
 from notifier.domain.errors import NotifierError
 from notifier.domain.upstream.validation import CHANGED_TYPE, EDITED_TYPE, EVENT_TYPE
@@ -40,7 +40,7 @@ def allowed(event: object, kind: str = ONE) -> bool:
 
 
 def taken(event: Json) -> bool:
-    [found] = read_events(json.dumps(event).encode(), NOW, batch=False)
+    found = read_event(json.dumps(event).encode(), NOW).event
     return not isinstance(found, NotifierError)
 
 
@@ -73,7 +73,7 @@ def test_a_batch_of_all_of_them_is_an_example_too() -> None:
     assert allowed(example["value"], BATCH)
     assert not allowed([], BATCH)
     assert not any(
-        isinstance(each, NotifierError) for each in read_events(json.dumps(example["value"]).encode(), NOW, batch=True)
+        isinstance(each.event, NotifierError) for each in read_batch(json.dumps(example["value"]).encode(), NOW)
     )
 
 

@@ -1,7 +1,6 @@
 """What opening the tab leaves behind once it is answered: who was around is noted, and a few openings are audited."""
 
 import asyncio
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,9 +17,8 @@ from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import Look, Opened
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
-from notifier.wiring.intake import build_gateway
 from tests.support.breakable_ports import BreakableActivity, Broken
-from tests.support.example_event import event
+from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
 from tests.support.http_app import House
 
@@ -48,7 +46,7 @@ PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 def house() -> House:
     """Nova was mentioned, long enough ago."""
     house = House()
-    build_gateway(house.system)(json.dumps(event()).encode())
+    accept(house.system, event())
     house.sequence()
     house.clock.advance(timedelta(minutes=1))
     return house

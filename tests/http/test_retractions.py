@@ -1,7 +1,6 @@
 """What is taken back by `/v1/events`: hidden from pages and badges by the answer, and told to open streams."""
 
 import asyncio
-import json
 from collections.abc import Collection
 from threading import Event as Signal
 from typing import Any, cast
@@ -13,10 +12,9 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.retraction import Retraction, erased_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from notifier.wiring.intake import build_gateway
 from tests.http.listening_client import WITHIN, Studio, events, on_air
 from tests.http.problems import assert_problem
-from tests.support.example_event import event
+from tests.support.example_event import accept, event
 from tests.support.http_app import SERVICE_KEY, Edge, House
 
 T1 = {"tweet": "te1", "author": "ada"}
@@ -133,7 +131,7 @@ def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:
         await studio.mention("ada")
         _, row, _ = await ear.hear(3)
         await studio.settle()
-        build_gateway(studio.house.system)(json.dumps({**DELETED, "data": {**T1, "tweet": row.data["tweet"]}}).encode())
+        accept(studio.house.system, {**DELETED, "data": {**T1, "tweet": row.data["tweet"]}})
         hidden, count = await ear.hear(2)
         assert (hidden.event, hidden.data) == ("hidden", {"burst": row.data["burst"]})
         assert count.data == {"count": 0, "more": False}

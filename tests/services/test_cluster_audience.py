@@ -28,10 +28,10 @@ from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.profiles.profile import Profile
 from notifier.wiring.delivery import build_slice_worker
-from notifier.wiring.intake import build_gateway
 from notifier.wiring.system import System, build_system
 from tests.services.own import own
 from tests.services.waiting import until
+from tests.support.example_event import accept
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -65,7 +65,7 @@ class Place:
         """Accepted by the gateway when it returns."""
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": uuid4().hex, "data": data}
         event |= {"time": self.profile.ports().clock.now().isoformat()}
-        [receipt] = build_gateway(self.system("gateway"))(json.dumps(event).encode())
+        receipt = accept(self.system("gateway"), event)
         assert receipt.answer is Answer.ACCEPTED
 
     def mention(self, author: str, tweet: str) -> None:

@@ -1,10 +1,15 @@
-"""A good event, as the tweet service sends it."""
+"""Good events, as the tweet service sends them, and a way to accept one without HTTP."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from notifier.codec import read_event
 from notifier.domain.upstream.validation import EVENT_TYPE
+from notifier.flow.intake.gateway import Receipt
+from notifier.wiring.intake import build_gateway
+from notifier.wiring.system import System
 from tests.support.fakes.clock import START
 
 
@@ -21,3 +26,10 @@ def event(
         "data": {"tweet": f"t{id}", "author": "ada", "mentions": ["nova"], "text": "@nova hello", **data},
         **(more or {}),
     }
+
+
+def accept(system: System, event: Mapping[str, object]) -> Receipt:
+    """Accept the event as the API does, retractions hidden, and return its receipt."""
+    received = read_event(json.dumps(event).encode(), system.ports.clock.now())
+    [receipt] = build_gateway(system).accept([received.event])
+    return receipt

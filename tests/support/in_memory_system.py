@@ -1,6 +1,5 @@
 """The system on memory ports without a scheduler: stages called by hand, in the order that a test wants."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -27,8 +26,8 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.archive import StoredRow
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
-from notifier.wiring.intake import build_gateway
 from notifier.wiring.system import System, build_system
+from tests.support.example_event import accept
 from tests.support.fakes.inbox_versions import MemoryViewerVersions
 from tests.support.simulator.cast import THRESHOLD, Scene
 from tests.support.simulator.durable_state import Ground
@@ -121,7 +120,7 @@ class Stage:
         data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
         event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
         event |= {"id": id or f"e{self._events}", "time": self.ground.clock.now().isoformat()}
-        [receipt] = build_gateway(self.system())(json.dumps(event).encode())
+        receipt = accept(self.system(), event)
         assert receipt.answer in (Answer.ACCEPTED, Answer.DUPLICATE)
         return receipt
 
@@ -130,7 +129,7 @@ class Stage:
         data = {"follower": follower, "followed": followed, "sequence": sequence}
         event = {"specversion": "1.0", "source": "graph", "id": f"{follower}/{followed}/{sequence}", "data": data}
         event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.ground.clock.now().isoformat()}
-        [receipt] = build_gateway(self.system())(json.dumps(event).encode())
+        receipt = accept(self.system(), event)
         assert receipt.answer is Answer.ACCEPTED
         self.sequence()
 
@@ -139,7 +138,7 @@ class Stage:
         self._events += 1
         event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
         event |= {"time": self.ground.clock.now().isoformat()}
-        [receipt] = build_gateway(to or self.system())(json.dumps(event).encode())
+        receipt = accept(to or self.system(), event)
         assert receipt.answer is Answer.ACCEPTED
 
     def pump(self, stream: str, **ports: Any) -> Pump:

@@ -1,18 +1,21 @@
 """The tweet service's events, well and badly written."""
 
 import json
+import sys
+import unicodedata
 from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 
-from notifier.codec import Told, read_events
+from notifier.codec import UpstreamEvent, read_batch, read_event
 from notifier.codec.cloudevents import LARGEST_BATCH, LARGEST_EVENT
 from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.upstream.graph_changes import Deed, GraphChange
+from notifier.domain.upstream.validation import checked_event, fault
 from notifier.domain.users.user_blocks import PartingChange
 from tests.unit.examples import NOON
 
@@ -31,9 +34,8 @@ def raw(*, data: Mapping[str, object] | None = None, **fields: object) -> dict[s
     return {**event, **fields}
 
 
-def read(body: object) -> Told | NotifierError:
-    (found,) = read_events(body if isinstance(body, bytes) else json.dumps(body).encode(), NOON, batch=False)
-    return found
+def read(body: object) -> UpstreamEvent | NotifierError:
+    return read_event(body if isinstance(body, bytes) else json.dumps(body).encode(), NOON).event
 
 
 def test_an_event_is_read() -> None:
@@ -226,21 +228,62 @@ def test_a_bad_word_of_an_account_is_refused_with_what_is_wrong(body: object, na
 
 def test_one_bad_event_doesn_t_spoil_its_batch() -> None:
     body = json.dumps([raw(id="a"), raw(id=""), 5, raw(id="b"), raw(data={"text": "x" * LARGEST_EVENT})]).encode()
-    found = read_events(body, NOON, batch=True)
-    assert [type(one) for one in found] == [Event, BadEvent, BadEvent, Event, TooLarge]
+    found = read_batch(body, NOON)
+    assert [type(each.event) for each in found] == [Event, BadEvent, BadEvent, Event, TooLarge]
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[1", b"5"])
 def test_what_is_no_batch_is_refused_whole(body: bytes) -> None:
     with pytest.raises(BadEvent):
-        read_events(body, NOON, batch=True)
+        read_batch(body, NOON)
 
 
 def test_a_batch_has_a_size() -> None:
-    assert read_events(b"[]", NOON, batch=True) == []
-    assert len(read_events(b"[" + b"0," * (LARGEST_BATCH - 1) + b"0]", NOON, batch=True)) == LARGEST_BATCH
+    assert read_batch(b"[]", NOON) == []
+    assert len(read_batch(b"[" + b"0," * (LARGEST_BATCH - 1) + b"0]", NOON)) == LARGEST_BATCH
     with pytest.raises(TooLarge):
-        read_events(b"[" + b"0," * LARGEST_BATCH + b"0]", NOON, batch=True)
+        read_batch(b"[" + b"0," * LARGEST_BATCH + b"0]", NOON)
+
+
+def test_type_is_known_of_an_event_that_is_invalid_otherwise() -> None:
+    """Scopes are checked by type, so an invalid event of a forbidden type is forbidden."""
+    body = json.dumps([raw(), sighting(user=""), raw(type="another"), 5]).encode()
+    found = read_batch(body, NOON)
+    assert [each.type for each in found] == ["notifier.tweet.mentioned.v1", "notifier.account.seen.v1", None, None]
+    assert [isinstance(each.event, BadEvent) for each in found] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("body", [b"", b'"a","b"', b'"a"] ,["b"', b"[", b'"a" x', b"{" * 10_000])
+def test_body_that_is_not_one_value_is_refused(body: bytes) -> None:
+    assert isinstance(read(body), BadEvent)
+
+
+@pytest.mark.parametrize("extra", [b",", b",{}", b"]", b" x", b"{}"])
+def test_event_followed_by_more_is_refused(extra: bytes) -> None:
+    assert isinstance(read(json.dumps(raw()).encode() + extra), BadEvent)
+
+
+def test_control_characters_are_refused_in_names_and_removed_from_text() -> None:
+    characters = [chr(n) for n in range(sys.maxunicode + 1)]
+    control = {c for c in characters if unicodedata.category(c) in ("Cc", "Cs")}
+    assert {c for c in characters if fault(c)} == control
+    event = checked_event(
+        source="s",
+        id="1",
+        tweet="t",
+        author="a",
+        mentioned=["n"],
+        text="".join([*sorted(control), "hi"]),
+        protected=False,
+        happened_at=NOON,
+        now=NOON,
+    )
+    assert event.text == "\nhi"
+
+
+def test_same_event_is_read_from_a_batch_as_alone() -> None:
+    body = json.dumps(raw(data={"text": "a\nb\u00e9"})).encode()
+    assert read_batch(b" [ " + body + b"\n, " + body + b" ] ", NOON) == [read_event(body, NOON)] * 2
 
 
 def sighting(**data: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Hiding: what takes something back is answered once it is done, by itself: no mention waits with it."""
+"""Limits of what one API process does at a time, for devices, and in a window, for users and service keys."""
 
 import asyncio
 from collections import OrderedDict, defaultdict
@@ -10,42 +10,13 @@ from typing import TypeVar
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.threads import Threads
 from notifier.config import Limits
-from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.token_bucket import Allowance, Limit
 from notifier.flow.devices.registry import PhoneBook
-from notifier.flow.intake.gateway import Gateway
 from notifier.metrics import Metrics
 from notifier.ports.cache import Buckets
 from notifier.ports.clock import Clock
-
-AT_ONCE = 8
-"""Of the edge's threads; the others are for the log, which mustn't wait for a store that is slow."""
-WITHIN = 2.0
-"""Seconds that one waits for its turn; after that the answer doesn't, and the retractor does it from the log."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Hiding:
-    """For one loop."""
-
-    gateway: Gateway
-    threads: Threads
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
-    within: float = WITHIN
-
-    async def __call__(self, retraction: Retraction) -> None:
-        try:
-            async with asyncio.timeout(self.within):
-                await self.turns.acquire()
-        except TimeoutError:
-            return
-        try:
-            await self.threads.run(self.gateway.at_once, [retraction])
-        finally:
-            self.turns.release()
-
 
 # Phones: what people ask of their own devices is done in a few of the edge's threads, and no mention waits for it.
 
@@ -73,7 +44,7 @@ class Phones:
             async with asyncio.timeout(self.within):
                 await self.turns.acquire()
         except TimeoutError:
-            raise StoreUnavailable(f"{AT_ONCE} others wait for their devices.") from None
+            raise StoreUnavailable(f"{DEVICES_AT_ONCE} others wait for their devices.") from None
         try:
             return await self.threads.run(self._asked, user, ask, newcomer=newcomer)
         finally:

@@ -24,6 +24,7 @@ from notifier.api.demo.traffic import LASTING, STARS, STORM, Storming
 from notifier.api.problems import described
 from notifier.api.processes import Roles
 from notifier.api.routes.static import HEADERS, known
+from notifier.codec import read_batch
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.fanout_budget import Budget, affords, window_over
 from notifier.domain.delivery.slice import Pool
@@ -67,7 +68,8 @@ class _Gateway:
     edge: Edge
 
     async def send(self, body: bytes) -> None:
-        await self.edge.in_thread(self.edge.gateway, body, batch=True)
+        received = await self.edge.in_thread(read_batch, body, self.edge.clock.now())
+        await self.edge.intake.accept_batch([each.event for each in received])
 
 
 @dataclass(frozen=True, slots=True)

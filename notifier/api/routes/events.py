@@ -16,8 +16,9 @@ from notifier.api.container import Edge, Wired, written
 from notifier.api.problems import Problem, described, problem
 from notifier.api.schemas.openapi import EventsOperation
 from notifier.api.schemas.preview import PreviewsBody, previews
-from notifier.codec import read_events, speaks_of
+from notifier.codec import ReceivedEvent, read_batch, read_event
 from notifier.codec.cloudevents import BATCH, LARGEST_EVENT, ONE
+from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
 from notifier.domain.errors import BadEvent, NotifierError, NotSupported, Refused, TooLarge, WrongType
 from notifier.domain.upstream.validation import (
@@ -137,15 +138,16 @@ async def accept(
     kind = media_type(request)
     if kind not in LIMITS:
         raise WrongType(f"It takes {', '.join(LIMITS)}.")
-    body = await _body(request, LIMITS[kind])
-    await _require(edge, request.user, body, batch=kind == BATCH)
+    received = await _received(edge, await _body(request, LIMITS[kind]), batch=kind == BATCH)
+    _require(request.user, received)
     if (asked := _asked(request)) != [DELIVERS]:
-        return Response(await _previewed(edge, body, kind, asked), status_code=200, headers=NOT_KEPT)
+        return Response(await _previewed(edge, received, kind, asked), status_code=200, headers=NOT_KEPT)
     if kind == BATCH:
-        receipts = await edge.in_thread(edge.gateway, body, batch=True)
-        _warm_up(edge, receipts)
-        return Response(_batch(receipts), headers=NOT_KEPT)
-    return Response(_one(await _taken(edge, body)), headers=NOT_KEPT)
+        answer: Accepted | AcceptedBatch = _batch(await edge.intake.accept_batch([each.event for each in received]))
+    else:
+        answer = _one(await edge.intake.accept(received[0].event))
+    _warm_up(edge, received)
+    return Response(answer, headers=NOT_KEPT)
 
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
@@ -158,18 +160,18 @@ async def fate(
     return Response(_fate(found), headers=NOT_KEPT)
 
 
-async def _taken(edge: Edge, body: bytes) -> Receipt:
-    receipt = await edge.gathering(body)
-    if receipt.retraction:
-        await edge.hiding(receipt.retraction)
-    _warm_up(edge, [receipt])
-    return receipt
+async def _received(edge: Edge, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:
+    """Decode and validate the body. Raises BadEvent and TooLarge for what isn't a batch."""
+    now = edge.clock.now()
+    # A single event takes microseconds; a batch may have a thousand.
+    return await edge.in_thread(read_batch, body, now) if batch else [read_event(body, now)]
 
 
-def _warm_up(edge: Edge, receipts: Sequence[Receipt]) -> None:
-    for receipt in receipts:
-        if receipt.seen is not None:
-            edge.warm_up.add(receipt.seen)
+def _warm_up(edge: Edge, received: Sequence[ReceivedEvent]) -> None:
+    """Prepare the inboxes of users seen elsewhere, who may open them next."""
+    for each in received:
+        if isinstance(each.event, Sighting):
+            edge.warm_up.add(each.event.user)
 
 
 def _asked(request: Sent) -> list[str]:
@@ -177,24 +179,24 @@ def _asked(request: Sent) -> list[str]:
     return [str(word) for word in request.query_params.getall("dry_run", [DELIVERS])]
 
 
-async def _require(edge: Edge, caller: Caller, body: bytes, *, batch: bool) -> None:
-    """Raises Forbidden, before anything of it is taken, also of a batch with one such event; what can't be read is
-    refused later, by its own name."""
+def _require(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
+    """Raise Forbidden before any event is accepted, even if only one of a batch is forbidden.
+
+    An event that can't be decoded has no type, and is refused later for that reason.
+    """
     if caller.scopes.issuperset(SCOPES):
         return
-    # One event is read in microseconds; a thread is for the thousand of a batch.
-    found = await edge.in_thread(speaks_of, body, batch=True) if batch else speaks_of(body, batch=False)
-    for kind in found:
+    for kind in dict.fromkeys(each.type for each in received if each.type is not None):
         caller.require(NEEDED[kind])
 
 
-async def _previewed(edge: Edge, body: bytes, kind: str, asked: Sequence[str]) -> PreviewsBody:
+async def _previewed(edge: Edge, received: Sequence[ReceivedEvent], kind: str, asked: Sequence[str]) -> PreviewsBody:
     """Whoever asks for a dry run, in whatever words, wants nobody to be told."""
     if asked != [PREVIEWS]:
         raise Refused("dry_run is true or false.")
     if kind == BATCH:
         raise NotSupported("There is a dry run of one event, and none of a batch.")
-    [event] = read_events(body, edge.clock.now(), batch=False)
+    event = received[0].event
     if isinstance(event, NotifierError):
         raise event
     if not isinstance(event, Event):

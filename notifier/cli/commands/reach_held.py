@@ -11,7 +11,6 @@ from notifier.cli.commands.throttle import SHORTEST, who_option
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_json, print_sentence, print_table, stamp
-from notifier.config import Settings
 from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
@@ -42,7 +41,7 @@ def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_js
     settings = settings_for(data)
     with opened(settings) as folder:
         longest = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
-        found = _readable(folder.ports, settings, longest)
+        found = _readable(folder.ports, longest)
     if as_json:
         print_json([facts(hold) for hold in found])
     elif not found:
@@ -74,7 +73,7 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
     with opened(settings) as folder:
         go = Release.of(folder.ports)
         done = _decided(folder.ports, ids, by, lambda some: go(some, who))
-        done = _readable(folder.ports, settings, done) if as_json else done
+        done = _readable(folder.ports, done) if as_json else done
     _print(done, "on their way", as_json=as_json)
 
 
@@ -100,19 +99,15 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
             return [hold for hold in some if ports.holds.decide(hold.id, Decision.DROPPED, who, now)]
 
         done = _decided(ports, ids, by, away)
-        done = _readable(ports, settings, done) if as_json else done
+        done = _readable(ports, done) if as_json else done
     _print(done, "dropped", as_json=as_json)
 
 
-def _readable(ports: Ports, settings: Settings, holds: Sequence[Hold]) -> Sequence[Hold]:
-    """Without the words of what was taken back meanwhile."""
-    from notifier.flow.intake.held_mentions import as_they_stand
-    from notifier.metrics import Metrics
-    from notifier.wiring.sequencing import build_retraction_settlement
-    from notifier.wiring.system import build_system
+def _readable(ports: Ports, holds: Sequence[Hold]) -> Sequence[Hold]:
+    """Return the holds without the text of what was retracted meanwhile."""
+    from notifier.flow.intake.held_mentions import with_current_text
 
-    system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="reach")
-    return as_they_stand(build_retraction_settlement(system), holds)
+    return with_current_text(ports.retractions, holds)
 
 
 def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> Iterator[Hold]:

@@ -54,7 +54,7 @@ class Decision:
 
 
 @dataclass(slots=True)
-class _Purse:
+class _PoolCredit:
     """What is left of a pool's credit in this round."""
 
     slices: int
@@ -69,27 +69,45 @@ class _Purse:
     def has_people(self) -> bool:
         return self.people is None or self.people > 0
 
-    def affords(self, piece: Slice) -> bool:
-        if self.slices <= (0 if piece.tier is Tier.P0 else self.kept) or not self.has_people:
-            return False
-        # The first slice is always afforded: one wider than the whole credit must not wait for ever.
-        room = self.shards if piece.tier is Tier.P0 else self.shards - self.reserved
-        if room >= piece.width or not self.running:
-            return True
-        # And room is kept for one that doesn't fit yet, or narrower ones would pass it for ever.
-        self.shards = 0
-        return False
+    def may_start(self, piece: Slice) -> bool:
+        """Return whether slices and people are left for it, whatever its width."""
+        return self.slices > (0 if piece.tier is Tier.P0 else self.kept) and self.has_people
 
-    def pay(self, piece: Slice, people: float) -> None:
+    def try_reserve(self, piece: Slice) -> bool:
+        """Spend credit on the slice and return True, or return False.
+
+        If only its width is too much, no later slice of this round gets the remaining shards.
+        """
+        if not self.may_start(piece):
+            return False
+        # The first slice always fits: one wider than the whole credit must not wait forever.
+        room = self.shards if piece.tier is Tier.P0 else self.shards - self.reserved
+        if room < piece.width and self.running:
+            # Keep the remaining shards for the wide slice, or narrow ones would starve it.
+            self.shards = 0
+            return False
+        self.spend(piece)
+        return True
+
+    def try_reserve_expired(self, piece: Slice) -> bool:
+        """Spend credit on an expired slice, which is only sealed and counted: its width doesn't matter."""
+        if self.slices <= 0:
+            return False
+        self.spend(piece)
+        return True
+
+    def spend(self, piece: Slice) -> None:
         self.slices -= 1
         self.shards -= piece.width
         self.running[piece.burst] = self.running.get(piece.burst, 0) + 1
+
+    def charge(self, people: float) -> None:
         if self.people is not None:
             self.people -= people
 
 
-def _purse(credit: Credit) -> _Purse:
-    return _Purse(credit.slices, credit.shards, credit.reserved, credit.kept)
+def _pool_credit(credit: Credit) -> _PoolCredit:
+    return _PoolCredit(credit.slices, credit.shards, credit.reserved, credit.kept)
 
 
 def decide(
@@ -102,28 +120,53 @@ def decide(
 ) -> Decision:
     """`people_left` is what the rate of each throttled tier has saved up by now."""
     accounts = list(accounts)
-    purses = {pool: _purse(credits[pool]) for pool in Pool}
+    left = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, allowed in allowances.items():
         if allowed.rate is not None:
-            purses[Pool(tier)].people = people_left.get(tier, 0.0)
+            left[Pool(tier)].people = people_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[Account, Standing]]] = {pool: [] for pool in Pool}
     for account in accounts:
         for standing in account.standings.values():
-            _sort(account, standing, now, purses, waiting)
+            _sort(account, standing, now, left, waiting)
     ways = giving_way(accounts, now, allowances)
     queue, park = [], []
     for pool, candidates in waiting.items():
-        for account, standing in _fairly(candidates, purses[pool], now):
-            piece, purse = standing.slice, purses[pool]
-            late = expired(account, piece, now)
-            held = None if late else _held(piece, allowances)
-            waits = piece.burst in ways.get(pool, ())
-            if not waits and (purse.slices > 0 if late else purse.affords(piece)):
-                purse.pay(piece, expected_people(account, piece) if piece.step is Step.ROWS and not late else 0.0)
+        for account, standing in _fairly(candidates, left[pool], now):
+            piece, gives_way = standing.slice, standing.slice.burst in ways.get(pool, ())
+            if not gives_way and _try_start(account, piece, left[pool], now):
                 queue.append(piece)
-            elif held and held not in standing.parked_by and not (waits and purse.has_people):
-                park.append((piece, held))
+            elif throttle := _blocking_throttle(account, standing, left[pool], allowances, now, gives_way=gives_way):
+                park.append((piece, throttle))
     return Decision(queue=tuple(queue), park=tuple(park))
+
+
+def _try_start(account: Account, piece: Slice, credit: _PoolCredit, now: datetime) -> bool:
+    if expired(account, piece, now):
+        return credit.try_reserve_expired(piece)
+    if not credit.try_reserve(piece):
+        return False
+    if piece.step is Step.ROWS:
+        credit.charge(expected_people(account, piece))
+    return True
+
+
+def _blocking_throttle(
+    account: Account,
+    standing: Standing,
+    credit: _PoolCredit,
+    allowances: Mapping[Tier, Allowance],
+    now: datetime,
+    *,
+    gives_way: bool,
+) -> str | None:
+    """Return the throttle to record for a slice that can't start, or None.
+
+    A slice that gives way is not held by a throttle that has people left: it would wait without the throttle, too.
+    """
+    if expired(account, standing.slice, now) or (gives_way and credit.has_people):
+        return None
+    throttle = _throttle_on(standing.slice, allowances)
+    return None if throttle in standing.parked_by else throttle
 
 
 def expired(account: Account, piece: Slice, now: datetime) -> bool:
@@ -191,24 +234,24 @@ def _sort(
     account: Account,
     standing: Standing,
     now: datetime,
-    purses: Mapping[Pool, _Purse],
+    left: Mapping[Pool, _PoolCredit],
     waiting: Mapping[Pool, list[tuple[Account, Standing]]],
 ) -> None:
     piece = standing.slice
     if not account.awake(standing, now):
         return
     if standing.in_flight(now):
-        purses[piece.pool].pay(piece, 0.0)
+        left[piece.pool].spend(piece)
     else:
         waiting[piece.pool].append((account, standing))
 
 
 def _fairly(
-    candidates: list[tuple[Account, Standing]], purse: _Purse, now: datetime
+    candidates: list[tuple[Account, Standing]], credit: _PoolCredit, now: datetime
 ) -> Iterable[tuple[Account, Standing]]:
     """Bursts take turns, the older first: a small one never waits for all of a large one. Alerts that are late come
     behind those in time, and the newest of them first: the older ones are told by it, and wait until it is."""
-    turns: dict[object, int] = dict(purse.running)
+    turns: dict[object, int] = dict(credit.running)
     keyed = []
     for order, (account, standing) in enumerate(sorted(candidates, key=lambda c: _place(c[0]))):
         turn = turns[standing.slice.burst] = turns.get(standing.slice.burst, 0) + 1
@@ -223,6 +266,6 @@ def _place(account: Account) -> tuple[datetime, BurstKey]:
     return account.plan.opened_at, account.plan.burst
 
 
-def _held(piece: Slice, allowances: Mapping[Tier, Allowance]) -> str | None:
+def _throttle_on(piece: Slice, allowances: Mapping[Tier, Allowance]) -> str | None:
     allowed = allowances.get(piece.tier) if piece.step is Step.ROWS else None
     return allowed.by if allowed and allowed.rate is not None else None

@@ -1,35 +1,37 @@
-"""The gateway: an event is validated, made durable and answered; who sent it never waits for more."""
+"""The gateway: appends validated events to the log, then hides what their retractions take back.
+
+The sender waits for this module alone. Everything else is done by the stages that read the log.
+"""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
 
 from notifier import topics
-from notifier.codec import Told, pack, read_events
+from notifier.codec import UpstreamEvent, pack
 from notifier.domain.audience.account_flags import AccountChange, AccountRecord
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import OUTAGES, CacheUnavailable, EventConflict, NotifierError, Poison
-from notifier.domain.ids import UserId
 from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord
 from notifier.domain.users.user_blocks import PartingChange
+from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
 from notifier.ports.cache import Recent
-from notifier.ports.clock import Clock
 from notifier.ports.event_log import EventLog, Record
 
 DIGEST_BYTES = 16
 DIGEST = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
 
-AT_ONCE = 20
-"""Retractions: some tens of milliseconds. Whoever sends more in one batch doesn't wait for them."""
-PLACES_AT_ONCE = 2_000
-"""Mentions that they are about, the latest ones of an author: a second or so. Nobody waits for a life's work."""
+HIDDEN_AT_ONCE = 20
+"""Most retractions of a request that are hidden before it is answered; they take tens of milliseconds."""
+MENTIONS_HIDDEN_AT_ONCE = 2_000
+"""Most mentions hidden before the answer, the latest first; they take about a second. The retractor does the rest."""
 
 
 class Answer(StrEnum):
@@ -44,58 +46,68 @@ class Answer(StrEnum):
 class Receipt:
     answer: Answer
     event: EventId | None = None
-    retraction: Retraction | None = None
-    """To be settled; it is in the log."""
     error: NotifierError | None = None
-    seen: UserId | None = None
-    """Who was seen elsewhere, and may open the inbox next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
     log: EventLog
     recent: Recent
-    clock: Clock
+    settlement: RetractionSettlement
     metrics: Metrics
-    settle: Callable[[Collection[Retraction]], object] = len
-    """What was taken back is so when it returns, for whoever reads from then on."""
 
-    def __call__(self, body: bytes, *, batch: bool = False, settles: bool = True) -> Sequence[Receipt]:
-        """One receipt an event, in order. Raises LogUnavailable or Full; then nothing was accepted for certain.
+    def accept(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
+        """Append the events, hide what they retract, and return one receipt per event, in order.
 
-        What is taken back is settled before it returns, or else by whoever asked for it not to be.
+        Raises like `append`.
         """
-        found = read_events(body, self.clock.now(), batch=batch)
-        before = dict(self._digests([event.id for event in found if isinstance(event, Event)]))
-        receipts, fresh = [], {}
-        for event in found:
-            receipt = _receipt(event, before)
-            if isinstance(event, Event) and receipt.answer is Answer.ACCEPTED:
-                before[event.id] = fresh[event] = digest(event)
+        receipts = self.append(events)
+        # The append comes first. A crash from here on hides nothing early and loses nothing: the retractor reads the
+        # same retractions from the log.
+        self.hide([event for event in events if isinstance(event, Retraction)])
+        return receipts
+
+    def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
+        """Make the events durable and return one receipt per event, in order; an error in place of an event is refused.
+
+        Raises LogUnavailable or Full; then no event is certain to be accepted, and sending all of them again is safe.
+        """
+        known = dict(self._digests([event.id for event in events if isinstance(event, Event)]))
+        receipts, fresh = [], dict[EventId, str]()
+        records, changes = list[Record](), list[Record]()
+        for event in events:
+            receipt = _receipt(event, known)
             receipts.append(receipt)
-        self._accept(fresh, [record for one in found if (record := _of_change(one))])
-        if settles:
-            self.at_once([one for one in found if isinstance(one, Retraction)])
+            if isinstance(event, Event):
+                if receipt.answer is Answer.ACCEPTED:
+                    known[event.id] = fresh[event.id] = digest(event)
+                    records.append(Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)))
+            elif not isinstance(event, NotifierError):
+                changes.append(_record(event))
+        if records or changes:
+            self.log.append([*records, *changes])
+            # Only now: an id remembered before its event is durable would turn the sender's retry into a loss.
+            # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.
+            with suppress(CacheUnavailable):
+                self.recent.remember(fresh)
         for receipt in receipts:
             self.metrics.events.labels(receipt.answer).inc()
         return receipts
 
-    def _accept(self, fresh: Mapping[Event, str], changes: Collection[Record]) -> None:
-        if not fresh and not changes:
-            return
-        mentions = [Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)) for event in fresh]
-        self.log.append([*mentions, *changes])
-        # Only now: an id remembered before its event is durable would turn the sender's retry into a loss.
-        # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.
-        with suppress(CacheUnavailable):
-            self.recent.remember({event.id: known for event, known in fresh.items()})
+    def hide(self, retractions: Collection[Retraction]) -> bool:
+        """Hide what the retractions, already in the log, take back; return whether that was done.
 
-    def at_once(self, retractions: Collection[Retraction]) -> None:
-        """At once, where they are few: the retractor, who reads them from the log, does it in any case. So an outage, a
-        crash, or a large batch costs time and loses nothing; what can't be read is for its dead letters to tell."""
-        if 0 < len(retractions) <= AT_ONCE:
-            with suppress(*OUTAGES, Poison):
-                self.settle(retractions)
+        The next read shows none of it. Only an optimization: the retractor reads the same retractions from the log and
+        settles them again. So an outage, a crash, or a request with many retractions delays them but loses none. Fails
+        open; the retractor puts what can't be read into the dead letters.
+        """
+        if not 0 < len(retractions) <= HIDDEN_AT_ONCE:
+            return False
+        try:
+            self.settlement.settle(retractions, MENTIONS_HIDDEN_AT_ONCE)
+        except (*OUTAGES, Poison):
+            return False
+        return True
 
     def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
@@ -108,38 +120,34 @@ class Gateway:
 
 
 def digest(event: Event) -> str:
-    """Of what the event says; when it was accepted and how it was spelled don't matter."""
+    """Return a digest of what the event says, regardless of when it was accepted and how its JSON was written."""
     return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _of_change(told: Told | NotifierError) -> Record | None:
-    """Whoever says a change twice says nothing new: its pair, or its account, has a sequence; and seen is seen."""
-    match told:
+def _record(event: GraphChange | PartingChange | AccountChange | Retraction | Sighting) -> Record:
+    """Return the record of an event that may be appended again: its sequence or its rank makes a repeat harmless."""
+    match event:
         case GraphChange():
-            return Record(stream=topics.FOLLOWS, key=told.followed, value=pack(GraphRecord(change=told)))
+            return Record(stream=topics.FOLLOWS, key=event.followed, value=pack(GraphRecord(change=event)))
         case PartingChange():
-            return Record(stream=topics.FOLLOWS, key=told.blocker, value=pack(GraphRecord(parting=told)))
+            return Record(stream=topics.FOLLOWS, key=event.blocker, value=pack(GraphRecord(parting=event)))
         case AccountChange():
-            return Record(stream=topics.USERS, key=told.user, value=pack(AccountRecord(change=told)))
+            return Record(stream=topics.USERS, key=event.user, value=pack(AccountRecord(change=event)))
         case Retraction():
-            return Record(stream=topics.RETRACTIONS, key=told.tweet or told.author, value=pack(told))
+            return Record(stream=topics.RETRACTIONS, key=event.tweet or event.author, value=pack(event))
         case Sighting():
-            return Record(stream=topics.ACTIVITY, key=told.user, value=pack(told))
-        case _:
-            return None
+            return Record(stream=topics.ACTIVITY, key=event.user, value=pack(event))
 
 
-def _receipt(event: Told | NotifierError, before: Mapping[EventId, str]) -> Receipt:
+def _receipt(event: UpstreamEvent | NotifierError, known: Mapping[EventId, str]) -> Receipt:
     if isinstance(event, NotifierError):
         return Receipt(answer=Answer.REFUSED, error=event)
     if not isinstance(event, Event):
-        retraction = event if isinstance(event, Retraction) else None
-        seen = event.user if isinstance(event, Sighting) else None
-        return Receipt(answer=Answer.ACCEPTED, event=event.id, retraction=retraction, seen=seen)
-    match before.get(event.id):
+        return Receipt(answer=Answer.ACCEPTED, event=event.id)
+    match known.get(event.id):
         case None:
             return Receipt(answer=Answer.ACCEPTED, event=event.id)
-        case known if known == digest(event):
+        case before if before == digest(event):
             return Receipt(answer=Answer.DUPLICATE, event=event.id)
         case _:
             conflict = EventConflict(f"The id is {event.id.id}.")

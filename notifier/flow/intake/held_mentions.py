@@ -10,11 +10,12 @@ from notifier.domain.bursts.held_mention import Decision, Hold
 from notifier.domain.bursts.mention import Arrival, Event, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane, Subject, UserId
-from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.flow.sequencing.retraction_settlement import current
 from notifier.ports.all_ports import Ports
 from notifier.ports.clock import Clock
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.moderation import Holds
+from notifier.ports.retractions import Retractions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +51,12 @@ class Release:
 # What is held, as it may be shown: without the text of what was taken back meanwhile.
 
 
-def as_they_stand(settling: Settling, holds: Sequence[Hold]) -> Sequence[Hold]:
-    """Each with the text that its mentions have by now: none where all of them were taken back."""
+def with_current_text(retractions: Retractions, holds: Sequence[Hold]) -> Sequence[Hold]:
+    """Return each hold with the current text of its mentions: none if all of them were retracted."""
     named = [(hold, account) for hold in holds if hold.event for account in hold.accounts]
-    standing = settling.standing([_mention(hold.event, account) for hold, account in named if hold.event])
+    mentions = current(retractions, [_mention(hold.event, account) for hold, account in named if hold.event])
     texts = dict[str, str]()
-    for (hold, _), mention in zip(named, standing, strict=True):
+    for (hold, _), mention in zip(named, mentions, strict=True):
         texts[hold.key] = texts.get(hold.key) or mention.text
     return [replace(hold, event=hold.event and replace(hold.event, text=texts[hold.key])) for hold in holds]
 

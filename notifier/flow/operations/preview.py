@@ -18,7 +18,7 @@ from notifier.flow.intake.moderation import Known, Reaching
 from notifier.flow.intake.router import lane_of
 from notifier.flow.operations.audience_count import Advance, lives
 from notifier.flow.sequencing.publisher import planned
-from notifier.flow.sequencing.retraction_settlement import standing
+from notifier.flow.sequencing.retraction_settlement import current
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.clock import Clock
@@ -86,7 +86,7 @@ class Preview:
         subject = Subject(Kind.MENTION, name)
         followers, head = self.sets.head(subject).total, self.heads.load([subject])[subject]
         lane = lane_of(followers, self.threshold, was=head.open.lane if head.open else Lane.STANDARD)
-        [mention] = standing(self.retractions, [Mention.of(event, subject, verdict, lane=lane, followers=followers)])
+        [mention] = current(self.retractions, [Mention.of(event, subject, verdict, lane=lane, followers=followers)])
         if mention.retracted:
             return Previewed(account=name, refusal=Refusal.RETRACTED)
         burst, joins = self._decided(published(head, nonce=""), mention)

@@ -11,7 +11,7 @@ from notifier.domain.bursts.moderation import Refusal
 from notifier.domain.bursts.sequencer import Head, Numbered, advance
 from notifier.domain.ids import Subject
 from notifier.flow.sequencing.publisher import Publisher
-from notifier.flow.sequencing.retraction_settlement import Settling
+from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.clock import Clock, Nonces
 from notifier.ports.event_log import Logged
@@ -23,7 +23,7 @@ OWN = 4_096
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator:
     bursts: Bursts
-    settling: Settling
+    settlement: RetractionSettlement
     publisher: Publisher
     clock: Clock
     nonces: Nonces
@@ -41,18 +41,18 @@ class Coordinator:
             known = self.bursts.known({s: [record.mention.event for record in waiting[s]] for s in heads})
             decided = {s: self._advance(head, waiting[s], known[s]) for s, head in heads.items()}
             news = [head for subject, head in decided.items() if head is not heads[subject]]
-            won, published = self.publisher(news)
+            won, published = self.publisher.swap_and_publish(news)
             self._keep(published)
             settled = won | (set(heads) - {head.subject for head in news})
             waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
-        # Once more, now that they are written: who took one back meanwhile has not seen it, and is seen here. A crash
-        # before this line repeats the batch and comes here again, with those that a predecessor wrote, too, though by
-        # now they are taken for what never came.
-        self.settling.about([one.mention for one in numbered])
+        # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
+        # line repeats the batch and returns here with all of its mentions, also with those that were written before the
+        # crash and that `_standing` now takes for mentions retracted before they arrived.
+        self.settlement.resettle([record.mention for record in numbered])
 
     def _standing(self, records: Sequence[Numbered]) -> Sequence[Numbered]:
         """What was taken back before it came gets no burst, and keeps its place in the log."""
-        found = self.settling.standing([record.mention for record in records])
+        found = self.settlement.current([record.mention for record in records])
         gone = [mention for mention in found if mention.retracted]
         if gone:
             self.bursts.refuse([_taken_back(mention) for mention in gone])

@@ -36,8 +36,8 @@ class Erasing:
     clock: Clock
     metrics: Metrics
 
-    def __call__(self, words: Sequence[Retraction]) -> None:
-        """Of words that stand, and that are settled."""
+    def erase(self, words: Sequence[Retraction]) -> None:
+        """Erase what settling leaves; call it after the retractions are stored and their bursts settled."""
         self._forget_late([one for one in words if one.cause is Cause.EDIT])
         self._forget(_latest([one for one in words if one.cause is Cause.ERASE]))
 

@@ -62,8 +62,8 @@ class Publisher:
         done = {head.subject: head for head in self._publish(undone)}
         return {s: done.get(s, head) for s, head in heads.items() if head.published or s in done}
 
-    def __call__(self, heads: Sequence[Head]) -> tuple[set[Subject], Sequence[Head]]:
-        """Swaps them and publishes those that won: whose they are, and those that are known to be published."""
+    def swap_and_publish(self, heads: Sequence[Head]) -> tuple[set[Subject], Sequence[Head]]:
+        """Compare-and-set the heads, publish those that won, and return their subjects and the published heads."""
         won = self._swap(heads)
         return {head.subject for head in won}, self._publish(won)
 

@@ -1,12 +1,17 @@
-"""Settling: bursts become what their mentions are, once something is said of a tweet or of its author.
+"""Retraction settlement: stores retractions, then updates every burst that contains their mentions.
 
-A burst is changed by its subject's head alone, as by a mention that joins it; so what is taken back and what comes
-meanwhile are decided one after the other. What a mention has become is written with its burst: whoever settles the same
-again finds nothing to do.
+Calls go one way: gateway, retractor and coordinator call the settlement, and the settlement calls the publisher.
+
+- The gateway settles a retraction that it has just appended to the log, so that the next read no longer shows it.
+- The retractor reads the same retraction from the log and settles whatever the gateway didn't.
+- The coordinator settles the mentions that it has just written, if a retraction arrived meanwhile.
+
+They may run at the same time and for the same retraction. A burst changes only through a compare-and-set of its
+subject's head, and each changed mention is written together with its burst, so settling again changes nothing.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -16,6 +21,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import (
     Change,
+    Retraction,
     Trail,
     amended,
     as_it_stands,
@@ -29,7 +35,7 @@ from notifier.domain.errors import OUTAGES
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.ports.bursts import Bursts
-from notifier.ports.clock import Nonces
+from notifier.ports.clock import Clock, Nonces
 from notifier.ports.retractions import Place, Retractions
 
 AT_ONCE = 200
@@ -38,36 +44,58 @@ JOINS_WITHIN = timedelta(days=2)
 """Before a burst opened, or after it, the mentions in it were accepted: a window lasts some hours, and a record waits
 in the log for a day at most."""
 
-Then = Callable[[Collection[BurstKey]], object]
-"""Is given the bursts that are settled, some at a time: an author may have written for years."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
+class RetractionSettlement:
     retractions: Retractions
     bursts: Bursts
     publisher: Publisher
+    clock: Clock
     nonces: Nonces
 
-    def standing(self, mentions: Sequence[Mention]) -> Sequence[Mention]:
-        """Each as it stands by what was said of it."""
-        return standing(self.retractions, mentions)
+    def settle(self, retractions: Collection[Retraction], limit: int | None = None) -> None:
+        """Store the retractions and settle the bursts of at most `limit` of their mentions, the latest first.
 
-    def about(self, mentions: Sequence[Mention]) -> None:
-        """Settles the bursts of those that stand as something else than they say."""
-        pairs = zip(mentions, self.standing(mentions), strict=True)
-        self({tweet_trail(mention.author, mention.tweet) for mention, after in pairs if after != mention})
+        No later read shows a mention that was settled. Raises like `settle_along`.
+        """
+        for _ in self.settle_in_batches(retractions, limit):
+            pass
 
-    def __call__(self, trails: Iterable[Trail], most: int | None = None, then: Then = len) -> None:
-        """Every burst that the trails lead to is settled when it returns, or those of so many mentions. Raises what
-        keeps some from it, as a head that can't be read, once all the others are settled."""
-        found = islice(self.retractions.along(list(dict.fromkeys(trails))), most)
-        wrong: Exception | None = None
-        while some := list(islice(found, AT_ONCE)):
-            wrong = self._settle(_by_subject(some)) or wrong
-            then({place.burst for place in some})
-        if wrong:
-            raise wrong
+    def settle_in_batches(
+        self, retractions: Collection[Retraction], limit: int | None = None
+    ) -> Iterator[Collection[BurstKey]]:
+        """Store the retractions; settle one batch of bursts, and yield it, each time the iterator is advanced."""
+        # Store first. A coordinator that writes a mention from here on finds the retraction when it checks for one;
+        # a mention written earlier is found by following the trails below. A crash after this line leaves bursts
+        # unsettled until the retractor reads the record from the log, which is committed only after all of them.
+        self.retractions.write(retractions)
+        now = self.clock.now()
+        return self.settle_along([trail for each in retractions for trail in each.leads_to(now)], limit)
+
+    def settle_along(self, trails: Iterable[Trail], limit: int | None = None) -> Iterator[Collection[BurstKey]]:
+        """Settle the bursts that the trails lead to, yielding each batch: an author may have years of mentions.
+
+        If a burst can't be settled, for example because its head is unreadable, settles all others first and then
+        raises that error.
+        """
+        places = islice(self.retractions.along(list(dict.fromkeys(trails))), limit)
+        error: Exception | None = None
+        while batch := list(islice(places, AT_ONCE)):
+            error = self._settle(_by_subject(batch)) or error
+            yield {place.burst for place in batch}
+        if error:
+            raise error
+
+    def resettle(self, mentions: Sequence[Mention]) -> None:
+        """Settle the bursts of those mentions that a retraction has changed since they were read."""
+        pairs = zip(mentions, self.current(mentions), strict=True)
+        changed = {tweet_trail(mention.author, mention.tweet) for mention, after in pairs if after != mention}
+        for _ in self.settle_along(changed):
+            pass
+
+    def current(self, mentions: Sequence[Mention]) -> Sequence[Mention]:
+        """Return each mention as the stored retractions leave it."""
+        return current(self.retractions, mentions)
 
     def _settle(self, waiting: Mapping[Subject, Sequence[Place]]) -> Exception | None:
         try:
@@ -86,7 +114,7 @@ class Settling:
             heads = self.publisher.finish(waiting)
             decided = {subject: self._decided(head, waiting[subject]) for subject, head in heads.items()}
             news = [head for subject, head in decided.items() if head is not heads[subject]]
-            won, _ = self.publisher(news)
+            won, _ = self.publisher.swap_and_publish(news)
             settled = won | (set(heads) - {head.subject for head in news})
             waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
 
@@ -104,7 +132,7 @@ class Settling:
     def _changes(self, places: Sequence[Place]) -> Mapping[BurstKey, list[Change]]:
         stored = self.retractions.read(places)
         found = defaultdict[BurstKey, list[Change]](list)
-        for (place, before), after in zip(stored.items(), self.standing([*stored.values()]), strict=True):
+        for (place, before), after in zip(stored.items(), self.current([*stored.values()]), strict=True):
             if after != before:
                 found[place.burst].append(Change(before=before, after=after))
         return found
@@ -134,11 +162,11 @@ class Settling:
         """Those of a burst's that go on counting for it, whatever is being taken out."""
         each = iter(mentions)
         while some := list(islice(each, AT_ONCE)):
-            yield from (one for one in self.standing(some) if counts(one, burst))
+            yield from (one for one in self.current(some) if counts(one, burst))
 
 
-def standing(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
-    """Each as it stands by what was said of its tweet and its author."""
+def current(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[Mention]:
+    """Return each mention as the retractions of its tweet and its author leave it."""
     said = retractions.standing({trail for mention in mentions for trail in stands_under(mention)})
     return [as_it_stands(mention, said) for mention in mentions]
 

@@ -124,7 +124,7 @@ class World:
         outbox = (replace(burst, version=head.version + 1),)
         seq = max(head.seq, burst.key.seq)
         decided = replace(head, version=head.version + 1, nonce=self.nonces.new(), seq=seq, outbox=outbox)
-        won, _ = self.publisher()([decided])
+        won, _ = self.publisher().swap_and_publish([decided])
         assert won
 
     def _mention_both(self) -> None:

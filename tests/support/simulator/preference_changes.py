@@ -3,7 +3,6 @@
 A new kind of change is one function in one of the two tables, and a word of the oracle's if the log carries it.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
@@ -15,8 +14,10 @@ from notifier.domain.users.account_preferences import OverallWish, OverallWord
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wish, Word
 from notifier.domain.users.user_blocks import PartingChange
-from notifier.flow.intake.gateway import Answer, Gateway
+from notifier.flow.intake.gateway import Answer
 from notifier.ports.directory import Directory
+from notifier.wiring.system import System
+from tests.support.example_event import accept
 from tests.support.oracle import FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told
 from tests.support.simulator.script import Changed
 
@@ -25,7 +26,7 @@ from tests.support.simulator.script import Changed
 class Mouth:
     """By which people and the graph service speak; raises Unavailable or Full, and then may or may not be heard."""
 
-    gateway: Gateway
+    system: System
     asks: Callable[[UserId, Subject, Wish], object]
     arranges: Callable[[UserId, OverallWish], object]
 
@@ -59,7 +60,7 @@ def _parted(mouth: Mouth, said: Said) -> None:
 def _sent(mouth: Mouth, said: Said, kind: str, pair: Mapping[str, object]) -> None:
     data = {**pair, "sequence": said.sequence}
     event = {"specversion": "1.0", "type": kind, "source": "graph", "time": said.at.isoformat(), "data": data}
-    [receipt] = mouth.gateway(json.dumps(event | {"id": f"{said.changed}"}).encode())
+    receipt = accept(mouth.system, event | {"id": f"{said.changed}"})
     assert receipt.answer is Answer.ACCEPTED, receipt
 
 

@@ -27,7 +27,6 @@ from notifier.ports.pull_index import PullIndex
 from notifier.wiring.delivery import build_dispatcher, build_load_monitor, build_reconciler, build_slice_worker
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
 from notifier.wiring.indexing import build_activity_roll_up
-from notifier.wiring.intake import build_gateway
 from notifier.wiring.system import System, build_system
 from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryViewerVersions
 from tests.support.fakes.threads import InlineThreads
@@ -196,7 +195,7 @@ class Roles:
         log = ThreadedLog(log=system.ports.log, threads=InlineThreads())
         asking = Asking(people=reads.people, preferences=build_versioned_preferences(reads), clock=reads.clock, log=log)
         return Mouth(
-            gateway=build_gateway(system),
+            system=system,
             asks=lambda *wish: driven(asking.change(*wish)),
             arranges=lambda *wish: driven(asking.arrange(*wish)),
         )

@@ -3,21 +3,21 @@
 import json
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TypeVar
 
+from notifier.codec import UpstreamEvent, read_event
 from notifier.config import Settings
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.delivery.slice import PHONES, Pool
 from notifier.domain.delivery.throttle import Throttle
-from notifier.domain.errors import Full, Unavailable
+from notifier.domain.errors import Full, NotifierError, Unavailable
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, EVENT_TYPE, PROTECTED_TYPE
 from notifier.flow.inbox.page import Opened as Shown
-from notifier.flow.intake.gateway import Answer, Gateway
+from notifier.flow.intake.gateway import Answer, Gateway, Receipt
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
 from tests.support.oracle import Tweet, Withdrawn
@@ -103,6 +103,7 @@ def withdrawal(given: TakenBack, time: str) -> bytes:
 
 
 T = TypeVar("T")
+Accept = Callable[[Sequence[UpstreamEvent | NotifierError]], Sequence[Receipt]]
 
 API_PROCESSES = 2
 """With caches of their own."""
@@ -195,7 +196,7 @@ class World:
 
     def _api(self, process: Process, _: int) -> Threads:
         gateway = build_gateway(self.roles.system(process))
-        threads = {"api/gateway": self._sends(gateway, self.unsent, self.accepted.add)}
+        threads = {"api/gateway": self._sends(gateway.accept, self.unsent, self.accepted.add)}
         if self.script.graph:
             mouth = self.roles.mouth(process)
             threads["api/graph"] = self._says(self.unsaid, lambda said: said(mouth))
@@ -203,20 +204,23 @@ class World:
             book = build_device_registry(self.roles.system(process))
             threads["api/phones"] = self._says(self.undialled, lambda changed: dialled(book, self.ground, changed))
         if self.script.takes_back:
-            threads["api/retractions"] = self._sends(self._watched(gateway), self.undone, lambda id: None)
+            threads["api/retractions"] = self._sends(self._retracts(gateway), self.undone, lambda id: None)
         return threads
 
-    def _watched(self, gateway: Gateway) -> Gateway:
-        """It tells when it has settled something by itself, which it leaves to the retractor in an outage."""
+    def _retracts(self, gateway: Gateway) -> Accept:
+        """Accept retractions as the API does, and note those it has hidden; an outage leaves them to the retractor."""
 
-        def settle(retractions: Collection[Retraction]) -> None:
-            gateway.settle(retractions)
-            self.withdrawals.settles(retractions)
+        def accept(events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
+            receipts = gateway.append(events)
+            retractions = [event for event in events if isinstance(event, Retraction)]
+            if gateway.hide(retractions):
+                self.withdrawals.settles(retractions)
+            return receipts
 
-        return replace(gateway, settle=settle)
+        return accept
 
     def _sends(
-        self, gateway: Gateway, waiting: deque[tuple[str, bytes]], accepted: Callable[[str], None]
+        self, accept: Accept, waiting: deque[tuple[str, bytes]], accepted: Callable[[str], None]
     ) -> Callable[[], None]:
         def send() -> None:
             while True:
@@ -224,7 +228,7 @@ class World:
                     self.scheduler.rest()
                     continue
                 try:
-                    receipts = gateway(waiting[0][1])
+                    receipts = accept([read_event(waiting[0][1], self.ground.clock.now()).event])
                 except (Unavailable, Full):
                     self.scheduler.sleep(0.5)
                     continue

@@ -1,42 +1,31 @@
-"""Single events go through the gateway together, and each gets the answer that is its own."""
+"""Single events are appended in batches, and each gets its own answer."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
-import msgspec
-import pytest
-
-from notifier.api.background.event_batcher import AT_ONCE, MOST, Gathering
+from notifier.api.background.event_intake import BATCHES_AT_ONCE, LARGEST_BATCH, EventBatcher, Incoming
+from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
+from notifier.domain.errors import LogUnavailable, NotifierError
+from notifier.domain.ids import UserId
 from notifier.flow.intake.gateway import Answer, Receipt
-from tests.support.fakes.threads import HeldThreads
+from tests.support.fakes.clock import START
 
 
 @dataclass
 class SlowGateway:
     """Answers a group when it is let; the groups it was given are kept."""
 
-    threads: HeldThreads = field(default_factory=HeldThreads)
+    open: asyncio.Event = field(default_factory=asyncio.Event)
+    groups: list[int] = field(default_factory=list)
     error: NotifierError | None = None
     poison: str | None = None
 
-    @property
-    def open(self) -> asyncio.Event:
-        return self.threads.open
-
-    @property
-    def groups(self) -> list[int]:
-        return [len(ids_of(cast(bytes, body))) for body, *_ in self.threads.calls]
-
-    def gathering(self) -> Gathering:
-        return Gathering(gateway=self, threads=self.threads)
-
-    def __call__(self, body: bytes, *, batch: bool, settles: bool) -> Sequence[Receipt]:
-        assert (batch, settles) == (True, False)
-        ids = ids_of(body)
+    async def __call__(self, events: Sequence[Incoming]) -> Sequence[Receipt]:
+        ids = [event.id.id for event in events if isinstance(event, Sighting)]
+        self.groups.append(len(ids))
+        await self.open.wait()
         if self.error:
             raise self.error
         if self.poison in ids:
@@ -44,14 +33,10 @@ class SlowGateway:
         return [Receipt(answer=Answer.ACCEPTED, event=EventId("s", id)) for id in ids]
 
 
-def ids_of(body: bytes) -> list[str]:
-    return msgspec.json.decode(body, type=list[str])
-
-
 def test_each_event_of_a_group_gets_its_own_answer() -> None:
     async def run() -> None:
         gateway = SlowGateway()
-        tasks = await sent(gateway.gathering(), 500)
+        tasks = await sent(EventBatcher(append_all=gateway), 500)
         gateway.open.set()
         answers = [(await task).event for task in tasks]
         assert answers == [EventId("s", str(number)) for number in range(500)]
@@ -63,11 +48,11 @@ def test_each_event_of_a_group_gets_its_own_answer() -> None:
 def test_who_comes_alone_goes_at_once_and_no_more_groups_go_than_allowed() -> None:
     async def run() -> None:
         gateway = SlowGateway()
-        gathering = gateway.gathering()
-        first = await sent(gathering, 1)
+        batcher = EventBatcher(append_all=gateway)
+        first = await sent(batcher, 1)
         assert gateway.groups == [1]
-        others = [*await sent(gathering, 1), *await sent(gathering, 50)]
-        assert len(gateway.groups) == AT_ONCE
+        others = [*await sent(batcher, 1), *await sent(batcher, 50)]
+        assert len(gateway.groups) == BATCHES_AT_ONCE
         gateway.open.set()
         await asyncio.gather(*first, *others)
         assert gateway.groups == [1, 1, 50]
@@ -78,7 +63,7 @@ def test_who_comes_alone_goes_at_once_and_no_more_groups_go_than_allowed() -> No
 def test_an_outage_is_told_to_everybody_in_the_group() -> None:
     async def run() -> None:
         gateway = SlowGateway(error=LogUnavailable())
-        tasks = await sent(gateway.gathering(), 20)
+        tasks = await sent(EventBatcher(append_all=gateway), 20)
         gateway.open.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(answer) for answer in answers} == {LogUnavailable}
@@ -89,11 +74,11 @@ def test_an_outage_is_told_to_everybody_in_the_group() -> None:
 def test_nobody_waits_behind_those_who_are_refused() -> None:
     async def run() -> None:
         gateway = SlowGateway(error=LogUnavailable())
-        tasks = await sent(gateway.gathering(), 2_000)
+        tasks = await sent(EventBatcher(append_all=gateway), 2_000)
         gateway.open.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         assert {type(answer) for answer in answers} == {LogUnavailable}
-        assert sum(gateway.groups) <= 1 + AT_ONCE * MOST
+        assert sum(gateway.groups) <= 1 + BATCHES_AT_ONCE * LARGEST_BATCH
 
     asyncio.run(run())
 
@@ -101,12 +86,12 @@ def test_nobody_waits_behind_those_who_are_refused() -> None:
 def test_who_comes_after_an_outage_is_accepted() -> None:
     async def run() -> None:
         gateway = SlowGateway(error=LogUnavailable())
-        gathering = gateway.gathering()
-        refused = await sent(gathering, 5)
+        batcher = EventBatcher(append_all=gateway)
+        refused = await sent(batcher, 5)
         gateway.open.set()
         await asyncio.gather(*refused, return_exceptions=True)
         gateway.error = None
-        assert (await (await sent(gathering, 1))[0]).event == EventId("s", "0")
+        assert (await (await sent(batcher, 1))[0]).event == EventId("s", "0")
 
     asyncio.run(run())
 
@@ -114,7 +99,7 @@ def test_who_comes_after_an_outage_is_accepted() -> None:
 def test_an_event_that_breaks_the_gateway_breaks_nobody_elses() -> None:
     async def run() -> None:
         gateway = SlowGateway(poison="7")
-        tasks = await sent(gateway.gathering(), 20)
+        tasks = await sent(EventBatcher(append_all=gateway), 20)
         gateway.open.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         broken = [number for number, answer in enumerate(answers) if isinstance(answer, ZeroDivisionError)]
@@ -126,7 +111,7 @@ def test_an_event_that_breaks_the_gateway_breaks_nobody_elses() -> None:
 def test_one_who_leaves_takes_nobody_along() -> None:
     async def run() -> None:
         gateway = SlowGateway()
-        tasks = await sent(gateway.gathering(), 3)
+        tasks = await sent(EventBatcher(append_all=gateway), 3)
         tasks[1].cancel()
         gateway.open.set()
         assert (await tasks[0]).event == EventId("s", "0")
@@ -135,17 +120,11 @@ def test_one_who_leaves_takes_nobody_along() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("body", [b"", b'"a","b"', b'"a"] ,["b"', b"[", b'"a" x', b"{" * 10_000])
-def test_what_isnt_one_value_never_joins_a_group(body: bytes) -> None:
-    with pytest.raises(BadEvent):
-        asyncio.run(SlowGateway().gathering()(body))
-
-
-async def sent(gathering: Gathering, number: int) -> "list[asyncio.Task[Receipt]]":
+async def sent(batcher: EventBatcher, number: int) -> "list[asyncio.Task[Receipt]]":
     """So many events, all waiting when it returns."""
 
     async def send(id: str) -> Receipt:
-        return await gathering(msgspec.json.encode(id))
+        return await batcher.append(Sighting(id=EventId("s", id), user=UserId("ada"), at=START))
 
     tasks = [asyncio.create_task(send(str(n))) for n in range(number)]
     for _ in range(3):
