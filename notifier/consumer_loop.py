@@ -8,6 +8,7 @@ from threading import Event as Signal
 
 from notifier import topics
 from notifier.domain.errors import OUTAGES, LaneStopped, Poison
+from notifier.domain.timing import Backoff
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.clock import Clock
@@ -159,8 +160,8 @@ def build_stage(system: System, stream: str, holds: Callable[[], bool]) -> Calla
             return build_graph_indexer(system, holds)
 
 
-BACKOFF = (0.1, 0.2, 0.5, 1.0, 2.0)
-"""Seconds between tries while a part doesn't answer."""
+BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
+"""While a dependency does not answer."""
 STOPPED_CHECK = 1.0
 """Seconds between two looks at a stopped lane; its guard reads the store as often."""
 
@@ -197,4 +198,4 @@ class Loop:
             self.failures = 0
             return 0.0 if more else self.idle.total_seconds()
         self.failures += 1
-        return BACKOFF[min(self.failures, len(BACKOFF)) - 1]
+        return BACKOFF.delay(self.failures - 1).total_seconds()

@@ -1,5 +1,6 @@
-"""When something is due again that is done every so often."""
+"""When periodic work is due, and how long to wait before a retry."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 STALE = timedelta(minutes=15)
@@ -15,19 +16,21 @@ def due(before: datetime | None, every: timedelta, now: datetime) -> bool:
     return before is None or not before <= now < before + every
 
 
-# Back-off: how long to wait before the next try, longer each time and never all at once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """Exponential back-off: how long to wait before the next attempt at something that failed.
 
-FIRST = timedelta(seconds=10)
-"""The least that a provider gets to recover: FCM asks for so much after a 500 or 503, and the others for no more."""
-LONGEST = timedelta(minutes=10)
-"""Three tries have to fit into the half hour in which an alert is still worth one."""
-
-
-def backoff(attempt: int, chance: float, *, first: timedelta = FIRST, longest: timedelta = LONGEST) -> timedelta:
-    """Before the try that follows `attempt` earlier ones, counted from 0.
-
-    From the step up to twice the step ("equal jitter"), so that what failed together doesn't come back together, and
-    yet nobody comes back at once; steps double up to half of `longest`. `chance` is the caller's, from 0 up to 1.
+    The step doubles with each failure. A delay lies between the step and `1 + jitter` times the step, so with a jitter
+    of 1 ("equal jitter") callers that failed together do not return together, and no caller returns immediately.
     """
-    step = min(longest / 2, first * 2.0 ** min(max(attempt, 0), 32))
-    return step * (1 + chance)
+
+    first: timedelta
+    """Shortest delay."""
+    longest: timedelta
+    """Upper limit of a delay, jitter included."""
+    jitter: float = 0.0
+
+    def delay(self, failures: int, chance: float = 0.0) -> timedelta:
+        """Return the delay after this many earlier failures, counted from 0. `chance` is random, 0 <= chance < 1."""
+        step = min(self.longest / (1 + self.jitter), self.first * 2.0 ** min(max(failures, 0), 32))
+        return step * (1 + self.jitter * chance)

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.child import DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, pause, put_aside
+from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, put_aside
 from notifier.cli.supervisor.heartbeat import Patience, Pulse
+
+PAUSE = BACKOFF.first.total_seconds()
 
 
 @dataclass
@@ -58,10 +60,10 @@ def test_a_dead_child_is_started_again_after_its_pause(starts: Starts) -> None:
     starts.kill_last()
     child.tend()
     assert child.pid is None
-    watch.at += pause(1) / 2
+    watch.at += PAUSE / 2
     child.tend()
     assert child.pid is None
-    watch.at += pause(1)
+    watch.at += PAUSE
     child.tend()
     assert child.pid not in (None, first)
 
@@ -82,7 +84,7 @@ def test_a_child_that_hangs_is_killed_replaced_told_of_and_counted(
     child.tend()
     first.wait(10)
     child.tend()
-    watch.at += pause(1)
+    watch.at += PAUSE
     child.tend()
     assert child.pid not in (None, first.pid)
     assert caplog.messages == [
@@ -106,8 +108,17 @@ def test_a_steady_life_makes_the_next_death_the_first(lived: float, deaths: int,
     assert len(child.exits) == deaths
 
 
-def test_pauses_double_up_to_two_seconds() -> None:
-    assert [pause(n) for n in (1, 2, 3, 4, 5, 6, 50)] == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+def test_delay_grows_with_each_death_and_starts_again_when_steady(starts: Starts) -> None:
+    watch, delays = Watch(), list[float]()
+    child = Child(role="p0", start=starts, now=watch)
+    for lived in (0.0, 0.0, 0.0, STEADY_AFTER):
+        watch.at = child.due_at
+        child.tend()
+        watch.at += lived
+        starts.kill_last()
+        child.tend()
+        delays.append(round(child.due_at - watch.at, 6))
+    assert delays == [0.1, 0.2, 0.4, 0.1]
 
 
 @pytest.mark.parametrize(("size", "aside"), [(LONGEST_LOG, False), (LONGEST_LOG + 1, True)])

@@ -137,11 +137,11 @@ def test_the_pace_halves_when_it_is_refused_and_grows_while_answers_come_soon() 
     for n in range(20):
         pace.sent(1_000)
         pace.refused(1_000, 2.0 + n, 2.0 + n)
-    assert (pace.allowed, pace.pause) == (LEAST, 1.0)
+    assert (pace.allowed, pace.wait(1, 21.0)) == (LEAST, 1.0)
     for n in range(2_000):
         pace.sent(int(pace.allowed))
         pace.answered(int(pace.allowed), 100.0 + n, 100.01 + n)
-    assert (pace.allowed, pace.pause) == (MOST, 0.0)
+    assert (pace.allowed, pace.refusals) == (MOST, 0)
     pace.sent(1_000)
     pace.answered(1_000, 9_000.0, 9_000.5)
     assert pace.allowed == pytest.approx(MOST * 0.8)

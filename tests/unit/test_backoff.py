@@ -1,4 +1,4 @@
-"""Waiting grows, is never the same for all, and ends somewhere."""
+"""Exponential back-off: delays grow, differ between callers, and are limited."""
 
 from datetime import timedelta
 
@@ -6,28 +6,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.domain.timing import FIRST, LONGEST, backoff
+from notifier.domain.push.send_log import BACKOFF as PROVIDER_BACKOFF
+from notifier.domain.timing import Backoff
 
-ATTEMPTS = st.integers(0, 10_000)
+FIRST, LONGEST = PROVIDER_BACKOFF.first, PROVIDER_BACKOFF.longest
+PLAIN = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
+FAILURES = st.integers(0, 10_000)
 CHANCES = st.floats(0, 1, exclude_max=True)
 
 
-@pytest.mark.parametrize(("attempt", "least"), [(0, 10), (1, 20), (2, 40), (3, 80)])
-def test_each_wait_begins_where_the_last_one_ended_at_most(attempt: int, least: int) -> None:
-    assert backoff(attempt, 0.0) == timedelta(seconds=least)
-    assert backoff(attempt, 0.5) == timedelta(seconds=1.5 * least)
+@pytest.mark.parametrize(("failures", "step"), [(0, 10), (1, 20), (2, 40), (3, 80)])
+def test_step_doubles_with_each_failure(failures: int, step: int) -> None:
+    assert PROVIDER_BACKOFF.delay(failures, 0.0) == timedelta(seconds=step)
+    assert PROVIDER_BACKOFF.delay(failures, 0.5) == timedelta(seconds=1.5 * step)
 
 
-@given(ATTEMPTS, CHANCES)
-def test_nobody_comes_back_at_once_and_nobody_waits_for_longer_than_it_is_worth(attempt: int, chance: float) -> None:
-    assert FIRST <= backoff(attempt, chance) <= LONGEST
+def test_delay_without_jitter_doubles_up_to_the_longest() -> None:
+    seconds = [PLAIN.delay(failures).total_seconds() for failures in (0, 1, 2, 3, 4, 5, 50)]
+    assert seconds == [0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert PLAIN.delay(3, 0.9) == PLAIN.delay(3)
 
 
-@given(ATTEMPTS, CHANCES, CHANCES)
-def test_whoever_failed_more_often_waits_no_less(attempt: int, chance: float, other: float) -> None:
-    assert backoff(attempt, chance) <= backoff(attempt + 1, chance)
-    assert (backoff(attempt, chance) < backoff(attempt, other)) <= (chance < other)
+@given(FAILURES, CHANCES)
+def test_delay_stays_within_its_limits(failures: int, chance: float) -> None:
+    assert FIRST <= PROVIDER_BACKOFF.delay(failures, chance) <= LONGEST
 
 
-def test_an_attempt_that_is_none_counts_as_the_first() -> None:
-    assert backoff(-1, 0.0) == FIRST
+@given(FAILURES, CHANCES, CHANCES)
+def test_delay_grows_with_failures_and_chance(failures: int, chance: float, other: float) -> None:
+    delay = PROVIDER_BACKOFF.delay(failures, chance)
+    assert delay <= PROVIDER_BACKOFF.delay(failures + 1, chance)
+    assert (delay < PROVIDER_BACKOFF.delay(failures, other)) <= (chance < other)
+
+
+def test_negative_failures_count_as_none() -> None:
+    assert PROVIDER_BACKOFF.delay(-1, 0.0) == FIRST

@@ -142,5 +142,5 @@ def test_a_loop_that_idles_or_waits_out_an_outage_is_there() -> None:
     for _ in range(20):
         with pytest.raises(StoreUnavailable):
             waiting()
-        watch.at += BACKOFF[-1] + 10
+        watch.at += BACKOFF.longest.total_seconds() + 10
         assert attendance.complete()

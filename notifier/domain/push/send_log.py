@@ -15,12 +15,15 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.timing import backoff
+from notifier.domain.timing import Backoff
 
 TRIES = 3
 WORTH = timedelta(minutes=30)
 """Retry window, from the first failed attempt; afterwards the alert is in the app only. An attempt that counted as no
 try waits for as long as its slice does."""
+BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
+"""FCM asks for 10 seconds after a 500 or 503, and no provider asks for more. Three attempts fit into the half hour in
+which an alert is worth one."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -161,15 +164,15 @@ def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed
         case PayloadError(reason=reason):
             return Missed(tried=spent, fate=Fate.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
-            return later(spent, Fate.RETRY, max(at, now + backoff(tried.tries, chance)), reason)
+            return later(spent, Fate.RETRY, max(at, now + BACKOFF.delay(tried.tries, chance)), reason)
         case Unknown(reason=reason):
-            return later(spent, Fate.UNKNOWN, now + backoff(tried.tries, chance), reason)
+            return later(spent, Fate.UNKNOWN, now + BACKOFF.delay(tried.tries, chance), reason)
         case ConfigError(reason=reason, part=part) if part:
             # The provider works for other devices, so no breaker opens: count the attempt, or it would never end.
-            return later(spent, Fate.RETRY, now + backoff(tried.tries, chance), reason)
+            return later(spent, Fate.RETRY, now + BACKOFF.delay(tried.tries, chance), reason)
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return later(tried, Fate.RETRY, now + backoff(0, chance), reason)
+            return later(tried, Fate.RETRY, now + BACKOFF.delay(0, chance), reason)
 
 
 def in_doubt(tried: Try, now: datetime) -> Missed:

@@ -5,6 +5,9 @@ equal shares, and the node's line stays short enough for a tier in a hurry. In b
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
+
+from notifier.domain.timing import Backoff
 
 BEGINS = 512 * 1024
 """Some 100 messages of inbox rows: what one node answers in 30 ms."""
@@ -17,15 +20,16 @@ FULL = 0.75
 """Of what is allowed: below it more is not needed, above it who waits need not be told of every answer."""
 SOON = 0.1
 """Seconds. Whoever waits longer waits in the node's line, in which others stand, too."""
-SHORTEST, LONGEST = 0.01, 1.0
-"""Seconds of silence after a refusal; each doubles it until something is taken."""
+BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
+"""After each refusal in a row, until a message is accepted."""
 
 
 @dataclass(slots=True)
 class Pace:
     allowed: float = BEGINS
     underway: int = 0
-    pause: float = 0.0
+    refusals: int = 0
+    """Since the last message was accepted."""
     quiet_until: float = 0.0
     slowed_at: float = 0.0
 
@@ -45,7 +49,7 @@ class Pace:
     def answered(self, size: int, sent_at: float, now: float) -> None:
         full = self.full
         self.underway -= size
-        self.pause = 0.0
+        self.refusals = 0
         if now - sent_at > SOON:
             self._slow(0.8, sent_at, now)
         elif full:
@@ -54,8 +58,8 @@ class Pace:
     def refused(self, size: int, sent_at: float, now: float) -> None:
         self.underway -= size
         if self._slow(0.5, sent_at, now):
-            self.pause = min(LONGEST, max(SHORTEST, 2 * self.pause))
-            self.quiet_until = now + self.pause
+            self.quiet_until = now + BACKOFF.delay(self.refusals).total_seconds()
+            self.refusals += 1
 
     def gone(self, size: int) -> None:
         """Without an answer that says how busy the node is."""
