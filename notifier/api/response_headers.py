@@ -7,7 +7,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from notifier.api.auth.guards import LEFT
-from notifier.domain.token_bucket import Allowance, seconds
+from notifier.domain.token_bucket import RequestAllowance, seconds
 
 NO_PAGE = {
     "X-Content-Type-Options": "nosniff",
@@ -39,7 +39,7 @@ class AnswerHeaders:
         return await self.app(scope, receive, complete)
 
 
-def limit_headers(left: Allowance | None) -> list[tuple[str, str]]:
+def limit_headers(left: RequestAllowance | None) -> list[tuple[str, str]]:
     """What is left of the caller's limit, so that a client can slow down before it is refused."""
     if left is None:
         return []

@@ -29,6 +29,7 @@ from notifier.domain.push.device import (
 from notifier.domain.push.frequency_cap import Cause, History, Rung
 from notifier.domain.push.rate_limit import Pace
 from notifier.domain.push.send_log import Fate, Missed, Olders, Try, Why, Window
+from notifier.domain.token_bucket import TokenBucket
 from notifier.domain.users.account_preferences import Asleep, Unwanted
 from notifier.ports.push import Spare
 
@@ -157,9 +158,9 @@ _RUNG = Struct("<q8s8s")
 
 def pack_pace(pace: Pace) -> bytes:
     return _PACE.pack(
-        pace.tokens,
+        pace.bucket.tokens,
         pace.share,
-        to_ms(pace.at),
+        to_ms(pace.bucket.at),
         to_ms(pace.since),
         0 if pace.cut_at is None else to_ms(pace.cut_at),
     )
@@ -169,9 +170,8 @@ def unpack_pace(blob: bytes) -> Pace:
     try:
         tokens, share, at, since, cut_at = _PACE.unpack(blob)
         pace = Pace(
-            tokens=tokens,
+            bucket=TokenBucket(tokens=tokens, at=from_ms(at)),
             share=share,
-            at=from_ms(at),
             since=from_ms(since),
             cut_at=from_ms(cut_at) if cut_at else None,
         )

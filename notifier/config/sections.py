@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from notifier.config.field import setting
-from notifier.domain.bursts.moderation import RateCap
+from notifier.domain.bursts.moderation import AUTHOR_LIMIT
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
+from notifier.domain.token_bucket import BucketLimit
 
 MOST = 1_000_000_000
 """Beyond it nobody means a number."""
@@ -57,22 +58,22 @@ LONGEST = timedelta(days=1)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
     capacity: int = setting(
-        RateCap().capacity,
+        AUTHOR_LIMIT.capacity,
         must="a whole number from 1 to 1000000",
         means="mentions of celebrities by one account in a row that may wake phones; what comes beyond has rows and no"
         " alert",
         holds=lambda mentions: 1 <= mentions <= MOST_MENTIONS,
     )
     refill: timedelta = setting(
-        RateCap().refill,
+        AUTHOR_LIMIT.refill,
         must="a number of seconds from 0.001 to 86400",
         means="until such an account may have one more",
         holds=lambda wait: timedelta(milliseconds=1) <= wait <= LONGEST,
     )
 
     @property
-    def cap(self) -> RateCap:
-        return RateCap(capacity=self.capacity, refill=self.refill)
+    def cap(self) -> BucketLimit:
+        return BucketLimit(capacity=self.capacity, refill=self.refill)
 
 
 # Settings of the dead letters: how many records of a lane may die before the lane stops.

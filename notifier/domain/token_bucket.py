@@ -1,4 +1,8 @@
-"""Allowances: how much of something one may ask for in a while, as a bucket that fills up again."""
+"""Token buckets: the arithmetic behind every rate limit.
+
+A bucket holds up to `capacity` tokens and earns one each `refill`. It is a value: each change returns the next bucket,
+and its owner stores it: a subject's head, a process of the API, Redis (`lua/bucket.lua` follows the same rule).
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -7,59 +11,104 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    name: str
-    most: int
-    """At once; and in the long run as many in each window."""
-    window: timedelta
+class BucketLimit:
+    """The size of a bucket and how fast it refills."""
 
-    @property
-    def refill(self) -> timedelta:
-        """Until one more comes."""
-        return self.window / self.most
+    capacity: int
+    refill: timedelta
+    """Time in which one token is earned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """What is left of a limit; below nothing where several gave away the same at once."""
-
-    limit: Limit
+class TokenBucket:
     tokens: float
+    """Below zero when the same tokens were spent twice, for example by two processes."""
     at: datetime
+    """The time up to which earned tokens are included."""
 
     @classmethod
-    def full(cls, limit: Limit, now: datetime) -> Self:
-        return cls(limit=limit, tokens=float(limit.most), at=now)
+    def full(cls, limit: BucketLimit, now: datetime) -> Self:
+        return cls(tokens=float(limit.capacity), at=now)
 
-    def refilled(self, now: datetime) -> Self:
-        """A clock that was set back refills nothing, and goes on from there."""
-        earned = max(timedelta(0), now - self.at) / self.limit.refill
-        return replace(self, tokens=min(float(self.limit.most), self.tokens + earned), at=now)
+    def refilled(self, limit: BucketLimit, now: datetime) -> Self:
+        """Add the tokens earned until now.
 
-    def spent(self) -> Self:
-        return replace(self, tokens=self.tokens - 1)
+        The latest of several clocks counts: a clock that is behind earns nothing and costs nothing.
+        """
+        return self.topped_up(self.elapsed(now) / limit.refill, limit.capacity, now)
+
+    def topped_up(self, earned: float, capacity: float, now: datetime) -> Self:
+        """Add tokens up to the capacity. For callers whose rate is not constant."""
+        return replace(self, tokens=min(float(capacity), self.tokens + earned), at=max(self.at, now))
+
+    def elapsed(self, now: datetime) -> timedelta:
+        """Return the time since the last refill, or zero if the clock is behind it."""
+        return max(timedelta(0), now - self.at)
+
+    def rewound(self, now: datetime) -> Self:
+        """Follow a clock that was set back, so that tokens are earned again from now on.
+
+        Only for an owner with a single clock: two clocks that disagree would both earn tokens for the same time.
+        """
+        return replace(self, at=min(self.at, now))
+
+    def spent(self, count: float = 1.0) -> Self:
+        return replace(self, tokens=self.tokens - count)
 
     def lowered(self, tokens: float) -> Self:
+        """Hold at most this many tokens."""
         return replace(self, tokens=min(self.tokens, tokens))
 
     @property
     def affords(self) -> bool:
-        return self.tokens >= 1
+        return self.tokens >= 1.0
+
+    def wait(self, limit: BucketLimit, tokens: float = 1.0) -> timedelta:
+        """Return the time until the bucket holds this many tokens."""
+        return max(timedelta(0), (tokens - self.tokens) * limit.refill)
+
+
+# Limits of HTTP clients, as the `RateLimit` headers report them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimit:
+    """How many requests of one kind a client may send in a window: as many at once, and as many in the long run."""
+
+    name: str
+    window: timedelta
+    bucket: BucketLimit
+
+    @classmethod
+    def per(cls, window: timedelta, name: str, most: int) -> Self:
+        return cls(name=name, window=window, bucket=BucketLimit(capacity=most, refill=window / most))
+
+    @property
+    def most(self) -> int:
+        return self.bucket.capacity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestAllowance:
+    """What one client has left of a limit."""
+
+    limit: RequestLimit
+    bucket: TokenBucket
 
     @property
     def left(self) -> int:
-        return max(0, int(self.tokens))
+        return max(0, int(self.bucket.tokens))
 
     @property
     def again_after(self) -> timedelta:
-        """Until one may ask once more."""
-        return max(timedelta(0), (1 - self.tokens) * self.limit.refill)
+        """Time until the next request is granted."""
+        return self.bucket.wait(self.limit.bucket)
 
     @property
     def full_after(self) -> timedelta:
-        return (self.limit.most - self.tokens) * self.limit.refill
+        return self.bucket.wait(self.limit.bucket, self.limit.most)
 
 
 def seconds(span: timedelta) -> int:
-    """Whole ones: who waits for so long waits long enough."""
+    """Return the span in whole seconds, rounded up: a client that waits this long has waited long enough."""
     return ceil(span.total_seconds())

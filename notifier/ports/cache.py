@@ -7,6 +7,7 @@ from typing import Protocol
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
+from notifier.domain.token_bucket import BucketLimit
 
 
 class Recent(Protocol):
@@ -26,15 +27,21 @@ class Recent(Protocol):
 
 
 class Buckets(Protocol):
-    """Raises CacheUnavailable."""
+    """Token buckets shared by all processes, by the server's clock; a bucket that was lost is full again.
 
-    def take(self, name: str, capacity: int, refill: timedelta) -> bool:
-        """Takes one token, of which one more comes each `refill`; False when none is left."""
+    Not idempotent: a repeated call takes the tokens twice. Each call is one round trip. Raises CacheUnavailable, and
+    then the tokens may be taken or not.
+    """
+
+    def take(self, name: str, limit: BucketLimit) -> bool:
+        """Take one token; False when none is left."""
         ...
 
-    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
-        """Takes from each bucket as many as were given away already, and answers what is left, which may be less than
-        nothing; in one round trip. Not idempotent: what is said twice is taken twice."""
+    def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
+        """Take tokens that were given away already, and return what each bucket has left.
+
+        The result is negative where several processes gave away the same tokens, at most as deep as a full bucket.
+        """
         ...
 
 

@@ -37,6 +37,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Platform, Subject, UserId
 from notifier.domain.push.circuit_breaker import LeftAlone
+from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import member_scope
 from notifier.ports.live_bus import Marked
@@ -49,6 +50,8 @@ from tests.support.fakes.clock import CountedNonces, ManualClock
 
 HOUR = 490_000
 LASTING = timedelta(hours=1)
+ONE_A_DAY = BucketLimit(capacity=1, refill=24 * LASTING)
+TEN_A_DAY = BucketLimit(capacity=10, refill=24 * LASTING)
 SCOPE = member_scope(Member(5))
 ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
 MEMBERS = [Member(5), Member(NEIGHBOURS * SHARD_MEMBERS + 7)]
@@ -122,12 +125,12 @@ class Caches:
         buckets = self._on(RedisBuckets)
         return simple(
             writes={
-                "take": lambda: buckets.take("ann", 1, 24 * LASTING),
-                "spend": lambda: buckets.spend({"bob": 1_000}, 10, 24 * LASTING),
+                "take": lambda: buckets.take("ann", ONE_A_DAY),
+                "spend": lambda: buckets.spend({"bob": 1_000}, TEN_A_DAY),
             },
             asks={
-                "take": lambda: buckets.take("ann", 1, 24 * LASTING),
-                "left": lambda: round(buckets.spend({"bob": 0}, 10, 24 * LASTING)["bob"]),
+                "take": lambda: buckets.take("ann", ONE_A_DAY),
+                "left": lambda: round(buckets.spend({"bob": 0}, TEN_A_DAY)["bob"]),
             },
         )
 

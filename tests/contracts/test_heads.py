@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from notifier.domain.bursts.fanout_budget import Budget
 from notifier.domain.bursts.sequencer import Head, Sequenced
+from notifier.domain.token_bucket import TokenBucket
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
@@ -15,7 +15,7 @@ FIRST = Head(
     seq=1,
     open=burst(),
     last_opened_at=START,
-    budget=Budget(tokens=5.5, at=START),
+    budget=TokenBucket(tokens=5.5, at=START),
     applied={"mentions.celebrity/3": 7},
     outbox=(burst(),),
     sequenced=(Sequenced(mention=mention(), seq=1),),

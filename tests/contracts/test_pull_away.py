@@ -16,6 +16,7 @@ from notifier.adapters.redis.pull_index import SWEPT_EVERY, RedisPullIndex
 from notifier.adapters.redis.pull_layout import PARTS, key
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.token_bucket import BucketLimit
 from notifier.ports.pull_index import FRESH_FOR, Pulled
 from tests.contracts.pull_backends import ADA, BEFORE, NOON, NOVA, SUBJECTS, Backend, backend, burst, on_valkey, seqs
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
@@ -176,7 +177,7 @@ def test_a_hung_server_costs_a_process_one_time_out_however_much_it_asks(valkey:
             lambda: index.announce([burst(5)]),
             lambda: RedisBus(client).publish([burst(5)]),
             lambda: RedisRecent(client).digests([]),
-            lambda: RedisBuckets(client).take("b", 1, timedelta(1)),
+            lambda: RedisBuckets(client).take("b", BucketLimit(capacity=1, refill=timedelta(1))),
             lambda: RedisPressure(client).level(),
         ]
         with frozen(valkey):

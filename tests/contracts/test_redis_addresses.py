@@ -20,6 +20,7 @@ from notifier.devkit.engines.valkey import server
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.domain.ids import Member
+from notifier.domain.token_bucket import BucketLimit
 from tests.contracts.valkey_fixture import PATIENT
 from tests.contracts.valkeys_fixture import Valkeys, cluster_in, running
 from tests.support.valkey_cluster import replica, sentinel
@@ -104,7 +105,7 @@ def test_a_hung_node_costs_each_client_one_time_out_and_is_asked_again_when_it_w
 
     def take_all() -> None:
         for name in range(30):
-            buckets.take(str(name), 9, HOUR)
+            buckets.take(str(name), BucketLimit(capacity=9, refill=HOUR))
 
     async def run() -> None:
         async with connect_async(own.url) as client:

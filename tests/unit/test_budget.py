@@ -2,29 +2,27 @@
 
 from datetime import timedelta
 
-from notifier.domain.bursts.fanout_budget import Budget, window_over
+from notifier.domain.bursts.sequencer import fanout_limit, window_over
 from notifier.domain.ids import POLICIES, Kind
+from notifier.domain.token_bucket import TokenBucket
 from tests.unit.examples import HOUR, MINUTE, NOON, SECOND
 
 POLICY = POLICIES[Kind.MENTION]
-EMPTY = Budget(tokens=0.0, at=NOON)
+LIMIT = fanout_limit(POLICY)
+EMPTY = TokenBucket(tokens=0.0, at=NOON)
 
 
 def test_a_token_comes_each_hour_up_to_the_capacity() -> None:
-    assert EMPTY.refilled(POLICY, NOON + HOUR / 2).tokens == 0.5
-    assert EMPTY.refilled(POLICY, NOON + 100 * HOUR) == Budget.full(POLICY, NOON + 100 * HOUR)
+    assert EMPTY.refilled(LIMIT, NOON + HOUR / 2).tokens == 0.5
+    assert EMPTY.refilled(LIMIT, NOON + 100 * HOUR) == TokenBucket.full(LIMIT, NOON + 100 * HOUR)
 
 
 def test_a_clock_that_goes_back_earns_and_costs_nothing() -> None:
-    assert EMPTY.refilled(POLICY, NOON - HOUR) == EMPTY
-
-
-def test_a_budget_is_never_in_debt() -> None:
-    assert EMPTY.spent() == EMPTY
+    assert EMPTY.refilled(LIMIT, NOON - HOUR) == EMPTY
 
 
 def test_a_window_is_over_when_its_least_has_passed_and_a_fan_out_can_be_afforded() -> None:
-    full = Budget.full(POLICY, NOON)
+    full = TokenBucket.full(LIMIT, NOON)
     assert not window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE - SECOND)
     assert window_over(full, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
     assert not window_over(EMPTY, opened_at=NOON, collapse=MINUTE, now=NOON + MINUTE)
@@ -39,7 +37,7 @@ def test_a_window_of_zero_is_always_over() -> None:
 
 
 def test_a_wish_changes_how_soon_a_token_comes_and_nothing_else() -> None:
-    often = POLICY.refilled_every(MINUTE)
+    often = fanout_limit(POLICY.refilled_every(MINUTE))
     assert EMPTY.refilled(often, NOON + MINUTE).tokens == 1.0
-    assert EMPTY.refilled(often, NOON + HOUR) == Budget.full(POLICY, NOON + HOUR)
+    assert EMPTY.refilled(often, NOON + HOUR) == TokenBucket.full(LIMIT, NOON + HOUR)
     assert POLICY.refilled_every(None) is POLICY

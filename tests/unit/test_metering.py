@@ -8,6 +8,7 @@ from datetime import timedelta
 from notifier.api.background.limiters import MOST_KNOWN, Metering, metering
 from notifier.config import Limits
 from notifier.domain.errors import CacheUnavailable
+from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
 from tests.support.fakes.cache import MemoryBuckets
 from tests.support.fakes.clock import ManualClock
@@ -35,15 +36,15 @@ class Town:
             limits, buckets=self, threads=InlineThreads(), clock=self.clock, metrics=self.metrics, pause=self.pause
         )
 
-    def take(self, name: str, capacity: int, refill: timedelta) -> bool:
-        return self.buckets.take(name, capacity, refill)
+    def take(self, name: str, limit: BucketLimit) -> bool:
+        return self.buckets.take(name, limit)
 
-    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
+    def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
         self.trips += 1
         self.told |= {name.partition(":")[2] for name in spent}
         if self.away:
             raise CacheUnavailable
-        left = self.buckets.spend(spent, capacity, refill)
+        left = self.buckets.spend(spent, limit)
         self.meanwhile()
         return left
 
@@ -129,7 +130,7 @@ def test_without_redis_a_process_holds_its_own_limit() -> None:
         town.clock.advance(timedelta(hours=3))
         assert grants(here, "zoe", 20) == 10
         await town.settled()
-        assert town.buckets.held["writes:zoe"][0] == 0
+        assert town.buckets.held["writes:zoe"].tokens == 0
 
     played(play)
 

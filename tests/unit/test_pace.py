@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from notifier.config.push import SLOWEST
 from notifier.domain.ids import Platform
 from notifier.domain.push.rate_limit import LEAST_SHARE, TERMS, Pace, Terms, drawn, told
+from notifier.domain.token_bucket import TokenBucket
 from notifier.flow.push.rate_limiter import ALONE
 from tests.unit.examples import MINUTE, NOON, SECOND
 
 GOOGLE = TERMS[Platform.FCM]
 SMALL = Terms(per_minute=611)
 """Ten a second."""
-FULL = Pace(tokens=10.0, at=NOON, since=NOON - 2 * MINUTE)
+FULL = Pace(bucket=TokenBucket(tokens=10.0, at=NOON), since=NOON - 2 * MINUTE)
 LOTS = 1_000_000
 
 Step = tuple[float, int, bool, float, int, bool]
@@ -45,7 +46,7 @@ def granted(steps: Sequence[Step], terms: Terms) -> list[tuple[datetime, int]]:
         now += timedelta(seconds=seconds)
         pace, some = drawn(pace, terms, now, wanted, urgent=urgent, ease=ease)
         assert 0 <= some <= wanted
-        found.append((pace.at, some))
+        found.append((pace.bucket.at, some))
         pace = told(pace, terms, now, refused=refused, slow=slow)
         assert LEAST_SHARE <= pace.share <= 1
     return found
@@ -75,7 +76,7 @@ def test_time_never_goes_backwards(steps: list[Step]) -> None:
 
 def test_a_thousand_are_out_within_two_seconds_of_its_beginning() -> None:
     assert 1_000 <= total(None, GOOGLE, NOON, 2, urgent=True) < 2_000
-    idle = Pace(tokens=0.0, at=NOON - 6 * MINUTE, since=NOON - 20 * MINUTE)
+    idle = Pace(bucket=TokenBucket(tokens=0.0, at=NOON - 6 * MINUTE), since=NOON - 20 * MINUTE)
     assert 1_000 <= total(idle, GOOGLE, NOON, 2, urgent=True) < 2_000
 
 
@@ -129,7 +130,7 @@ def test_a_refusal_halves_it_at_most_once_a_second() -> None:
     pace = FULL
     for _ in range(5):
         pace = told(pace, SMALL, NOON, refused=100, slow=True)
-    assert (pace.share, pace.tokens) == (0.5, 5.0)
+    assert (pace.share, pace.bucket.tokens) == (0.5, 5.0)
     assert told(pace, SMALL, NOON + SECOND, refused=1, slow=False).share == pytest.approx(0.275)
 
 

@@ -13,6 +13,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import Poison
+from notifier.domain.token_bucket import BucketLimit
 
 REMEMBERED = timedelta(hours=24)
 """An upstream that repeats an event does so within minutes; after that the store's dedupe answers, a little slower."""
@@ -56,20 +57,19 @@ class RedisRecent:
 class RedisBuckets:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._take = Script.named(CHECKSUM, "take")
-        self._spend = Script.named(CHECKSUM, "spend")
+        self._script = Script.named(CHECKSUM, "bucket")
 
-    def take(self, name: str, capacity: int, refill: timedelta) -> bool:
-        arguments = (capacity, refill / timedelta(milliseconds=1))
-        [taken] = ask(self._client, [ScriptCall(self._take, Kind.BUCKET.key(name), arguments)])
-        return bool(taken)
+    def take(self, name: str, limit: BucketLimit) -> bool:
+        [left] = ask(self._client, [self._call(name, limit, 1, debt=0)])
+        return left is not None
 
-    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
-        every = refill / timedelta(milliseconds=1)
-        calls = [
-            ScriptCall(self._spend, Kind.BUCKET.key(name), (capacity, every, count)) for name, count in spent.items()
-        ]
+    def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
+        calls = [self._call(name, limit, count, debt=limit.capacity) for name, count in spent.items()]
         return {name: float(left) for name, left in zip(spent, ask(self._client, calls), strict=True)}
+
+    def _call(self, name: str, limit: BucketLimit, count: int, *, debt: int) -> ScriptCall:
+        refill = limit.refill / timedelta(milliseconds=1)
+        return ScriptCall(self._script, Kind.BUCKET.key(name), (limit.capacity, refill, count, debt))
 
 
 class RedisPressure:

@@ -16,7 +16,7 @@ from notifier.api.auth.scopes import Scope
 from notifier.api.auth.secrets import Keys
 from notifier.api.container import Edge
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
-from notifier.domain.token_bucket import Limit, seconds
+from notifier.domain.token_bucket import RequestLimit, seconds
 
 READING = ("GET", "HEAD")
 PREPAID = "notifier.prepaid"
@@ -69,11 +69,11 @@ async def _asked(edge: Edge, connection: Connection) -> Identity | Insecure:
     return edge.identity
 
 
-def _of_people(edge: Edge, connection: Connection) -> Limit | None:
+def _of_people(edge: Edge, connection: Connection) -> RequestLimit | None:
     return edge.metering.reads if connection.scope.get("method") in READING else edge.metering.writes
 
 
-def _meter(edge: Edge, connection: Connection, limit: Limit | None, who: str) -> None:
+def _meter(edge: Edge, connection: Connection, limit: RequestLimit | None, who: str) -> None:
     """The answer tells what is left, also where it refuses for another reason. Raises TooManyRequests."""
     if limit is None:
         return

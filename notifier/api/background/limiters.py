@@ -12,7 +12,7 @@ from notifier.api.threads import Threads
 from notifier.config import Limits
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.domain.token_bucket import Allowance, Limit
+from notifier.domain.token_bucket import RequestAllowance, RequestLimit, TokenBucket
 from notifier.flow.devices.registry import PhoneBook
 from notifier.metrics import Metrics
 from notifier.ports.cache import Buckets
@@ -68,7 +68,7 @@ MOST_KNOWN = 20_000
 
 @dataclass(slots=True)
 class _Account:
-    allowance: Allowance
+    bucket: TokenBucket
     untold: int = 0
     """Spent here, and not settled yet."""
 
@@ -82,35 +82,35 @@ class Metering:
     threads: Threads
     clock: Clock
     metrics: Metrics
-    reads: Limit | None
-    writes: Limit | None
-    requests: Limit | None
+    reads: RequestLimit | None
+    writes: RequestLimit | None
+    requests: RequestLimit | None
     """None: as many as they like."""
     pause: Pause = asyncio.sleep
-    known: "OrderedDict[tuple[Limit, str], _Account]" = field(default_factory=OrderedDict)
-    due: dict[Limit, set[str]] = field(default_factory=lambda: defaultdict(set))
+    known: "OrderedDict[tuple[RequestLimit, str], _Account]" = field(default_factory=OrderedDict)
+    due: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
     going: "asyncio.Task[None] | None" = None
 
-    def take(self, limit: Limit, who: str) -> tuple[bool, Allowance]:
+    def take(self, limit: RequestLimit, who: str) -> tuple[bool, RequestAllowance]:
         """Whether one may, and what is left then."""
         now, account = self.clock.now(), self._account(limit, who)
-        account.allowance = account.allowance.refilled(now)
-        if granted := account.allowance.affords:
-            account.allowance = account.allowance.spent()
+        account.bucket = account.bucket.rewound(now).refilled(limit.bucket, now)
+        if granted := account.bucket.affords:
+            account.bucket = account.bucket.spent()
             account.untold += 1
             self._tell(limit, who, account)
-        return granted, account.allowance
+        return granted, RequestAllowance(limit=limit, bucket=account.bucket)
 
-    def _account(self, limit: Limit, who: str) -> _Account:
+    def _account(self, limit: RequestLimit, who: str) -> _Account:
         key = (limit, who)
         if key not in self.known:
-            self.known[key] = _Account(Allowance.full(limit, self.clock.now()))
+            self.known[key] = _Account(TokenBucket.full(limit.bucket, self.clock.now()))
             if len(self.known) > MOST_KNOWN:
                 self.known.popitem(last=False)
         self.known.move_to_end(key)
         return self.known[key]
 
-    def _tell(self, limit: Limit, who: str, account: _Account) -> None:
+    def _tell(self, limit: RequestLimit, who: str, account: _Account) -> None:
         if account.untold * TOLD_BY < limit.most:
             return
         self.due[limit].add(who)
@@ -124,7 +124,7 @@ class Metering:
             for limit, names in due.items():
                 await self._settle(limit, {who: self.known[limit, who] for who in names if (limit, who) in self.known})
 
-    async def _settle(self, limit: Limit, accounts: Mapping[str, _Account]) -> None:
+    async def _settle(self, limit: RequestLimit, accounts: Mapping[str, _Account]) -> None:
         spent = {who: account.untold for who, account in accounts.items()}
         for account in accounts.values():
             account.untold = 0
@@ -137,20 +137,20 @@ class Metering:
             return
         for who, tokens in left.items():
             account = accounts[who]
-            account.allowance = account.allowance.lowered(tokens - account.untold)
+            account.bucket = account.bucket.lowered(tokens - account.untold)
 
-    async def _spend(self, spent: Mapping[str, int], limit: Limit) -> Mapping[str, float]:
+    async def _spend(self, spent: Mapping[str, int], limit: RequestLimit) -> Mapping[str, float]:
         """Take from the buckets of all processes; return what is left in each. Raises CacheUnavailable."""
         named = {f"{limit.name}:{who}": count for who, count in spent.items()}
-        left = await self.threads.run(self.buckets.spend, named, limit.most, limit.refill)
+        left = await self.threads.run(self.buckets.spend, named, limit.bucket)
         return {who: left[f"{limit.name}:{who}"] for who in spent}
 
 
 def metering(
     limits: Limits, *, buckets: Buckets, threads: Threads, clock: Clock, metrics: Metrics, pause: Pause
 ) -> Metering:
-    def limit(name: str, most: int, window: timedelta) -> Limit | None:
-        return Limit(name=name, most=most, window=window) if most else None
+    def limit(name: str, most: int, window: timedelta) -> RequestLimit | None:
+        return RequestLimit.per(window, name, most) if most else None
 
     return Metering(
         buckets=buckets,

@@ -26,11 +26,12 @@ from notifier.api.processes import Roles
 from notifier.api.routes.static import HEADERS, known
 from notifier.codec import read_batch
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.bursts.fanout_budget import Budget, affords, window_over
+from notifier.domain.bursts.sequencer import affords, fanout_limit, window_over
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import RAMP, Throttle, checked
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import POLICIES, Kind, Subject, UserId
+from notifier.domain.token_bucket import TokenBucket
 from notifier.flow.leadership import Leadership
 from notifier.wiring.system import build_leadership
 
@@ -252,15 +253,16 @@ def _coming(edge: Edge, subject: Subject) -> str:
     now = edge.clock.now()
     head = edge.system.ports.heads.load([subject])[subject]
     policy = POLICIES[Kind.MENTION].refilled_every(edge.system.settings.refill)
-    budget = (head.budget or Budget.full(policy, now)).refilled(policy, now)
+    limit = fanout_limit(policy)
+    budget = (head.budget or TokenBucket.full(limit, now)).refilled(limit, now)
     collapse = edge.system.settings.collapse or policy.collapse
     if head.open is None or window_over(budget, opened_at=head.open.opened_at, collapse=collapse, now=now):
         return f"{STORM} mentions a second for {LASTING} s: a new burst, and one notification for each follower."
     if affords(budget):
         return f"{STORM} mentions a second for {LASTING} s: they join the open burst, and nobody is told twice."
-    wait = (1.0 - budget.tokens) * policy.budget_refill
+    wait = budget.wait(limit)
     return (
-        f"The budget at work: {policy.budget_capacity} fan-outs in a row were spent, and the next one is earned in "
+        f"The budget at work: {limit.capacity} fan-outs in a row were spent, and the next one is earned in "
         f"{max(1, round(wait.total_seconds()))} s. Until then all mentions join the open burst, and its count grows."
     )
 

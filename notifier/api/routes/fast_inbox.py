@@ -18,7 +18,7 @@ from notifier.api.routes.inbox import FAILED, PAGE_HEADERS, UNREAD_HEADERS, matc
 from notifier.api.schemas.rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.domain.token_bucket import Allowance
+from notifier.domain.token_bucket import RequestAllowance
 
 PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 LIMIT = 20
@@ -80,7 +80,7 @@ class FastInbox:
         await _send(send, *answer)
         return True
 
-    async def _page(self, user: UserId, if_none_match: str | None, left: Allowance | None) -> Answer:
+    async def _page(self, user: UserId, if_none_match: str | None, left: RequestAllowance | None) -> Answer:
         with self.edge.timing():
             opening = await self.edge.inbox.open(user, limit=LIMIT)
         rendered = self.edge.renderer.first_page(user, opening)
@@ -91,7 +91,7 @@ class FastInbox:
             return 304, headers, b""
         return 200, headers, rendered.body
 
-    async def _unread(self, user: UserId, left: Allowance | None) -> Answer:
+    async def _unread(self, user: UserId, left: RequestAllowance | None) -> Answer:
         badge = await self.edge.inbox.badge(user)
         return 200, [*_UNREAD, *_encoded(limit_headers(left))], badge_json(badge)
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from notifier.domain.errors import BadReach
 from notifier.domain.ids import UserId
+from notifier.domain.token_bucket import BucketLimit
 
 LONGEST_REASON = 500
 """Characters."""
@@ -63,12 +64,8 @@ class Refusal(StrEnum):
     """The tweet was taken back, or names the account no longer, before it had a burst."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateCap:
-    """How often one mentioner may wake the phones of celebrities' followers."""
-
-    capacity: int = 20
-    refill: timedelta = timedelta(minutes=3)
+AUTHOR_LIMIT = BucketLimit(capacity=20, refill=timedelta(minutes=3))
+"""How many mentions of celebrities by one author may send push alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

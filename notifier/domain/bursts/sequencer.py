@@ -10,10 +10,10 @@ from datetime import date, datetime, timedelta
 from typing import Self
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.fanout_budget import Budget, affords, window_over
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
+from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBLE_WITHIN = timedelta(seconds=1)
 """A burst that isn't published this long after its opening is re-stamped, or a `seen` could swallow it."""
@@ -56,9 +56,9 @@ class Head:
     first: DayFirst | None = None
     """The latest day's, while it is for everybody; None before any, and when it was taken back."""
     last_opened_at: datetime | None = None
-    budget: Budget | None = None
+    budget: TokenBucket | None = None
     """Of public fan-outs."""
-    purse: Budget | None = None
+    purse: TokenBucket | None = None
     """Of restricted ones: protected accounts can't spend what the public has, nor the public what they have."""
     applied: Mapping[str, int]
     """The last applied offset of every log partition that carried this subject."""
@@ -187,13 +187,13 @@ def _silenced(burst: Burst, mention: Mention) -> bool:
     return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
 
 
-def _open(head: Head, mention: Mention, *, budget: Budget | None, now: datetime) -> Head:
+def _open(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
     """Beyond the budget it is pulled alone: whoever takes tweets back must not buy a fan-out by each of them."""
     burst = _next(head, mention, now=now, pull_only=not affords(budget))
     return _with(_at(head, burst), burst, mention, budget=_paid(budget, burst), shared=True)
 
 
-def _open_restricted(head: Head, mention: Mention, *, purse: Budget | None, now: datetime) -> Head:
+def _open_restricted(head: Head, mention: Mention, *, purse: TokenBucket | None, now: datetime) -> Head:
     """Always a burst of its own. Beyond the purse it is pulled alone, and what the purse has left goes on growing.
 
     The burst says so, and so do the head and its outbox until it is written: whoever publishes it decides nothing.
@@ -203,7 +203,7 @@ def _open_restricted(head: Head, mention: Mention, *, purse: Budget | None, now:
     return _with(head, burst, mention, budget=head.budget, shared=False)
 
 
-def _paid(budget: Budget | None, burst: Burst) -> Budget | None:
+def _paid(budget: TokenBucket | None, burst: Burst) -> TokenBucket | None:
     return budget.spent() if budget and not burst.pull_only else budget
 
 
@@ -256,7 +256,7 @@ def _still_first(burst: Burst, stamp: datetime, before: Sequence[Burst]) -> bool
     return (burst.first_of_day or new_day) and stamp.date() not in firsts
 
 
-def _with(head: Head, burst: Burst, mention: Mention, *, budget: Budget | None, shared: bool) -> Head:
+def _with(head: Head, burst: Burst, mention: Mention, *, budget: TokenBucket | None, shared: bool) -> Head:
     outbox = {b.key: b for b in head.outbox} | {burst.key: burst}
     return replace(
         head,
@@ -267,8 +267,29 @@ def _with(head: Head, burst: Burst, mention: Mention, *, budget: Budget | None, 
     )
 
 
-def _refilled(budget: Budget | None, policy: Policy, mention: Mention, now: datetime) -> Budget | None:
+def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
     """None for a small subject; what it has spent while it was large is kept, should it grow again."""
     if not policy.budgeted(mention.followers):
         return None
-    return (budget or Budget.full(policy, now)).refilled(policy, now)
+    limit = fanout_limit(policy)
+    return (budget or TokenBucket.full(limit, now)).refilled(limit, now)
+
+
+# The budget of fan-outs: it lengthens the collapse window of a subject that is mentioned all day. Restricted bursts
+# cannot be collapsed. They have a budget of their own, the purse; beyond it they are served by pull.
+
+
+def fanout_limit(policy: Policy) -> BucketLimit:
+    return BucketLimit(capacity=policy.budget_capacity, refill=policy.budget_refill)
+
+
+def window_over(budget: TokenBucket | None, *, opened_at: datetime, collapse: timedelta, now: datetime) -> bool:
+    """Return whether the next mention opens a new burst: its window has passed, and it has budget for a fan-out."""
+    if collapse == timedelta(0):
+        return True
+    return now >= opened_at + collapse and affords(budget)
+
+
+def affords(budget: TokenBucket | None) -> bool:
+    """Return whether one more fan-out is affordable. A subject without a budget is bounded by its window alone."""
+    return budget is None or budget.affords

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from math import inf
 
 from notifier.domain.ids import Platform
+from notifier.domain.token_bucket import TokenBucket
 
 FLOOR = 0.05
 """Of the limit, with which it begins: of Google's 10,000 a second enough for a thousand VIPs within two seconds."""
@@ -58,10 +59,8 @@ TERMS: Mapping[Platform, Terms] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    tokens: float
-    """Saved up; below nothing where the last draw owes some."""
-    at: datetime
-    """By the latest of all clocks: who is behind it finds what is there, and brings nothing."""
+    bucket: TokenBucket
+    """Holds what one second earns. Below zero where the last draw owes some."""
     since: datetime
     """When it began to rise."""
     share: float = 1.0
@@ -79,26 +78,26 @@ def drawn(
     """
     pace = _at(pace, terms, now)
     ease = max(ease, URGENT_EASE) if urgent else ease
-    free = pace.tokens - (0.0 if urgent else RESERVED * rate(pace, terms))
+    free = pace.bucket.tokens - (0.0 if urgent else RESERVED * rate(pace, terms))
     if min(wanted, free, ease) <= 0:
         return pace, 0
     granted = min(wanted, max(1, int(free * ease)))
-    return replace(pace, tokens=pace.tokens - granted / ease), granted
+    return replace(pace, bucket=pace.bucket.spent(granted / ease)), granted
 
 
 def told(pace: Pace | None, terms: Terms, now: datetime, *, refused: int, slow: bool) -> Pace:
     """Behind what became of some: how many the provider refused for its quota, and whether it was slow to answer."""
     pace = _at(pace, terms, now)
     left = REFUSED if refused else SLOW if slow else 1.0
-    if left == 1.0 or (pace.cut_at is not None and pace.at < pace.cut_at + CUT_EVERY):
+    if left == 1.0 or (pace.cut_at is not None and pace.bucket.at < pace.cut_at + CUT_EVERY):
         return pace
-    slower = replace(pace, share=max(LEAST_SHARE, pace.share * left), cut_at=pace.at)
-    return replace(slower, tokens=min(slower.tokens, rate(slower, terms)))
+    slower = replace(pace, share=max(LEAST_SHARE, pace.share * left), cut_at=pace.bucket.at)
+    return replace(slower, bucket=slower.bucket.lowered(rate(slower, terms)))
 
 
 def rate(pace: Pace, terms: Terms) -> float:
     """A second; as much can be saved up."""
-    risen = FLOOR + (1 - FLOOR) * ((pace.at - pace.since) / terms.ramp)
+    risen = FLOOR + (1 - FLOOR) * ((pace.bucket.at - pace.since) / terms.ramp)
     return terms.per_second * pace.share * max(FLOOR, min(1.0, risen))
 
 
@@ -107,16 +106,20 @@ def _at(pace: Pace | None, terms: Terms, now: datetime) -> Pace:
     begin anew, with no more than is there: clocks that disagree slow it, and never let more go."""
     if pace is None:
         return _begun(terms, now, inf)
-    if not pace.at - terms.idle <= now <= pace.at + terms.idle:
-        return _begun(terms, now, pace.tokens)
-    passed = max(0.0, (now - pace.at) / _SECOND)
-    later = replace(pace, at=max(pace.at, now), share=min(1.0, pace.share + RECOVERED * passed))
-    return replace(later, tokens=min(rate(later, terms), later.tokens + rate(later, terms) * passed))
+    bucket = pace.bucket
+    if not bucket.at - terms.idle <= now <= bucket.at + terms.idle:
+        return _begun(terms, now, bucket.tokens)
+    passed = bucket.elapsed(now) / _SECOND
+    # The rate of the later moment counts for all of the time that has passed.
+    share = min(1.0, pace.share + RECOVERED * passed)
+    later = replace(pace, bucket=replace(bucket, at=max(bucket.at, now)), share=share)
+    per_second = rate(later, terms)
+    return replace(later, bucket=bucket.topped_up(per_second * passed, per_second, now))
 
 
 def _begun(terms: Terms, now: datetime, tokens: float) -> Pace:
-    empty = Pace(tokens=0.0, at=now, since=now)
-    return replace(empty, tokens=max(0.0, min(tokens, rate(empty, terms))))
+    empty = Pace(bucket=TokenBucket(tokens=0.0, at=now), since=now)
+    return replace(empty, bucket=TokenBucket(tokens=max(0.0, min(tokens, rate(empty, terms))), at=now))
 
 
 # Ease: what the tab leaves of the pace of alerts, because each of them has somebody open it.

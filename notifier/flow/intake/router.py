@@ -11,9 +11,10 @@ from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
 from notifier.domain.bursts.held_mention import Hold
 from notifier.domain.bursts.mention import Arrival, Mention
-from notifier.domain.bursts.moderation import RateCap, Refusal, Verdict
+from notifier.domain.bursts.moderation import AUTHOR_LIMIT, Refusal, Verdict
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
+from notifier.domain.token_bucket import BucketLimit
 from notifier.flow.intake.moderation import Known, Reaching
 from notifier.flow.sequencing.erasure import Erasing
 from notifier.metrics import Metrics
@@ -85,7 +86,7 @@ class Router:
     buckets: Buckets
     sizes: Sizes
     metrics: Metrics
-    cap: RateCap = field(default_factory=RateCap)
+    cap: BucketLimit = AUTHOR_LIMIT
 
     def __call__(self, records: Sequence[Logged]) -> None:
         """All mentions of the records are in the log, and all refusals and holds in the store, when it returns.
@@ -127,7 +128,7 @@ class Router:
         if lane is Lane.STANDARD:
             return True
         try:
-            return self.buckets.take(f"reach:{author}", self.cap.capacity, self.cap.refill)
+            return self.buckets.take(f"reach:{author}", self.cap)
         except CacheUnavailable:  # fails open: the subject's budget of fan-outs still bounds what one @ can cost
             return True
 

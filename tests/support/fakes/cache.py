@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
+from notifier.domain.token_bucket import BucketLimit, TokenBucket
 from notifier.ports.clock import Clock
 
 REMEMBERED = timedelta(hours=24)
@@ -38,28 +39,26 @@ class MemoryRecent:
 @dataclass(slots=True)
 class MemoryBuckets:
     clock: Clock
-    held: dict[str, tuple[float, datetime]] = field(default_factory=dict)
-    """The tokens left, and when they were counted."""
+    held: dict[str, TokenBucket] = field(default_factory=dict)
 
     def wipe(self) -> None:
         self.held.clear()
 
-    def take(self, name: str, capacity: int, refill: timedelta) -> bool:
-        tokens = self._left(name, capacity, refill)
-        if tokens < 1:
-            return False
-        self.held[name] = (tokens - 1, self.clock.now())
-        return True
+    def take(self, name: str, limit: BucketLimit) -> bool:
+        bucket = self._bucket(name, limit)
+        if bucket.affords:
+            self.held[name] = bucket.spent()
+        return bucket.affords
 
-    def spend(self, spent: Mapping[str, int], capacity: int, refill: timedelta) -> Mapping[str, float]:
-        left = {name: max(-capacity, self._left(name, capacity, refill) - count) for name, count in spent.items()}
-        self.held |= {name: (tokens, self.clock.now()) for name, tokens in left.items()}
-        return left
+    def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
+        for name, count in spent.items():
+            bucket = self._bucket(name, limit)
+            self.held[name] = bucket.spent(min(count, bucket.tokens + limit.capacity))
+        return {name: self.held[name].tokens for name in spent}
 
-    def _left(self, name: str, capacity: int, refill: timedelta) -> float:
+    def _bucket(self, name: str, limit: BucketLimit) -> TokenBucket:
         now = self.clock.now()
-        tokens, counted = self.held.get(name, (float(capacity), now))
-        return min(float(capacity), tokens + max(timedelta(0), now - counted) / refill)
+        return self.held.get(name, TokenBucket.full(limit, now)).rewound(now).refilled(limit, now)
 
 
 @dataclass(slots=True)
