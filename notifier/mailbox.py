@@ -32,3 +32,16 @@ class Mailbox:
         self._woken = False
         while self._calls:
             self._calls.popleft()()
+
+
+class Mailboxes:
+    """The mailbox of the running event loop, for an adapter that outlives a loop."""
+
+    def __init__(self) -> None:
+        self._mailbox: Mailbox | None = None
+
+    def current(self) -> Mailbox:
+        loop = asyncio.get_running_loop()
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop)
+        return self._mailbox

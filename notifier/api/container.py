@@ -23,7 +23,8 @@ from notifier.api.background.overview_watchers import Watchers
 from notifier.api.opaque_ids import Opaque
 from notifier.api.processes import Roles
 from notifier.api.schemas.rendering import Renderer
-from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, Threads
+from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, share_of
+from notifier.bounded_executor import Threads
 from notifier.config.version import installed_version
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.gap_fetch import GapFetch
@@ -138,7 +139,7 @@ def edge(
             clock=ports.clock,
             log=ThreadedLog(log=ports.log, threads=threads),
         ),
-        phones=Phones(book=build_device_registry(system), threads=threads),
+        phones=Phones(book=build_device_registry(system), threads=share_of(threads)),
         roles=roles,
         looking=Looking(
             OverviewReader(overview=build_overview(system), roles=roles, data=settings.data, threads=threads)

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, TypeVar
 
+from notifier.bounded_executor import BoundedExecutor, Bulkhead, Threads
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.ports.bursts import RecentBursts
@@ -20,15 +21,6 @@ BURSTS_PER_READ = 500
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Threads(Protocol):
-    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call it in a thread and return its result, or raise its exception.
-
-        The call runs to its end even when the caller is cancelled.
-        """
-        ...
 
 
 class RequestThreads:
@@ -45,6 +37,17 @@ class RequestThreads:
     def close(self) -> None:
         """Drop the calls that have not begun, and wait for the others."""
         self._pool.shutdown(cancel_futures=True)
+
+
+CALLS_AT_ONCE = 8
+"""Of one kind; the other threads are for the log, which must not wait for a slow store."""
+WAIT = timedelta(seconds=2)
+"""For one of these threads."""
+
+
+def share_of(threads: Threads, wait: timedelta = WAIT) -> BoundedExecutor:
+    """Return the share of the threads that one kind of call may use."""
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(at_once=CALLS_AT_ONCE, wait=wait))
 
 
 # Blocking ports, as the read path's stages use them.

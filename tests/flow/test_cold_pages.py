@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from notifier.bounded_executor import Bulkhead, Crowded
 from notifier.domain.ids import UserId
-from notifier.flow.inbox import store_breaker as deadline
 from notifier.flow.inbox.burst_walk import place_of
-from notifier.flow.inbox.store_breaker import AT_ONCE, Crowded, NoDeadline, PageDeadline
+from notifier.flow.inbox.store_breaker import AT_ONCE, NoDeadline, PageDeadline, cold_pages
 from tests.flow.inboxes import KIM, both_shown
 from tests.support.simulator.inbox_visits import driven
 
@@ -20,8 +20,8 @@ PATIENT = timedelta(minutes=1)
 class Pages:
     """Cold pages that are read until they are let go."""
 
-    def __init__(self) -> None:
-        self.deadline = PageDeadline(PATIENT)
+    def __init__(self, cold: Bulkhead | None = None) -> None:
+        self.deadline = PageDeadline(PATIENT, cold or cold_pages())
         self.reading, self.read, self.most = 0, 0, 0
         self.let_go = asyncio.Event()
 
@@ -48,11 +48,9 @@ def test_a_thousand_cold_pages_are_read_a_few_at_a_time() -> None:
     assert (pages.read, pages.most) == (1_000, AT_ONCE)
 
 
-def test_cold_page_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "WAITS", 0.01)
-
+def test_cold_page_that_waits_too_long_is_refused() -> None:
     async def run() -> None:
-        pages = Pages()
+        pages = Pages(Bulkhead(at_once=AT_ONCE, wait=timedelta(milliseconds=10)))
         going = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE)]
         await asyncio.sleep(0)
         with pytest.raises(Crowded):
@@ -65,11 +63,9 @@ def test_cold_page_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatc
     asyncio.run(run())
 
 
-def test_cold_page_behind_too_many_others_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "MOST_WAITING", 1)
-
+def test_cold_page_behind_too_many_others_is_refused_at_once() -> None:
     async def run() -> None:
-        pages = Pages()
+        pages = Pages(Bulkhead(at_once=AT_ONCE, wait=PATIENT, most_waiting=1))
         going = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
         await asyncio.sleep(0)
         with pytest.raises(Crowded, match="1 others wait already"):

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.api.background.limiters import Phones
+from notifier.bounded_executor import BoundedExecutor, Bulkhead
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
@@ -275,8 +276,9 @@ def test_who_finds_all_turns_taken_is_told_to_come_again() -> None:
 
     async def asked() -> None:
         book = build_device_registry(house.system)
-        phones = Phones(book=book, threads=InlineThreads(), turns=asyncio.Semaphore(1), within=0.0)
-        async with phones.turns:
+        executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(at_once=1, wait=timedelta(0)))
+        phones = Phones(book=book, threads=executor)
+        async with executor.bulkhead.slot():
             with pytest.raises(StoreUnavailable):
                 await phones(UserId("u1"), lambda book, member: book.of(member))
         assert await phones(UserId("u1"), lambda book, member: book.of(member)) == []

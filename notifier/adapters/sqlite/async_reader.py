@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 from weakref import finalize
 
-from notifier.domain.errors import StoreUnavailable
-from notifier.mailbox import Mailbox
+from notifier.bounded_executor import InFlightLimit
+from notifier.mailbox import Mailbox, Mailboxes
 
 # The line of questions that wait for a thread: one thread asks, and others help while it is held up.
 
@@ -196,10 +196,8 @@ class Reader:
     ) -> None:
         self._line = Line(threads, helpers, held_up_after, together)
         finalize(self, self._line.close)
-        self._deadline = deadline
-        self._most = waiting
-        self._waiting = 0
-        self._mailbox: Mailbox | None = None
+        self._limit = InFlightLimit(most=waiting, deadline=deadline)
+        self._mailboxes = Mailboxes()
 
     async def __call__(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The answer. Raises StoreUnavailable when it takes too long; then a write may still take effect.
@@ -207,34 +205,21 @@ class Reader:
         A question that was still waiting for a thread is never asked, and one that finds too many others is refused at
         once.
         """
-        if self._waiting >= self._most:
-            raise StoreUnavailable(f"{self._waiting} others wait already.")
-        self._waiting += 1
+        return await self._limit.run(1, self._answer, partial(ask, *args, **kwargs))
+
+    async def _answer(self, ask: Callable[[], T]) -> T:
+        question = Question(ask, self._mailboxes.current())
+        self._line.append(question)
         try:
-            async with asyncio.timeout(self._deadline.total_seconds()):
-                question = Question(partial(ask, *args, **kwargs), self._mail())
-                self._line.append(question)
-                try:
-                    answer: T = await question.answered
-                    return answer
-                finally:
-                    del question  # an error keeps this frame, and the question keeps the error
-        except TimeoutError as error:
-            raise StoreUnavailable(f"No answer within {self._deadline.total_seconds():g} s.") from error
+            answer: T = await question.answered
+            return answer
         finally:
-            self._waiting -= 1
+            del question  # an error keeps this frame, and the question keeps the error
 
     def close(self) -> None:
         """Waits for the answers that are on their way."""
         self._line.close()
         self._line.join()
-
-    def _mail(self) -> Mailbox:
-        """The running loop's own."""
-        loop = asyncio.get_running_loop()
-        if self._mailbox is None or self._mailbox.loop is not loop:
-            self._mailbox = Mailbox(loop)
-        return self._mailbox
 
 
 class Writer(Reader):

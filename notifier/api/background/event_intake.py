@@ -5,9 +5,11 @@ One cache lookup and one log sync serve a whole batch: a third of the work of si
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from notifier.api.threads import Threads
+from notifier.api.threads import share_of
+from notifier.bounded_executor import Crowded, Threads
 from notifier.codec import UpstreamEvent
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.errors import Full, NotifierError, Unavailable
@@ -17,10 +19,6 @@ BATCHES_AT_ONCE = 2
 """The next batch is decoded while one waits for the disk."""
 LARGEST_BATCH = 200
 """Events; the last of them still waits less than for a slow disk."""
-HIDES_AT_ONCE = 8
-"""Threads that hide retractions; the others are for the log, which must not wait for a slow store."""
-TURN_WITHIN = 2.0
-"""Seconds that a retraction waits for one of these threads; after that the retractor hides it, from the log."""
 
 Incoming = UpstreamEvent | NotifierError
 """An event, or the reason why it is refused."""
@@ -78,25 +76,19 @@ def _fail(batch: Sequence[Waiting], error: Exception) -> None:
             answer.set_exception(error)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetractionHiding:
-    """Hides a few retractions at a time. One per event loop."""
+    """Hides a few retractions at a time."""
 
-    hide_in_thread: Callable[[Retraction], Awaitable[object]]
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HIDES_AT_ONCE))
-    within: float = TURN_WITHIN
+    hide_all: Callable[[Sequence[Retraction]], object]
+    """Blocks."""
+    threads: Threads
+    """A share of the process's threads."""
 
     async def hide(self, retraction: Retraction) -> None:
-        """Return once the retraction is hidden, or without it if no turn comes in time."""
-        try:
-            async with asyncio.timeout(self.within):
-                await self.turns.acquire()
-        except TimeoutError:
-            return
-        try:
-            await self.hide_in_thread(retraction)
-        finally:
-            self.turns.release()
+        """Return once the retraction is hidden, or without it if no thread is free in time."""
+        with suppress(Crowded):  # the retractor hides it, from the log
+            await self.threads.run(self.hide_all, [retraction])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,7 +102,7 @@ class EventIntake:
 
     def __post_init__(self) -> None:
         self.batcher = EventBatcher(append_all=self._append)
-        self.hiding = RetractionHiding(hide_in_thread=self._hide)
+        self.hiding = RetractionHiding(hide_all=self.gateway.hide, threads=share_of(self.threads))
 
     async def accept(self, event: Incoming) -> Receipt:
         """Accept a single event. Raises LogUnavailable and Full.
@@ -129,6 +121,3 @@ class EventIntake:
 
     async def _append(self, events: Sequence[Incoming]) -> Sequence[Receipt]:
         return await self.threads.run(self.gateway.append, events)
-
-    async def _hide(self, retraction: Retraction) -> None:
-        await self.threads.run(self.gateway.hide, [retraction])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.api.background.activity_recorder import Pause
-from notifier.api.threads import Threads
+from notifier.bounded_executor import Threads
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from notifier.ports.clock import Clock

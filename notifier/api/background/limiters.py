@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TypeVar
 
 from notifier.api.background.activity_recorder import Pause
-from notifier.api.threads import Threads
+from notifier.bounded_executor import Threads
 from notifier.config import Limits
-from notifier.domain.errors import CacheUnavailable, StoreUnavailable
+from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.token_bucket import RequestAllowance, RequestLimit, TokenBucket
 from notifier.flow.devices.registry import PhoneBook
@@ -18,37 +18,20 @@ from notifier.metrics import Metrics
 from notifier.ports.cache import Buckets
 from notifier.ports.clock import Clock
 
-# Phones: what people ask of their own devices is done in a few of the edge's threads, and no mention waits for it.
-
 T = TypeVar("T")
 
-DEVICES_AT_ONCE = 8
-"""Of the edge's threads; the others are for the log, which mustn't wait for a store that is slow."""
-DEVICES_WITHIN = 2.0
-"""Seconds that one waits for a turn; an app asks again."""
 
-
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phones:
-    """For one loop."""
+    """The devices of users, read and written in threads."""
 
     book: PhoneBook
     threads: Threads
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(DEVICES_AT_ONCE))
-    within: float = DEVICES_WITHIN
+    """A share of the process's threads."""
 
     async def __call__(self, user: UserId, ask: Callable[[PhoneBook, Member], T], *, newcomer: bool = False) -> T:
-        """Whatever is asked of the book, as the person. Raises StoreUnavailable, and what the book raises. It goes on
-        to its end even when the one who asked has gone."""
-        try:
-            async with asyncio.timeout(self.within):
-                await self.turns.acquire()
-        except TimeoutError:
-            raise StoreUnavailable(f"{DEVICES_AT_ONCE} others wait for their devices.") from None
-        try:
-            return await self.threads.run(self._asked, user, ask, newcomer=newcomer)
-        finally:
-            self.turns.release()
+        """Ask something of the book, for a user. Raises StoreUnavailable, and what the book raises."""
+        return await self.threads.run(self._asked, user, ask, newcomer=newcomer)
 
     def _asked(self, user: UserId, ask: Callable[[PhoneBook, Member], T], *, newcomer: bool) -> T:
         return ask(self.book, self.book.member(user, newcomer=newcomer))

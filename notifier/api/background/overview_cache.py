@@ -13,7 +13,7 @@ import msgspec
 
 from notifier.api.processes import Roles, loading
 from notifier.api.schemas.system import told
-from notifier.api.threads import Threads
+from notifier.bounded_executor import Threads
 from notifier.domain.errors import NotifierError, Unavailable
 from notifier.flow.operations.overview import Overview
 

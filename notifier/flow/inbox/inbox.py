@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from notifier.bounded_executor import Crowded
 from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, UserId
@@ -17,7 +18,7 @@ from notifier.flow.inbox.last_known_pages import Lately
 from notifier.flow.inbox.listing import Listing
 from notifier.flow.inbox.page import Badge, Entry, Look, Opened, Page, badge_of
 from notifier.flow.inbox.remembered_page import PageRenderer, adopted, remembered_page
-from notifier.flow.inbox.store_breaker import Crowded, Deadline, StoreBreaker
+from notifier.flow.inbox.store_breaker import Deadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
 from notifier.flow.inbox.viewer_cache import CachedViewer, Opening, ViewerCache

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from notifier.bounded_executor import Bulkhead
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import (
     CLOSED,
@@ -58,12 +59,12 @@ COLD = 5
 
 AT_ONCE, MOST_WAITING = 50, 1_000
 """Cold pages that are read at once, and that wait for it: a thousand at once would all be late."""
-WAITS = 4.0
-"""Seconds that a cold page waits before it is read."""
+WAIT = timedelta(seconds=4)
+"""Before a cold page is read."""
 
 
-class Crowded(StoreUnavailable):
-    """Too many wait for the store: it was not asked, so this says nothing about it."""
+def cold_pages() -> Bulkhead:
+    return Bulkhead(at_once=AT_ONCE, wait=WAIT, most_waiting=MOST_WAITING)
 
 
 class Deadline(Protocol):
@@ -107,31 +108,13 @@ class PageDeadline:
     """For one event loop."""
 
     within: timedelta
-    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
-    _waiting: int = 0
+    cold: Bulkhead = field(default_factory=cold_pages)
 
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        await self._take_place()
-        try:
-            yield
-        finally:
-            self._places.release()
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        return self.cold.slot()
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
         return self._timed(self.within * COLD if cold else self.within)
-
-    async def _take_place(self) -> None:
-        if self._waiting >= MOST_WAITING:
-            raise Crowded(f"{self._waiting} others wait already.")
-        self._waiting += 1
-        try:
-            async with asyncio.timeout(WAITS):
-                await self._places.acquire()
-        except TimeoutError as error:
-            raise Crowded(f"Others were read for {WAITS:g} s.") from error
-        finally:
-            self._waiting -= 1
 
     @asynccontextmanager
     async def _timed(self, within: timedelta) -> AsyncIterator[None]:

@@ -13,8 +13,8 @@ from cassandra.query import PreparedStatement
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.errors import translated
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.domain.errors import StoreUnavailable
-from notifier.mailbox import Mailbox
+from notifier.bounded_executor import InFlightLimit
+from notifier.mailbox import Mailbox, Mailboxes
 
 # Questions asked side by side: the driver's thread collects the answers and hands all of them over at once.
 
@@ -118,10 +118,8 @@ class Reader:
 
     def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:
         self._cluster = cluster
-        self._deadline = deadline
-        self._most = waiting
-        self._waiting = 0
-        self._mailbox: Mailbox | None = None
+        self._limit = InFlightLimit(most=waiting, deadline=deadline)
+        self._mailboxes = Mailboxes()
 
     async def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Return all rows. Raises StoreUnavailable when it takes too long; then a write may still take effect."""
@@ -138,30 +136,23 @@ class Reader:
         One deadline for all of them: what was not asked by then is never asked. Raises StoreUnavailable.
         """
         places = min(len(questions), AT_ONCE)
-        if self._waiting >= self._most:
-            raise StoreUnavailable(f"{self._waiting} others wait already.")
-        self._waiting += places
-        try:
-            async with self.deadline():
-                return await self._asked(questions)
-        finally:
-            self._waiting -= places
+        return await self._limit.run(places, self._asked, questions)
 
     @asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:
         """One deadline for everything that is asked within. Raises StoreUnavailable once it has passed."""
         try:
-            async with asyncio.timeout(self._deadline.total_seconds()):
+            async with asyncio.timeout(self._limit.deadline.total_seconds()):
                 yield
         except TimeoutError as error:
-            raise StoreUnavailable(f"No answer within {self._deadline.total_seconds():g} s.") from error
+            raise self._limit.too_late() from error
 
     async def _asked(self, questions: Sequence[tuple[str, Row]]) -> list[list[Any]]:
         bound = [await self._bound(*question) for question in questions]
         if not bound:
             return []
         # It blocks the first time, on a connection; with a statement that was prepared it is there.
-        answers = Answers(self._cluster.session(), bound, self._mail())
+        answers = Answers(self._cluster.session(), bound, self._mailboxes.current())
         with translated("A read failed"):
             try:
                 answers.ask(AT_ONCE)
@@ -174,10 +165,3 @@ class Reader:
         """A node that prepares blocks, and so does a connection that isn't there yet."""
         known = self._cluster.remembered(statement)
         return known or await asyncio.to_thread(self._cluster.prepared, statement), values
-
-    def _mail(self) -> Mailbox:
-        """The running loop's own."""
-        loop = asyncio.get_running_loop()
-        if self._mailbox is None or self._mailbox.loop is not loop:
-            self._mailbox = Mailbox(loop)
-        return self._mailbox

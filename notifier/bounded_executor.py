@@ -1,0 +1,121 @@
+"""Bounds on concurrent calls in an event loop: slots, threads, and calls in flight."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import ParamSpec, Protocol, TypeVar
+
+from notifier.domain.errors import StoreUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Crowded(StoreUnavailable):
+    """Too many calls wait for the store: it was not asked, so this says nothing about it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Bulkhead:
+    """A limited number of slots; callers beyond it wait, not for ever. One instance per event loop."""
+
+    at_once: int
+    wait: timedelta
+    """Longest wait for a slot."""
+    most_waiting: int | None = None
+    """Callers beyond these are refused at once; None: no limit."""
+    waiting: int = 0
+    _slots: asyncio.Semaphore = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.at_once)
+
+    @property
+    def full(self) -> bool:
+        return self._slots.locked()
+
+    async def acquire(self) -> None:
+        """Take a slot. Raises Crowded."""
+        if self.most_waiting is not None and self.waiting >= self.most_waiting:
+            raise Crowded(f"{self.waiting} others wait already.")
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self.wait.total_seconds()):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise Crowded(f"All {self.at_once} slots were taken for {self.wait.total_seconds():g} s.") from error
+        finally:
+            self.waiting -= 1
+
+    def release(self) -> None:
+        self._slots.release()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot. Raises Crowded."""
+        await self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
+
+
+class Threads(Protocol):
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call it in a thread and return its result, or raise its exception.
+
+        The call runs to its end even when the caller is cancelled.
+        """
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class BoundedExecutor:
+    """Runs blocking calls in a shared pool of threads, a limited number at a time.
+
+    So one slow dependency can hold its share of the threads, and never all of them. One instance per event loop.
+    """
+
+    threads: Threads
+    bulkhead: Bulkhead
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of the call. Raises Crowded, and what the call raises.
+
+        A caller that is cancelled does not stop the call: it runs to its end, and holds its slot until then.
+        """
+        await self.bulkhead.acquire()
+        running = asyncio.create_task(self.threads.run(call, *args, **kwargs))
+        running.add_done_callback(lambda _: self.bulkhead.release())
+        return await asyncio.shield(running)
+
+
+@dataclass(slots=True, kw_only=True)
+class InFlightLimit:
+    """Bounds the calls of an asynchronous driver: how many are in flight, and how long each may take."""
+
+    most: int
+    deadline: timedelta
+    in_flight: int = 0
+
+    async def run(self, places: int, ask: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the answer. One call takes one place; calls that share a deadline take one each.
+
+        Raises StoreUnavailable: at once if too many are in flight, or when the deadline has passed; then a write may
+        still take effect. A function, because context managers cost 17 µs more a call.
+        """
+        if self.in_flight >= self.most:
+            raise StoreUnavailable(f"{self.in_flight} others wait already.")
+        self.in_flight += places
+        try:
+            async with asyncio.timeout(self.deadline.total_seconds()):
+                return await ask(*args, **kwargs)
+        except TimeoutError as error:
+            raise self.too_late() from error
+        finally:
+            self.in_flight -= places
+
+    def too_late(self) -> StoreUnavailable:
+        return StoreUnavailable(f"No answer within {self.deadline.total_seconds():g} s.")

@@ -1,0 +1,144 @@
+"""Bounded executor: a limited number of calls at a time, and bounded waits."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import timedelta
+from threading import Event, Lock
+
+import pytest
+
+from notifier.api.threads import RequestThreads
+from notifier.bounded_executor import BoundedExecutor, Bulkhead, Crowded, InFlightLimit, Threads
+from notifier.domain.errors import StoreUnavailable
+
+SHORT, LONG = timedelta(milliseconds=10), timedelta(seconds=30)
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    with closing(RequestThreads()) as made:
+        yield made
+
+
+class Calls:
+    """Blocking calls that hang until they are let go."""
+
+    def __init__(self) -> None:
+        self.let_go, self._lock = Event(), Lock()
+        self.running = self.most = self.ended = 0
+
+    def hang(self) -> None:
+        with self._lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        self.let_go.wait()
+        with self._lock:
+            self.running -= 1
+            self.ended += 1
+
+
+def bounded(threads: Threads, wait: timedelta = LONG) -> BoundedExecutor:
+    return BoundedExecutor(threads=threads, bulkhead=Bulkhead(at_once=2, wait=wait))
+
+
+async def started(calls: Calls, count: int) -> None:
+    while calls.running < count:
+        await asyncio.sleep(0.001)
+
+
+def test_calls_beyond_the_limit_wait_for_a_slot(threads: Threads) -> None:
+    async def run() -> None:
+        calls, executor = Calls(), bounded(threads)
+        asked = [asyncio.create_task(executor.run(calls.hang)) for _ in range(6)]
+        await started(calls, 2)
+        assert executor.bulkhead.waiting == 4
+        calls.let_go.set()
+        await asyncio.gather(*asked)
+        assert (calls.most, calls.ended) == (2, 6)
+
+    asyncio.run(run())
+
+
+def test_call_that_waits_too_long_is_refused(threads: Threads) -> None:
+    async def run() -> None:
+        calls, executor = Calls(), bounded(threads, SHORT)
+        asked = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
+        await started(calls, 2)
+        with pytest.raises(Crowded, match=r"All 2 slots were taken for 0\.01 s\."):
+            await executor.run(calls.hang)
+        calls.let_go.set()
+        await asyncio.gather(*asked)
+        assert await executor.run(len, "abc") == 3
+
+    asyncio.run(run())
+
+
+def test_failed_call_returns_its_slot(threads: Threads) -> None:
+    async def run() -> None:
+        executor = bounded(threads, SHORT)
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                await executor.run(divmod, 1, 0)
+
+    asyncio.run(run())
+
+
+def test_cancelled_caller_holds_its_slot_until_the_call_ends(threads: Threads) -> None:
+    """Otherwise clients that give up and retry would fill all threads with calls that hang."""
+
+    async def run() -> None:
+        calls, executor = Calls(), bounded(threads, SHORT)
+        asked = [asyncio.create_task(executor.run(calls.hang)) for _ in range(2)]
+        await started(calls, 2)
+        for task in asked:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        with pytest.raises(Crowded):
+            await executor.run(len, "abc")
+        calls.let_go.set()
+        async with asyncio.timeout(10):
+            while executor.bulkhead.full:
+                await asyncio.sleep(0.001)
+        assert await executor.run(len, "abc") == 3
+
+    asyncio.run(run())
+
+
+def test_callers_beyond_the_queue_are_refused_at_once() -> None:
+    async def run() -> None:
+        bulkhead = Bulkhead(at_once=1, wait=LONG, most_waiting=1)
+        async with bulkhead.slot():
+            waiting = asyncio.create_task(bulkhead.acquire())
+            await asyncio.sleep(0)
+            with pytest.raises(Crowded, match="1 others wait already"):
+                await bulkhead.acquire()
+        await waiting
+
+    asyncio.run(run())
+
+
+def test_calls_in_flight_are_limited() -> None:
+    async def run() -> None:
+        limit = InFlightLimit(most=2, deadline=LONG)
+        calls = asyncio.create_task(limit.run(2, asyncio.sleep, 30))
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailable, match="2 others wait already"):
+            await limit.run(1, asyncio.sleep, 0)
+        calls.cancel()
+        with suppress(asyncio.CancelledError):
+            await calls
+        assert await limit.run(1, asyncio.sleep, 0, "answer") == "answer"
+
+    asyncio.run(run())
+
+
+def test_call_in_flight_ends_with_its_deadline() -> None:
+    async def run() -> None:
+        limit = InFlightLimit(most=1, deadline=SHORT)
+        with pytest.raises(StoreUnavailable, match=r"No answer within 0\.01 s\."):
+            await limit.run(1, asyncio.sleep, 30)
+        assert limit.in_flight == 0
+
+    asyncio.run(run())
