@@ -10,6 +10,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ExceptionHandlersMap
 
+from notifier.api.answers import NO_STORE
 from notifier.domain import errors
 from notifier.domain.errors import NotifierError
 from notifier.domain.token_bucket import seconds
@@ -88,7 +89,7 @@ def described(*statuses: int) -> dict[int, ResponseSpec]:
 
 def answer(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
     body = problem(error)
-    given = {**HEADERS.get(body.status, {}), **(headers or {}), "Cache-Control": "no-store"}
+    given = {**HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE}
     return Response(body, status_code=body.status, media_type=MEDIA_TYPE, headers=given)
 
 

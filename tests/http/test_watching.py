@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 from litestar import Litestar
 
-from notifier.api.background.overview_cache import BEAT, Looking
+from notifier.api.background.overview_cache import Looking
 from notifier.api.background.overview_watchers import MOST, Watchers, Watching
+from notifier.api.event_stream import BEAT, EventStream
 from tests.http.listening_client import WITHIN, Ear, ScriptedReader, _scope, still
 from tests.support.http_app import SERVICE_KEY, House
 
@@ -31,7 +32,7 @@ def watch(watchers: Watchers, *, reads: bool, events: AsyncGenerator[bytes] | No
     ear = Ear()
     if reads:
         ear.reads.set()
-    body = Watching(watchers, events or for_ever()).to_asgi_response()
+    body = EventStream(Watching(watchers, events or for_ever())).to_asgi_response()
     ear.task = asyncio.create_task(body(SCOPE, cast(Any, ear.receive), cast(Any, ear.send)))
     return ear
 
@@ -61,9 +62,7 @@ def test_what_breaks_a_stream_is_in_the_log_and_who_went_or_was_cut_off_is_not(
         await watch(watchers, reads=True, events=broken()).over()
 
     asyncio.run(play())
-    assert [record.message for record in caplog.records if record.name == "notifier.api"] == [
-        "A stream of the system failed"
-    ]
+    assert [record.message for record in caplog.records if record.name == "notifier.api"] == ["event stream failed"]
 
 
 def test_one_too_many_is_refused_and_may_come_back() -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from notifier.api.event_stream import BEAT
 from notifier.api.processes import Roles, loading
 from notifier.api.schemas.system import told
 from notifier.bounded_executor import Threads
@@ -21,7 +22,6 @@ EVERY = 1.0
 """Seconds."""
 SILENT_FOR = 5.0
 """Seconds at most: while a look hangs, watchers hear that the line lives. The demo's page gives a line up after 8."""
-BEAT = b":\n\n"
 
 
 class SnapshotReader(Protocol):

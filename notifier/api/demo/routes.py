@@ -16,6 +16,7 @@ from litestar import Response, delete, get, post
 from litestar.di import NamedDependency
 from litestar.params import JSONBody, QueryParameter, SkipValidation
 
+from notifier.api.answers import NO_STORE
 from notifier.api.auth.guards import demo_token, takes_json
 from notifier.api.auth.identity import issue
 from notifier.api.container import Call, Edge, Wired
@@ -128,7 +129,7 @@ async def page(edge: Wired) -> Response[bytes]:
     if file is None:
         raise NotFound("There is no such page.")
     content = file.content.replace(TOKEN_PLACE, demo_token(edge.keys).encode())
-    return Response(content, media_type=file.kind, headers={**HEADERS, "Cache-Control": "no-store"})
+    return Response(content, media_type=file.kind, headers={**HEADERS, **NO_STORE})
 
 
 @get("/people", responses=described(401, 403))
@@ -140,7 +141,7 @@ async def people(edge: Wired) -> Response[People]:
         for kind, user in zip(KINDS, _people(edge), strict=True)
     ]
     stars = await edge.in_thread(_stars, edge)
-    return Response(People(people=found, stars=stars), headers={"Cache-Control": "no-store"})
+    return Response(People(people=found, stars=stars), headers=NO_STORE)
 
 
 @get("/phones", responses=described(400, 401, 403, 503))
@@ -149,7 +150,7 @@ async def phones(edge: Wired, after: After = 0) -> Response[Phones]:
     ports = edge.system.ports
     ringing = Ringing(directory=ports.directory, devices=ports.devices, file=edge.system.settings.data / ALERTS)
     found = await edge.in_thread(ringing, KINDS, _people(edge), after)
-    return Response(found, headers={"Cache-Control": "no-store"})
+    return Response(found, headers=NO_STORE)
 
 
 @post("/storm", status_code=202, responses=described(400, 401, 403, 404, 503))

@@ -9,6 +9,7 @@ import msgspec
 from litestar import HttpMethod, Response, delete, get, route
 from litestar.params import FromPath, JSONBody
 
+from notifier.api.answers import PRIVATE
 from notifier.api.auth.guards import takes_json
 from notifier.api.container import Call, Wired
 from notifier.api.problems import described
@@ -27,7 +28,6 @@ from notifier.domain.push.device import (
 )
 from notifier.domain.users.quiet_hours import UTC_ZONE
 
-PRIVATE = {"Cache-Control": "private, no-store"}
 LARGEST_BODY = 8 * 1024
 """The longest endpoint, or token, with all the rest."""
 LAST = 4

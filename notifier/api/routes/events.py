@@ -10,6 +10,7 @@ from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 
+from notifier.api.answers import NO_STORE
 from notifier.api.auth.guards import media_type, takes_plain
 from notifier.api.auth.scopes import Caller, Scope
 from notifier.api.container import Edge, Wired, written
@@ -45,7 +46,6 @@ DELIVERS, PREVIEWS = "false", "true"
 """Of the parameter `dry_run`."""
 MOST_PREVIEWED = 3
 """Accounts: of 200 million followers each some ten seconds of a core."""
-NOT_KEPT = {"Cache-Control": "no-store"}
 
 LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
 """Bytes, by content type."""
@@ -141,13 +141,13 @@ async def accept(
     received = await _received(edge, await _body(request, LIMITS[kind]), batch=kind == BATCH)
     _require(request.user, received)
     if (asked := _asked(request)) != [DELIVERS]:
-        return Response(await _previewed(edge, received, kind, asked), status_code=200, headers=NOT_KEPT)
+        return Response(await _previewed(edge, received, kind, asked), status_code=200, headers=NO_STORE)
     if kind == BATCH:
         answer: Accepted | AcceptedBatch = _batch(await edge.intake.accept_batch([each.event for each in received]))
     else:
         answer = _one(await edge.intake.accept(received[0].event))
     _warm_up(edge, received)
-    return Response(answer, headers=NOT_KEPT)
+    return Response(answer, headers=NO_STORE)
 
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
@@ -157,7 +157,7 @@ async def fate(
     """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
     request.user.require(Scope.EVENTS)
     found = await edge.in_thread(edge.fates.look_up, source, written(request, PREFIX, id))
-    return Response(_fate(found), headers=NOT_KEPT)
+    return Response(_fate(found), headers=NO_STORE)
 
 
 async def _received(edge: Edge, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:

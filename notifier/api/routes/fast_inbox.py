@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPResponseBodyEvent, HTTPResponseStartEvent, HTTPScope, Receive, Scope, Send
 
+from notifier.api.answers import FIRST_PAGE, PAGE_HEADERS, matches
 from notifier.api.auth.guards import PREPAID
 from notifier.api.auth.identity import Identity
 from notifier.api.container import Edge
 from notifier.api.response_headers import NO_PAGE, limit_headers
-from notifier.api.routes.inbox import FAILED, PAGE_HEADERS, UNREAD_HEADERS, matches
+from notifier.api.routes.inbox import FAILED, UNREAD_HEADERS
 from notifier.api.schemas.rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import RequestAllowance
 
 PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
-LIMIT = 20
 
 Header = tuple[bytes, bytes]
 Answer = tuple[int, list[Header], bytes]
@@ -82,7 +82,7 @@ class FastInbox:
 
     async def _page(self, user: UserId, if_none_match: str | None, left: RequestAllowance | None) -> Answer:
         with self.edge.timing():
-            opening = await self.edge.inbox.open(user, limit=LIMIT)
+            opening = await self.edge.inbox.open(user, limit=FIRST_PAGE)
         rendered = self.edge.renderer.first_page(user, opening)
         headers = [(b"etag", rendered.tag.encode()), *_PAGE, *_encoded(limit_headers(left))]
         if rendered.next is not None:
@@ -102,7 +102,7 @@ def _is_plain(scope: HTTPScope) -> bool:
 
 def _link(rendered: RenderedPage) -> bytes:
     assert rendered.next is not None
-    return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE.encode(), rendered.next.strip(b'"'), LIMIT)
+    return b'<%s?cursor=%s&limit=%d>; rel="next"' % (PAGE.encode(), rendered.next.strip(b'"'), FIRST_PAGE)
 
 
 async def _send(send: Send, status: int, headers: list[Header], body: bytes) -> None:

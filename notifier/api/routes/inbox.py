@@ -1,13 +1,20 @@
 """`/v1/inbox`: a person's tab, badge and marks."""
 
-from datetime import timedelta
-from typing import Annotated
-from urllib.parse import urlencode
-
 import msgspec
 from litestar import Response, get, put
-from litestar.params import JSONBody, QueryParameter
+from litestar.params import JSONBody
 
+from notifier.api.answers import (
+    FIRST_PAGE,
+    PAGE_HEADERS,
+    PRIVATE,
+    Cursor,
+    Limit,
+    conditional,
+    encoded,
+    next_link,
+    page_headers,
+)
 from notifier.api.auth.guards import takes_json
 from notifier.api.container import Call, Wired
 from notifier.api.problems import described
@@ -16,22 +23,13 @@ from notifier.domain.errors import BadMark
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Badge
 
-POLL_EVERY = timedelta(seconds=30)
-PAGE_HEADERS = {
-    "Cache-Control": "private, no-cache",
-    "Vary": "Authorization",
-    "X-Poll-Interval": str(int(POLL_EVERY.total_seconds())),
-}
-UNREAD_HEADERS = {"Cache-Control": "private, no-store", "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
+UNREAD_HEADERS = {**PRIVATE, "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
 LARGEST_BODY = 64 * 1024
 MOST_MARKED = 100
 """A page's worth."""
 
 FAILED = "notifier.failed"
 """In the scope of a request: how the store failed before it came to the routes."""
-
-Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
-Limit = Annotated[int, QueryParameter(ge=1, le=100)]
 
 
 class BadgeBody(msgspec.Struct, kw_only=True):
@@ -60,7 +58,9 @@ class Marking(msgspec.Struct, kw_only=True):
 
 
 @get("/", responses=described(400, 401, 403, 404, 429, 503))
-async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = 20) -> Response[InboxBody | None]:
+async def page(
+    request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = FIRST_PAGE
+) -> Response[InboxBody | None]:
     """A page, newest first, and the badge of the same moment."""
     _raise_failure(request)
     user = request.user
@@ -73,11 +73,9 @@ async def page(request: Call, edge: Wired, cursor: Cursor = None, limit: Limit =
         rendered = edge.renderer.page(user, opening.page, opening.badge, first=False)
     headers = page_headers(rendered.tag)
     if rendered.next is not None:
-        query = urlencode({"cursor": rendered.next.strip(b'"').decode(), "limit": limit})
-        headers["Link"] = f'<{request.url.path.rstrip("/")}?{query}>; rel="next"'
-    if matches(request.headers.get("if-none-match", ""), rendered.tag):
-        return Response(None, status_code=304, headers=headers)
-    return Response(rendered.body, headers=headers, media_type="application/json")  # type: ignore[arg-type] # encoded already
+        cursor = rendered.next.strip(b'"').decode()
+        headers["Link"] = next_link(request.url.path.rstrip("/"), cursor=cursor, limit=limit)
+    return conditional(request, encoded(InboxBody, rendered.body), headers)
 
 
 @get("/unread", responses=described(401, 403, 404, 429, 503))
@@ -127,13 +125,3 @@ def _raise_failure(request: Call) -> None:
 
 def badge_body(badge: Badge) -> BadgeBody:
     return BadgeBody(count=badge.count, more=badge.more)
-
-
-def page_headers(tag: str) -> dict[str, str]:
-    """Return the headers of one viewer's page; the tag identifies what it shows."""
-    return {"ETag": tag, **PAGE_HEADERS}
-
-
-def matches(if_none_match: str, tag: str) -> bool:
-    wanted = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
-    return "*" in wanted or tag.removeprefix("W/") in wanted

@@ -1,19 +1,17 @@
 """`/v1/inbox/stream`: a person's tab as it changes, as server-sent events over one answer that lasts."""
 
 import asyncio
-import logging
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Response, get
+from litestar import get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import HeaderParameter
-from litestar.response.base import ASGIResponse
-from litestar.types import Receive, Scope, Send
+from litestar.types import Send
 
 from notifier.api.container import Call, Edge, Wired
+from notifier.api.event_stream import BEAT, HEADERS, MEDIA_TYPE, EventStream
 from notifier.api.problems import described
 from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.items import ItemBody, item_body
@@ -21,16 +19,10 @@ from notifier.domain.ids import BurstKey
 from notifier.flow.live.hub import HEARTBEAT
 from notifier.flow.live.stream import Event, Listener, News, Stream, Told
 
-LOGGER = logging.getLogger("notifier.api")
-
-MEDIA_TYPE = "text/event-stream"
-HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Authorization"}
-"""The second tells nginx to pass on what comes as it comes."""
 PACE = 0.25
 """Seconds between two writes to one client: a storm makes a text grow by the hundreds, and nobody reads so fast."""
 LONGEST_ID = 512
 RETRY = b"retry: 2000\n\n"
-BEAT = b":\n\n"
 SPOKEN = "row, group, marked, hidden, count and reset; data are ItemBody for three, HiddenBody, BadgeBody and {}."
 
 LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]
@@ -43,44 +35,18 @@ class HiddenBody(msgspec.Struct, kw_only=True):
 Body = ItemBody | HiddenBody | BadgeBody
 
 
-class Streaming(Response[None]):
-    """The answer of an open stream; leaves the hub when it ends, however it ends."""
-
-    def __init__(self, talk: "Talk") -> None:
-        super().__init__(None, media_type=MEDIA_TYPE, headers=HEADERS)
-        self.talk = talk
-
-    def to_asgi_response(self, *_: object, **__: Any) -> ASGIResponse:
-        return _Body(self.talk)
-
-
-class _Body(ASGIResponse):
-    def __init__(self, talk: "Talk") -> None:
-        super().__init__(media_type=MEDIA_TYPE, headers=HEADERS)
-        self.talk = talk
-
-    _should_set_content_length = False
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self.start_response(send)
-            await self.talk(receive, send)
-        finally:
-            self.talk.edge.hub.leave(self.talk.listener, self.talk.stream)
-
-
 @get(
     "/stream",
     responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)}
     | described(400, 401, 403, 404, 429, 503),
 )
-async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> Streaming:
+async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> EventStream:
     """The live stream of the tab, until the token ends; with `Last-Event-ID`, what happened since that event first."""
     listener, stream = await edge.hub.open(request.user, request.auth)
     if last_event is not None:
         known = edge.opaque.told(request.user, last_event) if len(last_event) <= LONGEST_ID else None
         edge.hub.hearers.resume(listener, stream, known)
-    return Streaming(Talk(edge, listener, stream))
+    return EventStream(InboxTalk(edge, listener, stream), {**HEADERS, "Vary": "Authorization"})
 
 
 def frame(event: Event, id: str, data: Body | None) -> bytes:
@@ -90,32 +56,26 @@ def frame(event: Event, id: str, data: Body | None) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class InboxTalk:
     """What goes over one stream, from its first byte to its last."""
 
     edge: Edge
     listener: Listener
     stream: Stream
 
-    async def __call__(self, receive: Receive, send: Send) -> None:
-        """Until the token ends, the client goes or is cut off, or the process ends."""
-        writing = asyncio.create_task(self._write(send))
-        leaving = asyncio.create_task(_gone(receive))
-        self.stream.abort = writing.cancel
-        try:
-            await asyncio.wait({writing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (writing, leaving):
-                task.cancel()
-            with suppress(asyncio.CancelledError):
-                await asyncio.gather(writing, leaving, return_exceptions=True)
-            if self.stream.cut:
-                self.edge.hub.metrics.cut.inc()
-        if not writing.cancelled() and (error := writing.exception()):
-            # The answer has begun: there is nobody to tell but the log.
-            LOGGER.error("A live stream failed", exc_info=error)
+    def enter(self) -> None:
+        """The hub knows the stream already."""
 
-    async def _write(self, send: Send) -> None:
+    def begin(self, writing: "asyncio.Task[None]") -> None:
+        self.stream.abort = writing.cancel
+
+    def leave(self) -> None:
+        if self.stream.cut:
+            self.edge.hub.metrics.cut.inc()
+        self.edge.hub.leave(self.listener, self.stream)
+
+    async def write(self, send: Send) -> None:
+        """Until the token ends, the client is cut off, or the process ends."""
         await self._send(send, RETRY + self.frames())
         while not self.stream.closed:
             await self.stream.wake.wait()
@@ -160,8 +120,3 @@ class Talk:
         self.stream.written_at, self.stream.writing = self.edge.clock.now(), True
         await send({"type": "http.response.body", "body": body, "more_body": more})
         self.stream.writing = False
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -7,6 +7,7 @@ import msgspec
 from litestar import Response, get, patch
 from litestar.params import FromPath, JSONBody
 
+from notifier.api.answers import PRIVATE
 from notifier.api.auth.guards import takes_json
 from notifier.api.container import Call, Wired, written
 from notifier.api.problems import described
@@ -21,7 +22,6 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wan
 
 LARGEST_CHANGE = 4 * 1024
 VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)
-PRIVATE_CHANGE = {"Cache-Control": "private, no-store"}
 LONGEST_ZONE = 64
 """Letters; the longest name of the IANA has 32."""
 LAST_HOUR = 23
@@ -78,7 +78,7 @@ async def arrange(request: Call, edge: Wired, data: JSONBody[Arrangement]) -> Re
     overall = await edge.asking.arrange(request.user, _wish_arranging(data))
     edge.inbox.viewers.forget(request.user)
     edge.hub.changed(request.user)
-    return Response(EverythingBody(**everything(overall)), headers=PRIVATE_CHANGE)
+    return Response(EverythingBody(**everything(overall)), headers=PRIVATE)
 
 
 def everything(overall: Overall) -> Everything:
@@ -152,7 +152,6 @@ def _mentions(said: str) -> MentionsAllowed:
 
 
 PREFIX = "/v1/preferences/"
-PRIVATE = {"Cache-Control": "private, no-store"}
 LARGEST_BODY = 4 * 1024
 LONGEST_MUTE = timedelta(days=366)
 """Of those that end by themselves."""

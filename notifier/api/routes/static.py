@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from litestar import Request, Response, get
 from litestar.params import FromPath
 
+from notifier.api.answers import conditional, etag
 from notifier.api.problems import described
 from notifier.domain.errors import NotFound
 
@@ -57,15 +57,13 @@ class File:
 
 
 @get("/static/{path:path}", media_type="application/octet-stream", responses=described(400, 404))
-async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes]:
+async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes | None]:
     """A file of the pages and of `<notifier-inbox>`."""
     file = known().get(path.strip("/"))
     if file is None:
         raise NotFound("There is no such file.")
     headers = {**HEADERS, "ETag": file.tag, "Cache-Control": "no-cache"}
-    if file.tag in request.headers.get("if-none-match", ""):
-        return Response(b"", status_code=304, media_type=file.kind, headers=headers)
-    return Response(file.content, media_type=file.kind, headers=headers)
+    return conditional(request, file.content, headers, file.kind)
 
 
 @cache
@@ -81,6 +79,5 @@ def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
             found += _files(entry, f"{prefix}{entry.name}/")
         elif (kind := TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
             content = UNNEEDED.sub(b"", entry.read_bytes()) if kind == TYPES[".js"] else entry.read_bytes()
-            tag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
-            found.append((prefix + entry.name, File(content, kind, tag)))
+            found.append((prefix + entry.name, File(content, kind, etag(content))))
     return found

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Annotated
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, unquote
 
 import msgspec
 from litestar import Response, get
@@ -10,11 +10,10 @@ from litestar.enums import ScopeType
 from litestar.params import FromPath, QueryParameter
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from notifier.api.answers import Cursor, Limit, conditional, etag, next_link, page_headers
 from notifier.api.container import Call, Wired
 from notifier.api.problems import described
-from notifier.api.routes.inbox import Cursor, Limit, matches, page_headers
 from notifier.api.schemas.items import ItemBody, item_body
-from notifier.api.schemas.rendering import tag_of
 from notifier.domain.errors import Refused
 from notifier.domain.ids import Subject
 from notifier.flow.inbox.gap_fetch import LARGEST_SEQ, SeqRange
@@ -58,18 +57,12 @@ async def bursts(
         partial=page.partial,
     )
     # The cursor is left out: it moves with bursts that the viewer may not see.
-    headers = page_headers(tag_of(msgspec.json.encode((user, body.items, body.partial, body.next is None))))
-    if matches(request.headers.get("if-none-match", ""), headers["ETag"]):
-        return Response(None, status_code=304, headers=headers)
+    shown = msgspec.json.encode((user, body.items, body.partial, body.next is None))
+    headers = page_headers(etag(shown, weak=True))
     if body.next:
-        headers["Link"] = f'<{_address(wanted, first, last, limit, body.next)}>; rel="next"'
-    return Response(body, headers=headers)
-
-
-def _address(subject: Subject, first: int, last: int | None, limit: int, cursor: str) -> str:
-    query = {"from": first, "to": last, "limit": limit, "cursor": cursor}
-    parameters = urlencode({name: value for name, value in query.items() if value is not None})
-    return f"{PREFIX}{quote(str(subject), safe='')}/bursts?{parameters}"
+        path = f"{PREFIX}{quote(str(wanted), safe='')}/bursts"
+        headers["Link"] = next_link(path, from_=first, to=last, limit=limit, cursor=body.next)
+    return conditional(request, body, headers)
 
 
 @dataclass(frozen=True, slots=True)

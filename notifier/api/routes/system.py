@@ -10,8 +10,10 @@ from litestar.params import SkipValidation
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from notifier.api.background.overview_watchers import MEDIA_TYPE, Watching
+from notifier.api.answers import JSON, NO_STORE, encoded
+from notifier.api.background.overview_watchers import Watching
 from notifier.api.container import Wired
+from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import described
 from notifier.api.processes import shared
 from notifier.api.schemas.openapi import Description
@@ -28,17 +30,17 @@ SPOKEN = "system, whose data are SystemBody, and trouble, whose data name a code
 async def overview(edge: Wired) -> Response[SystemBody]:
     """One snapshot; at most a second old."""
     body = await edge.looking.latest()
-    return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})  # type: ignore[arg-type] # encoded once for everybody
+    return Response(encoded(SystemBody, body), media_type=JSON, headers=NO_STORE)
 
 
 @get(
     "/stream",
     responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)} | described(401, 403, 429, 503),
 )
-async def stream(edge: Wired) -> Watching:
+async def stream(edge: Wired) -> EventStream:
     """A snapshot a second, as events named `system`; `trouble` with a code while the store doesn't answer."""
     edge.watchers.require_room()
-    return Watching(edge.watchers, edge.looking.events())
+    return EventStream(Watching(edge.watchers, edge.looking.events()))
 
 
 # What operators and their tools ask: is it up, is it ready, its metrics, and the description of the API.

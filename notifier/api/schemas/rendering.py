@@ -4,10 +4,10 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from hashlib import blake2b
 
 import msgspec
 
+from notifier.api.answers import etag
 from notifier.api.opaque_ids import Opaque
 from notifier.api.schemas.items import CommonBody, common_body, item_body
 from notifier.codec import pack, unpack
@@ -182,12 +182,7 @@ def _told(page: Page, before: RenderedPage | None) -> Told:
 def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
     """It leaves the tokens out: they differ at every moment, and older ones are as good for the same items."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
-    return tag_of(b"\n".join((user.encode(), items, badge_json(badge), partial, more)))
-
-
-def tag_of(shown: bytes) -> str:
-    """The ETag of what a page shows; weak, as the tokens beside it may differ."""
-    return f'W/"{blake2b(shown, digest_size=12).hexdigest()}"'
+    return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)
 
 
 def badge_json(badge: Badge | None) -> bytes:

@@ -1,0 +1,77 @@
+"""Answers of the routes: headers, JSON that is encoded already, ETags, and pages with a cursor."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from hashlib import blake2b
+from typing import Annotated, Any, TypeVar, cast
+from urllib.parse import urlencode
+
+from litestar import Request, Response
+from litestar.params import QueryParameter
+
+T = TypeVar("T")
+
+JSON = "application/json"
+NO_STORE = {"Cache-Control": "no-store"}
+PRIVATE = {"Cache-Control": "private, no-store"}
+"""For answers to one user."""
+
+POLL_EVERY = timedelta(seconds=30)
+PAGE_HEADERS = {
+    "Cache-Control": "private, no-cache",
+    "Vary": "Authorization",
+    "X-Poll-Interval": str(int(POLL_EVERY.total_seconds())),
+}
+
+
+def page_headers(tag: str) -> dict[str, str]:
+    """Return the headers of one viewer's page; the tag identifies what it shows."""
+    return {"ETag": tag, **PAGE_HEADERS}
+
+
+def encoded(kind: type[T], json: bytes) -> T:
+    """Return JSON that is encoded already, typed as the body that it describes. The framework sends bytes as they are.
+
+    The answer needs the media type JSON.
+    """
+    return cast("T", json)
+
+
+# ETags (RFC 9110, section 8.8.3).
+
+
+def etag(content: bytes, *, weak: bool = False) -> str:
+    """Return a tag of the content; weak where answers that differ in unimportant ways share a tag."""
+    tag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
+    return f"W/{tag}" if weak else tag
+
+
+def matches(if_none_match: str, tag: str) -> bool:
+    """Return whether one of the client's tags is this one, by weak comparison."""
+    tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    return "*" in tags or tag.removeprefix("W/") in tags
+
+
+def conditional(
+    request: Request[Any, Any, Any], body: T, headers: Mapping[str, str], media_type: str = JSON
+) -> Response[T | None]:
+    """Answer with the body, or with 304 if the client has what the `ETag` among the headers names."""
+    if matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+        return Response(None, status_code=304, headers=headers, media_type=media_type)
+    return Response(body, headers=headers, media_type=media_type)
+
+
+# Pages: a route takes a cursor and a limit, and links to the next page.
+
+MOST_ITEMS = 100
+FIRST_PAGE = 20
+"""Items of a page of an inbox unless the client says otherwise."""
+
+Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
+Limit = Annotated[int, QueryParameter(ge=1, le=MOST_ITEMS)]
+
+
+def next_link(path: str, **query: object) -> str:
+    """Return the `Link` header of the next page. Parameters that are None are left out."""
+    given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
+    return f'<{path}?{urlencode(given)}>; rel="next"'
