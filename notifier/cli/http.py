@@ -4,17 +4,21 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import wraps
 from http.client import HTTPException
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import click
 
-from notifier.cli.options import settings_for
+from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json
 from notifier.domain.errors import OUTAGES, NoAnswer, Refused, Unavailable
+from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
 ANSWERS_WITHIN = 10.0
 """Seconds."""
@@ -51,6 +55,56 @@ url_option = click.option("--url", default=None, help="Another service than the 
 key_option = click.option("--key", default=None, help="Its service key.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSender:
+    """Sends events to the service that the options of a command name."""
+
+    url: str | None
+    key: str | None
+    data: Path | None
+    as_json: bool
+
+    def send(self, event: Mapping[str, object]) -> None:
+        """Send one event, and print its receipt."""
+        receipt = deliver(*where(self.data, self.url, self.key), event)
+        if self.as_json:
+            print_json(receipt)
+        else:
+            print_facts(receipt)
+
+    def send_all(self, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
+        """Send events as one batch, and return their receipts. Raises Refused if one of them is refused."""
+        return deliver_all(*where(self.data, self.url, self.key), events)
+
+
+def sends_events(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options --url, --key, --data and --json to a command, which gets an EventSender as `sender`."""
+
+    @wraps(command)
+    def run(*, url: str | None, key: str | None, data: Path | None, as_json: bool, **given: object) -> None:
+        command(sender=EventSender(url=url, key=key, data=data, as_json=as_json), **given)
+
+    return url_option(key_option(data_option(json_option(run))))
+
+
+sequence_option = click.option(
+    "--sequence",
+    type=click.IntRange(1, HIGHEST_SEQUENCE),
+    default=None,
+    help="Of the pair; the highest counts.  [default: microseconds since 1970]",
+)
+
+
+def sequence_at(now: datetime) -> int:
+    return int(now.timestamp() * 1_000_000)
+
+
+def cloud_event(kind: str, data: Mapping[str, object], now: datetime, id: str | None = None) -> Mapping[str, object]:
+    """Return a CloudEvent of this type; without an id it gets a new one."""
+    head = {"specversion": "1.0", "type": kind, "source": "notifier-cli", "id": id or token_hex(8)}
+    return {**head, "time": now.isoformat(), "data": data}
+
+
 def where(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
     """The service and its key. Another one may share the folder's secret, whether or not anything runs there."""
     from notifier.api.auth.secrets import keys_of
@@ -79,13 +133,6 @@ def deliver_all(url: str, key: str, events: Sequence[Mapping[str, object]]) -> S
     for refusal in (result["problem"] for result in results if "problem" in result):
         raise Refused(f"{refusal.get('detail') or refusal.get('title')} What isn't said here was taken.")
     return results
-
-
-def print_receipt(receipt: Mapping[str, object], *, as_json: bool) -> None:
-    if as_json:
-        print_json(receipt)
-    else:
-        print_facts(receipt)
 
 
 # Patience of long verbs: a part that is away for a while ends nothing.

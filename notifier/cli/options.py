@@ -101,6 +101,17 @@ def words_for(verb: str, data: Path | None) -> str:
     return f"{command()} {verb}" + (f" --data {shlex.quote(str(data))}" if data else "")
 
 
+host_option = click.option(
+    "--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]"
+)
+port_option = click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
+)
+
+
 def json_option(verb: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(verb)
 

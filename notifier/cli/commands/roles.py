@@ -12,7 +12,7 @@ from threading import Thread
 import click
 
 from notifier.cli.group import example
-from notifier.cli.options import data_option, settings_for
+from notifier.cli.options import data_option, host_option, port_option, settings_for
 from notifier.cli.supervisor.heartbeat import Beat, alone, beat_file
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
@@ -28,13 +28,8 @@ number_option = click.option(
 
 
 @click.command(epilog=example("notifier api --port 8080"))
-@click.option("--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
-)
+@host_option
+@port_option
 @number_option
 @parent_option
 @data_option

@@ -17,7 +17,7 @@ from notifier.api.port import free_port, reserved
 from notifier.cli.commands.fake import ROLE
 from notifier.cli.commands.roles import told_to_stop
 from notifier.cli.group import example
-from notifier.cli.options import Between, data_option, settings_for, words_for
+from notifier.cli.options import Between, data_option, host_option, port_option, settings_for, words_for
 from notifier.cli.output import stamp
 from notifier.cli.ready_file import Ready, ready_path, write_ready
 from notifier.cli.supervisor.child import Child, last_line, starter
@@ -39,13 +39,8 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=example("notifier up", "notifier up --data ./try --port 0 --ready-file ready.json"))
-@click.option("--host", default=None, help="The address to listen on.  [default: NOTIFIER_HOST, or 127.0.0.1]")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=None,
-    help="0 takes any free port.  [default: NOTIFIER_PORT, or 8080]",
-)
+@host_option
+@port_option
 @click.option(
     "--workers",
     type=click.IntRange(1, MOST_API_WORKERS),

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from secrets import token_hex
 
 import click
 
 from notifier.cli.group import example
-from notifier.cli.http import deliver, key_option, print_receipt, url_option, where
-from notifier.cli.options import data_option, json_option
+from notifier.cli.http import EventSender, cloud_event, sends_events
 from notifier.domain.upstream.validation import EVENT_TYPE
 
 
@@ -21,10 +19,7 @@ from notifier.domain.upstream.validation import EVENT_TYPE
     "--id", "id", default=None, help="The event's id; the same id again is a duplicate.  [default: a new one]"
 )
 @click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
-@url_option
-@key_option
-@data_option
-@json_option
+@sends_events
 def mention(
     *,
     author: str,
@@ -32,17 +27,12 @@ def mention(
     text: str | None,
     id: str | None,
     protected: bool,
-    url: str | None,
-    key: str | None,
-    data: Path | None,
-    as_json: bool,
+    sender: EventSender,
 ) -> None:
     """Send one event, and print its receipt."""
-    url, key = where(data, url, key)
     name = id or token_hex(8)
     words = text if text is not None else " ".join(["hello", *(f"@{each}" for each in mentioned)])
-    body = event(name, author, mentioned, text=words, protected=protected, now=datetime.now(UTC))
-    print_receipt(deliver(url, key, body), as_json=as_json)
+    sender.send(event(name, author, mentioned, text=words, protected=protected, now=datetime.now(UTC)))
 
 
 def event(
@@ -50,5 +40,4 @@ def event(
 ) -> Mapping[str, object]:
     """A CloudEvent as the tweet service writes it."""
     tweet = {"tweet": f"t-{id}", "author": author, "mentions": list(mentioned), "text": text, "protected": protected}
-    head = {"specversion": "1.0", "type": EVENT_TYPE, "source": "notifier-cli", "id": id, "time": now.isoformat()}
-    return {**head, "data": tweet}
+    return cloud_event(EVENT_TYPE, tweet, now, id)

@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from secrets import token_hex
 
 import click
 
 from notifier.cli.group import example
-from notifier.cli.http import deliver, key_option, print_receipt, url_option, where
-from notifier.cli.options import data_option, json_option
+from notifier.cli.http import EventSender, cloud_event, sends_events
 from notifier.domain.upstream.validation import DELETED_TYPE, ERASED_TYPE, PROTECTED_TYPE
 
 
@@ -20,34 +17,18 @@ from notifier.domain.upstream.validation import DELETED_TYPE, ERASED_TYPE, PROTE
 @click.option("--tweet", default=None, help="The tweet, by the id that its event named.")
 @click.option("--all", "everything", is_flag=True, help="All that the author has written so far.")
 @click.option("--protected", is_flag=True, help="With --all: leave it to those who follow the author.")
-@url_option
-@key_option
-@data_option
-@json_option
-def retract(
-    *,
-    author: str,
-    tweet: str | None,
-    everything: bool,
-    protected: bool,
-    url: str | None,
-    key: str | None,
-    data: Path | None,
-    as_json: bool,
-) -> None:
+@sends_events
+def retract(*, author: str, tweet: str | None, everything: bool, protected: bool, sender: EventSender) -> None:
     """Take a tweet back, or all that somebody has written, and print the receipt: nobody is shown it from then on."""
     if everything is (tweet is not None):
         raise click.UsageError("Say which tweet by --tweet, or --all that the author has written.")
     if protected and not everything:
         raise click.UsageError("--protected goes with --all: a tweet alone is taken back from everybody.")
-    url, key = where(data, url, key)
-    body = event(author, tweet, protected=protected, now=datetime.now(UTC))
-    print_receipt(deliver(url, key, body), as_json=as_json)
+    sender.send(event(author, tweet, protected=protected, now=datetime.now(UTC)))
 
 
 def event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
     """A CloudEvent as the service for tweets writes it, or the one for accounts."""
     whole = PROTECTED_TYPE if protected else ERASED_TYPE
     kind, said = (whole, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
-    head = {"specversion": "1.0", "type": kind, "source": "notifier-cli", "id": token_hex(8), "time": now.isoformat()}
-    return {**head, "data": said}
+    return cloud_event(kind, said, now)

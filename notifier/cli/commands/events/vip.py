@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from secrets import token_hex
 
 import click
 
 from notifier.cli.group import Family, example
-from notifier.cli.http import deliver_all, key_option, url_option, where
+from notifier.cli.http import EventSender, cloud_event, sends_events, sequence_at
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import print_json, print_sentence
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
@@ -31,24 +30,18 @@ def vip() -> None:
 
 @vip.command(epilog=example("notifier vip add @ada @bob"))
 @click.argument("accounts", nargs=-1, required=True)
-@url_option
-@key_option
-@data_option
-@json_option
-def add(*, accounts: Sequence[str], url: str | None, key: str | None, data: Path | None, as_json: bool) -> None:
+@sends_events
+def add(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Flag accounts as VIPs, from a moment from now on."""
-    _say(accounts, url, key, data, on=True, as_json=as_json)
+    _say(accounts, sender, on=True)
 
 
 @vip.command(epilog=example("notifier vip remove @ada"))
 @click.argument("accounts", nargs=-1, required=True)
-@url_option
-@key_option
-@data_option
-@json_option
-def remove(*, accounts: Sequence[str], url: str | None, key: str | None, data: Path | None, as_json: bool) -> None:
+@sends_events
+def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
     """Take the flag from accounts."""
-    _say(accounts, url, key, data, on=False, as_json=as_json)
+    _say(accounts, sender, on=False)
 
 
 @vip.command(name="list", epilog=example("notifier vip list", "notifier vip list --limit 10 --json"))
@@ -86,17 +79,14 @@ def _bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
         yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + AT_ONCE]).items())
 
 
-def _say(
-    accounts: Sequence[str], url: str | None, key: str | None, data: Path | None, *, on: bool, as_json: bool
-) -> None:
+def _say(accounts: Sequence[str], sender: EventSender, *, on: bool) -> None:
     names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
     if len(names) > MOST:
         raise click.UsageError(f"{MOST:,} accounts at a time are the most, not {len(names):,}.")
     for why in filter(None, map(fault, names)):
         raise click.UsageError(f"An account's name {why}.")
-    url, key = where(data, url, key)
-    results = deliver_all(url, key, [event(name, on=on, now=datetime.now(UTC)) for name in names])
-    if as_json:
+    results = sender.send_all([event(name, on=on, now=datetime.now(UTC)) for name in names])
+    if sender.as_json:
         print_json({"results": results})
     else:
         told = ", ".join(f"@{name}" for name in names)
@@ -105,6 +95,4 @@ def _say(
 
 def event(user: str, *, on: bool, now: datetime) -> Mapping[str, object]:
     """A CloudEvent as the account service writes it."""
-    said = {"user": user, "vip": on, "sequence": int(now.timestamp() * 1_000_000)}
-    head = {"specversion": "1.0", "type": CHANGED_TYPE, "source": "notifier-cli", "id": token_hex(8)}
-    return {**head, "time": now.isoformat(), "data": said}
+    return cloud_event(CHANGED_TYPE, {"user": user, "vip": on, "sequence": sequence_at(now)}, now)
