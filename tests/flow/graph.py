@@ -1,9 +1,9 @@
 """An indexer with ports in memory and a log of one partition, and what is said to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from notifier import topics
 from notifier.codec import pack
@@ -16,17 +16,23 @@ from notifier.domain.upstream.graph_changes import Deed, GraphChange, GraphRecor
 from notifier.domain.users.account_preferences import OF_OVERALLS, OverallWord
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, Volume, Want, Wish
 from notifier.domain.users.user_blocks import PartingChange
+from notifier.flow.imports.importer import Import
 from notifier.flow.inbox.preferences import overall_record
 from notifier.flow.indexing.bitmaps import Bitmaps
 from notifier.flow.indexing.graph_indexer import Indexer
 from notifier.metrics import Metrics
+from notifier.ports.audience import ShardBlob
 from notifier.ports.event_log import Logged, Record
+from notifier.ports.imports import Batch
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import START
 from tests.support.fakes.coordination import MemoryEpochs
 from tests.support.fakes.directory import MemoryDirectory
+from tests.support.fakes.imports import MemoryEdges
 from tests.support.fakes.people import MemoryPeople
 from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings, MemoryWants
+
+Row = TypeVar("Row")
 
 NOVA, LYRA = UserId("nova"), UserId("lyra")
 MUTED, UNMUTED = Wish(muted_until=NEVER), Wish(muted_until=ALWAYS)
@@ -201,3 +207,31 @@ class Fuse:
                 return call
 
         return Fused()
+
+
+class AsleepBeforeWrite:
+    """Member sets of an indexer that sleeps between reading bitmaps and writing them, while others go on."""
+
+    def __init__(self, sets: MemoryMemberSets, meanwhile: Callable[[], None]) -> None:
+        self.sets, self.meanwhile = sets, meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sets, name)
+
+    def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
+        self.meanwhile()
+        self.sets.put(blobs, *given)
+
+
+def import_with_crashes(
+    importer: Callable[[Fuse], Import[Batch[Row]]], batches: Sequence[Batch[Row]], edges: MemoryEdges, cuts: list[int]
+) -> None:
+    """Import all batches, with a crash after each of so many calls; each run goes on where the last one stopped."""
+    for calls in (*cuts, 10_000):
+        cut = importer(Fuse(calls))
+        try:
+            cut.read([batch for batch in batches if batch.read > edges.read()])
+            cut.write()
+            break
+        except StoreUnavailable:
+            continue

@@ -1,6 +1,5 @@
 """The indexer again: what people want of everything, in the bitmaps of everybody and in no other."""
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from hypothesis import given, settings
@@ -11,8 +10,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ShardBlob
-from tests.flow.graph import Fuse, Graph, Spoilt
-from tests.support.fakes.audience import MemoryMemberSets
+from tests.flow.graph import AsleepBeforeWrite, Fuse, Graph, Spoilt
 
 
 def test_who_wants_less_of_everything_is_in_the_bitmap_for_it_and_in_no_other() -> None:
@@ -49,7 +47,7 @@ def test_a_zombie_that_read_a_word_which_was_taken_back_since_doesn_t_bring_it_b
     first = graph.arrange("ada", volume=Volume.OFF)
     heir = graph.indexer()
     meant = graph.arrange("ada", volume=Volume.ALL)
-    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: heir([first, meant])))
+    zombie = graph.indexer(sets=AsleepBeforeWrite(graph.sets, lambda: heir([first, meant])))
     zombie([first])
     assert graph.arranged() == {}
 
@@ -86,17 +84,3 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
     graph.indexer()(graph.records[done:])
     calm.indexer()(calm.records)
     assert graph.arranged() == calm.arranged()
-
-
-class Asleep:
-    """Between reading the bitmaps and writing them others go on."""
-
-    def __init__(self, sets: MemoryMemberSets, meanwhile: Callable[[], None]) -> None:
-        self.sets, self.meanwhile = sets, meanwhile
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.sets, name)
-
-    def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
-        self.meanwhile()
-        self.sets.put(blobs, *given)

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.account_flags import Flag
-from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
 from notifier.flow.imports.accounts import Accounts
@@ -14,7 +13,7 @@ from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import Batch
 from tests.flow.accounts import Registry
-from tests.flow.graph import Fuse
+from tests.flow.graph import Fuse, import_with_crashes
 from tests.support.fakes.imports import MemoryEdges
 
 Said = Mapping[str, bool]
@@ -103,14 +102,7 @@ ROWS = st.lists(
 @settings(max_examples=150, deadline=None)
 def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(rows: list[tuple[str, Said]], cuts: list[int]) -> None:
     registry, calm, edges = Registry(), Registry(), MemoryEdges()
-    for calls in (*cuts, 10_000):
-        cut = importer(registry, edges, Fuse(calls))
-        try:
-            cut.read([some for some in batches(rows) if some.read > edges.read()])
-            cut.write()
-            break
-        except StoreUnavailable:
-            continue
+    import_with_crashes(lambda fuse: importer(registry, edges, fuse), batches(rows), edges, cuts)
     registry.registrar()(registry.records)
     imported(calm, *rows)
     assert (registry.vips(), registry.entries(), registry.flags.kept.keys()) == (

@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.account_preferences import Overall, visible_from
 from notifier.domain.users.import_rows import PreferenceRow
@@ -16,7 +15,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.imports.importer import Import
 from notifier.flow.imports.preferences import Preferences
 from notifier.ports.imports import Batch
-from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph
+from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_importing import Said
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.imports import MemoryEdges
@@ -166,14 +165,7 @@ OF_ALL = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]), push=
 @settings(max_examples=150, deadline=None)
 def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(rows: list[PreferenceRow], cuts: list[int]) -> None:
     graph, calm, edges = Graph(), Graph(), MemoryEdges()
-    for calls in (*cuts, 10_000):
-        cut = importer(graph, edges, Fuse(calls))
-        try:
-            cut.read([some for some in batches(rows) if some.read > edges.read()])
-            cut.write()
-            break
-        except StoreUnavailable:
-            continue
+    import_with_crashes(lambda fuse: importer(graph, edges, fuse), batches(rows), edges, cuts)
     graph.indexer()(graph.records)
     imported(calm, *rows)
     assert graph.arranged() == calm.arranged()

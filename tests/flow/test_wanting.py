@@ -1,6 +1,6 @@
 """The indexer again: mutes and volumes, in the bitmap for each and in no other."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +11,7 @@ from notifier.domain.ids import Kind, Subject
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import ALWAYS, OF_WANTS, Wish
 from notifier.ports.audience import ShardBlob
-from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Graph, Spoilt
-from tests.support.fakes.audience import MemoryMemberSets
+from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, AsleepBeforeWrite, Graph, Spoilt
 from tests.support.fakes.clock import START
 
 
@@ -60,7 +59,7 @@ def test_a_zombie_that_read_a_mute_which_was_taken_back_since_doesn_t_bring_it_b
     graph = Graph()
     first = graph.want("ada", MUTED)
     heir = graph.indexer()
-    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: heir([first, graph.want("ada", UNMUTED)])))
+    zombie = graph.indexer(sets=AsleepBeforeWrite(graph.sets, lambda: heir([first, graph.want("ada", UNMUTED)])))
     zombie([first])
     assert len(graph.records) == 2
     assert graph.wanting() == {}
@@ -99,17 +98,3 @@ def test_however_many_shards_are_made_anew_few_bitmaps_are_held_at_once() -> Non
     graph.indexer(sets=Counting())([graph.want("ada", MUTED), graph.rebuild(*range(150))])
     assert sizes[1:] == [64 * len(OF_WANTS), 64 * len(OF_WANTS), 22 * len(OF_WANTS)]
     assert graph.wanting() == {"muted": {"ada"}}
-
-
-class Asleep:
-    """Between reading the bitmaps and writing them others go on."""
-
-    def __init__(self, sets: MemoryMemberSets, meanwhile: Callable[[], None]) -> None:
-        self.sets, self.meanwhile = sets, meanwhile
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.sets, name)
-
-    def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
-        self.meanwhile()
-        self.sets.put(blobs, *given)

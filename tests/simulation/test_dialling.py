@@ -9,21 +9,13 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.ids import Member, Platform, Subject
 from notifier.domain.push.alert import WhileAway
 from notifier.domain.push.send_log import Why
-from tests.support.simulator.checks import verdict
+from tests.support.simulator.checks import played
 from tests.support.simulator.scenarios.catalog import dies, fails, points, sleeps
 from tests.support.simulator.scenarios.devices import dialling, redialling
 from tests.support.simulator.scenarios.quiet_hours import mornings, nights
-from tests.support.simulator.script import How, Script
-from tests.support.simulator.simulation import World
+from tests.support.simulator.script import How
 
 pytestmark = pytest.mark.timeout(300)
-
-
-def played(script: Script) -> World:
-    world = World(script)
-    world.run()
-    assert verdict(world) == [], "\n".join(f"{step} {text}" for step, _, text in world.scheduler.story)
-    return world
 
 
 def test_seals_have_who_had_a_device_while_devices_go_round() -> None:

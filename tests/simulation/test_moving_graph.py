@@ -6,7 +6,7 @@ import pytest
 
 from notifier.domain.ids import Lane
 from tests.support.oracle import FOR_EVER
-from tests.support.simulator.checks import verdict
+from tests.support.simulator.checks import played
 from tests.support.simulator.scenarios.catalog import (
     a_crossing,
     a_graph,
@@ -20,16 +20,8 @@ from tests.support.simulator.scenarios.catalog import (
 )
 from tests.support.simulator.scenarios.retractions import a_quarrel
 from tests.support.simulator.script import Changed, Happening, How, Lost, Opened, Script, Tweeted
-from tests.support.simulator.simulation import World
 
 pytestmark = pytest.mark.timeout(300)
-
-
-def played(script: Script) -> World:
-    world = World(script)
-    world.run()
-    assert verdict(world) == [], "\n".join(f"{step} {text}" for step, _, text in world.scheduler.story)
-    return world
 
 
 def test_much_is_said_while_it_is_sealed() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.simulator.checks import verdict
+from tests.support.simulator.checks import played
 from tests.support.simulator.scenarios.catalog import dies, fails, points, sleeps
 from tests.support.simulator.scenarios.retractions import taking_back
 from tests.support.simulator.script import Fault, Happening, How, Script, TakenBack, Tweeted
@@ -14,13 +14,6 @@ from tests.support.simulator.simulation import World
 from tests.support.simulator.snapshot import key_of
 
 pytestmark = pytest.mark.timeout(300)
-
-
-def played(script: Script) -> World:
-    world = World(script)
-    world.run()
-    assert verdict(world) == [], "\n".join(f"{step} {text}" for step, _, text in world.scheduler.story)
-    return world
 
 
 def test_the_course_leaves_bursts_whole_smaller_narrowed_and_empty() -> None:

@@ -23,6 +23,7 @@ from tests.support.oracle import Division, Key, Marked, Oracle, Seen, State
 from tests.support.simulator.cast import BUDGETED, SHARDS
 from tests.support.simulator.checks_push import rung
 from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.script import Script
 from tests.support.simulator.seal_observer import misplaced
 from tests.support.simulator.simulation import World
 from tests.support.simulator.snapshot import Sight, key_of
@@ -68,6 +69,14 @@ GROUPS = {
     topics.RETRACTIONS: "retractor",
     topics.DEVICES: "switchboard",
 }
+
+
+def played(script: Script) -> World:
+    """Run the script to its end, and assert that every promise was kept."""
+    world = World(script)
+    world.run()
+    assert verdict(world) == [], "\n".join(f"{step} {text}" for step, _, text in world.scheduler.story)
+    return world
 
 
 def verdict(world: World) -> list[str]:
