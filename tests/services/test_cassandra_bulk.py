@@ -25,7 +25,7 @@ from notifier.adapters.cassandra import (
     Phase,
     migrate,
 )
-from notifier.adapters.cassandra.bulk.congestion import BEGINS, LEAST, MOST, Pace
+from notifier.adapters.cassandra.bulk.congestion import BEGINS, LEAST, MOST, CongestionWindow
 from notifier.adapters.cassandra.bulk.encoding import Message, messages
 from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
@@ -86,7 +86,7 @@ def test_callers_side_by_side_all_have_their_rows(cluster: Cluster) -> None:
 
 def test_more_than_the_connection_takes_waits_for_it(cluster: Cluster) -> None:
     """20 MB at once."""
-    bulk, one = Bulk(cluster, pace=Pace(allowed=1 << 30)), rows(0.9)
+    bulk, one = Bulk(cluster, window=CongestionWindow(allowed=1 << 30)), rows(0.9)
     made = [
         replace(one, shard=shard, ranges=range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES))
         for shard in range(1_100)
@@ -123,28 +123,28 @@ def test_a_driver_that_has_changed_inside_is_said_once_and_its_own_batches_are_s
         assert [newest(cluster, member) for member in reached] == [[row]] * 3
 
 
-def test_the_pace_halves_when_it_is_refused_and_grows_while_answers_come_soon() -> None:
-    pace = Pace()
-    assert pace.wait(BEGINS, 0.0) == 0.0
-    pace.sent(BEGINS)
-    assert pace.wait(1, 0.0) is None
-    pace.refused(BEGINS, 0.0, 1.0)
-    assert pace.allowed == BEGINS / 2
-    assert pace.wait(1, 1.0) == pytest.approx(0.01)
-    pace.sent(1_000)
-    pace.refused(1_000, 0.5, 1.1)  # sent before the last one was refused: nothing new
-    assert pace.allowed == BEGINS / 2
+def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> None:
+    window = CongestionWindow()
+    assert window.wait(BEGINS, 0.0) == 0.0
+    window.sent(BEGINS)
+    assert window.wait(1, 0.0) is None
+    window.refused(BEGINS, 0.0, 1.0)
+    assert window.allowed == BEGINS / 2
+    assert window.wait(1, 1.0) == pytest.approx(0.01)
+    window.sent(1_000)
+    window.refused(1_000, 0.5, 1.1)  # sent before the last one was refused: nothing new
+    assert window.allowed == BEGINS / 2
     for n in range(20):
-        pace.sent(1_000)
-        pace.refused(1_000, 2.0 + n, 2.0 + n)
-    assert (pace.allowed, pace.wait(1, 21.0)) == (LEAST, 1.0)
+        window.sent(1_000)
+        window.refused(1_000, 2.0 + n, 2.0 + n)
+    assert (window.allowed, window.wait(1, 21.0)) == (LEAST, 1.0)
     for n in range(2_000):
-        pace.sent(int(pace.allowed))
-        pace.answered(int(pace.allowed), 100.0 + n, 100.01 + n)
-    assert (pace.allowed, pace.refusals) == (MOST, 0)
-    pace.sent(1_000)
-    pace.answered(1_000, 9_000.0, 9_000.5)
-    assert pace.allowed == pytest.approx(MOST * 0.8)
+        window.sent(int(window.allowed))
+        window.answered(int(window.allowed), 100.0 + n, 100.01 + n)
+    assert (window.allowed, window.refusals) == (MOST, 0)
+    window.sent(1_000)
+    window.answered(1_000, 9_000.0, 9_000.5)
+    assert window.allowed == pytest.approx(MOST * 0.8)
 
 
 def test_a_node_that_forgot_its_statements_is_told_them_again(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1)
 
 
 @dataclass(slots=True)
-class Pace:
+class CongestionWindow:
     allowed: float = BEGINS
     underway: int = 0
     refusals: int = 0

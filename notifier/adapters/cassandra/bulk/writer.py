@@ -15,7 +15,7 @@ from cassandra.cluster import NoHostAvailable, Session
 from cassandra.connection import ConnectionBusy
 from cassandra.pool import NoConnectionsAvailable
 
-from notifier.adapters.cassandra.bulk.congestion import Pace
+from notifier.adapters.cassandra.bulk.congestion import CongestionWindow
 from notifier.adapters.cassandra.bulk.driver_splice import Premade, Splicing, fits, stock
 from notifier.adapters.cassandra.bulk.encoding import INBOX_ROW, Message
 from notifier.adapters.cassandra.driver.errors import translated
@@ -52,14 +52,14 @@ class Bulk:
         cluster: Cluster,
         *,
         patience: float = PATIENCE,
-        pace: Pace | None = None,
+        window: CongestionWindow | None = None,
         handler: type[protocol.ProtocolHandler] = Splicing,
     ) -> None:
         self._cluster = cluster
         self._patience = patience
         self._silence = cluster.access.answers_within.total_seconds()
         self._handler = handler
-        self._pace = pace or Pace()
+        self._window = window or CongestionWindow()
         self._news = Condition()
         self._session: Session | None = None
         self._premade = False
@@ -94,13 +94,13 @@ class Bulk:
                 message = call.refused[0] if call.refused else following
                 if message is None and not call.underway:
                     return None
-                wait = None if message is None else self._pace.wait(message.size, monotonic())
+                wait = None if message is None else self._window.wait(message.size, monotonic())
                 if message is not None and wait == 0.0:
                     if message is not following:
                         call.refused.popleft()
                     call.heard_at = call.heard_at if call.underway else monotonic()
                     call.underway += 1
-                    self._pace.sent(message.size)
+                    self._window.sent(message.size)
                     return message
                 self._wait(call, wait)
             raise call.error
@@ -132,18 +132,18 @@ class Bulk:
             call.underway -= 1
             call.heard_at = now
             if error is None:
-                self._pace.answered(message.size, sent_at, now)
+                self._window.answered(message.size, sent_at, now)
                 call.refused_since = None
-                if call.underway and self._pace.full:
+                if call.underway and self._window.full:
                     return  # nobody could send more
             elif _busy(error):
-                self._pace.refused(message.size, sent_at, now)
+                self._window.refused(message.size, sent_at, now)
                 call.refused.append(message)
                 call.refused_since = now if call.refused_since is None else call.refused_since
                 if now - call.refused_since > self._patience:
                     call.error = call.error or error
             else:
-                self._pace.gone(message.size)
+                self._window.gone(message.size)
                 call.error = call.error or error
             self._news.notify_all()
 
