@@ -50,7 +50,7 @@ class TokenBucket:
 
         Only for an owner with a single clock: two clocks that disagree would both earn tokens for the same time.
         """
-        return replace(self, at=min(self.at, now))
+        return self if now >= self.at else replace(self, at=now)
 
     def spent(self, count: float = 1.0) -> Self:
         return replace(self, tokens=self.tokens - count)
