@@ -11,9 +11,8 @@ from notifier.domain.errors import OUTAGES, LaneStopped, Poison
 from notifier.domain.timing import Backoff
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
-from notifier.ports.dead_letters import DeadLetter, DeadLetters
-from notifier.ports.event_log import Consumer, Logged
+from notifier.ports.coordination import Clock
+from notifier.ports.event_log import Consumer, DeadLetter, DeadLetters, Logged
 from notifier.wiring.indexing import (
     build_account_indexer,
     build_activity_indexer,

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from notifier.domain.delivery.slice import Again, Dead, Outcome, Slice
+from notifier.domain.delivery.slice import Again, Dead, Outcome, Pool, Slice
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
 
 Handler = Callable[[Slice], Outcome]
@@ -41,3 +41,25 @@ class Runner:
             # The claim runs out, and the slice comes again; it can't spin, because a claim has a term.
             log.exception("%s failed in its handler.", piece)
             return Again(reason=f"{type(error).__name__}: {error}")
+
+
+# The worker pools as data: what each consumes, and how politely it takes the processor.
+#
+# A host runs one slice at a time, in its own process; how many hosts a machine has, its profile says.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSpec:
+    pool: Pool
+    niceness: int
+    """On shared cores P0 must not feel P2: the scheduler gives nice 0 about 28 times the time of nice 15."""
+
+
+POOLS = {
+    Pool.P0: PoolSpec(pool=Pool.P0, niceness=0),
+    Pool.P1: PoolSpec(pool=Pool.P1, niceness=5),
+    Pool.P2: PoolSpec(pool=Pool.P2, niceness=15),
+    Pool.APNS: PoolSpec(pool=Pool.APNS, niceness=5),
+    Pool.FCM: PoolSpec(pool=Pool.FCM, niceness=5),
+    Pool.WEB: PoolSpec(pool=Pool.WEB, niceness=5),
+}

@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure, Spread, seconds, told
 from notifier.config import Settings
-from notifier.devkit.check.engines import engines
 from notifier.devkit.check.finding import at_least
+from notifier.devkit.check.instance import engines
 from notifier.devkit.engines.cassandra import Sync
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import UserId

@@ -20,10 +20,9 @@ from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Cost, Figure, Spread, cost, ratio, told
 from notifier import topics
 from notifier.adapters.imports.datasets import EDGES
-from notifier.adapters.imports.source import form_of, opened
-from notifier.adapters.imports.spill import SpilledEdges
+from notifier.adapters.imports.source import SpilledEdges, form_of, opened
 from notifier.adapters.sqlite.files import Files
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.config import Settings
 from notifier.consumer_loop import pump
 from notifier.devkit.check.finding import at_least

@@ -13,8 +13,8 @@ from benchmarks.process_stats import forget_peak, peak_mb
 from benchmarks.rounds import Cost, Figure, Spread, cost, seconds, told, worst_at_most
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
-from notifier.devkit.check.engines import engines
 from notifier.devkit.check.finding import at_most
+from notifier.devkit.check.instance import engines
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.followers import Crowd
 from notifier.devkit.fixture.load import bitmaps, head

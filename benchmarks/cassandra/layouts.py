@@ -9,7 +9,7 @@ from benchmarks.cassandra.history import History
 from benchmarks.cassandra.writers import BATCH, Delivery, Stock, Values, grouped, values
 from notifier.adapters.cassandra import CassandraInbox, CassandraTimeline, Cluster, Reader
 from notifier.adapters.system_clock import SystemClock
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, window_of
 from notifier.domain.ids import Member

@@ -17,7 +17,7 @@ from benchmarks.cassandra.node import Node, noded, page_out
 from benchmarks.rounds import Figure, Spread, seconds, told
 from notifier.adapters.cassandra import CassandraInbox, Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.stores.inbox_reads import LAST, ROWS
+from notifier.adapters.cassandra.stores.inbox import LAST, ROWS
 from notifier.adapters.system_clock import SystemClock
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import window_of

@@ -15,7 +15,7 @@ from benchmarks.cassandra.bursts import single
 from benchmarks.cassandra.protocol import Frames, batches
 from notifier.adapters.cassandra import Access, CassandraInbox
 from notifier.adapters.cassandra.bulk.encoding import Message, messages
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.bursts.burst import RETENTION
 

@@ -8,7 +8,7 @@ from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.ids import BurstKey
-from notifier.ports.archive import Archive, StoredRow
+from notifier.ports.ledger import Archive, StoredRow
 
 
 @dataclass(slots=True, kw_only=True)

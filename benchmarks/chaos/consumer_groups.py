@@ -8,7 +8,7 @@ from kafka import TopicPartition
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.kafka import Access, admin_client, translated
 from notifier.domain.errors import NotRunning, Unavailable
-from notifier.profiles.cluster_access import of_kafka
+from notifier.profiles.cluster_connections import of_kafka
 from notifier.topics import GROUPS
 
 JOINS_WITHIN = 60.0

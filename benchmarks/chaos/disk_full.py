@@ -10,7 +10,7 @@ from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.domain.errors import StoreUnavailable
-from notifier.profiles.cluster_access import of_cassandra
+from notifier.profiles.cluster_connections import of_cassandra
 
 NAME = "disk_full"
 MENTIONS, LASTING = 40, 16.0

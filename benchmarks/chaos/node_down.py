@@ -9,7 +9,7 @@ from secrets import token_urlsafe
 
 from benchmarks.chaos.stage import WORLD, Stage, played
 from notifier.api.auth.identity import issue
-from notifier.api.auth.secrets import keys_of
+from notifier.api.auth.service_keys import keys_of
 from notifier.config import Settings
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import Wire

@@ -14,7 +14,7 @@ from notifier.devkit.check.finding import Finding, agreement
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.ids import Subject
 from notifier.ports.event_log import Logged
-from notifier.profiles.cluster_access import of_kafka
+from notifier.profiles.cluster_connections import of_kafka
 
 NAME = "partitions_grown_live"
 STREAM = topics.MENTIONS_CELEBRITY

@@ -11,7 +11,7 @@ from notifier import topics
 from notifier.adapters.kafka import Access
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.ports.event_log import Record
-from notifier.profiles.cluster_access import of_kafka
+from notifier.profiles.cluster_connections import of_kafka
 
 NAME = "poison_record"
 MENTIONS, LASTING = 40, 6.0

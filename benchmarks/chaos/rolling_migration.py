@@ -11,7 +11,7 @@ from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_access import of_cassandra
+from notifier.profiles.cluster_connections import of_cassandra
 
 NAME = "migrate_with_old_code_running"
 MENTIONS, LASTING = 60, 14.0

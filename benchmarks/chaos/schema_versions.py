@@ -9,7 +9,7 @@ from benchmarks.chaos.rolling_migration import newer
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Access, Cluster, Phase, migrate
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_access import of_cassandra
+from notifier.profiles.cluster_connections import of_cassandra
 
 NAME = "schema_ahead_and_behind"
 ADDED = "CREATE TABLE IF NOT EXISTS trial (id text, PRIMARY KEY ((id))) WITH default_time_to_live = 86400;\n"

@@ -15,24 +15,22 @@ from threading import Thread
 from benchmarks.chaos.archive_once import Once
 from benchmarks.chaos.role_process import Role
 from notifier.api.auth.identity import issue
-from notifier.api.auth.secrets import keys_of
+from notifier.api.auth.service_keys import keys_of
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import Promised, rang
 from notifier.devkit.check.check_inboxes import Tabs
 from notifier.devkit.check.check_store import Outside, drained
-from notifier.devkit.check.engines import Engines, engines, migrate_patiently
 from notifier.devkit.check.expected import Truth
-from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.instance import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.check.run import Tell
 from notifier.devkit.check.traffic import SOURCE, Storm, Tweet, tweets
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture import users as people
-from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load
-from notifier.devkit.fixture.marker import claim
+from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load, claim
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import NotRunning, StoreUnavailable, Unavailable
 from notifier.ports.all_ports import Ports
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.profiles import Profile, choose
 
 # What people see after a scenario: some of every class open their tabs, page by page.

@@ -6,7 +6,7 @@ from threading import Thread
 
 from benchmarks.chaos.stage import Stage
 from notifier.api.auth.identity import issue
-from notifier.api.auth.secrets import keys_of
+from notifier.api.auth.service_keys import keys_of
 from notifier.devkit.check.faults import OUTAGE, Onlooker
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.fixture import users as people

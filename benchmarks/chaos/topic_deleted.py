@@ -7,7 +7,7 @@ from benchmarks.chaos.stage import Stage
 from notifier import topics
 from notifier.adapters.kafka import admin_client, translated
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_access import of_kafka
+from notifier.profiles.cluster_connections import of_kafka
 
 NAME = "topic_deleted"
 MENTIONS = 30

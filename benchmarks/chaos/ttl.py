@@ -6,7 +6,7 @@ from contextlib import closing
 from benchmarks.chaos.stage import Stage
 from notifier.adapters.cassandra import Cluster
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.profiles.cluster_access import of_cassandra
+from notifier.profiles.cluster_connections import of_cassandra
 
 NAME = "ttl_never_null"
 _TABLES = "SELECT table_name, default_time_to_live FROM system_schema.tables WHERE keyspace_name = %s"

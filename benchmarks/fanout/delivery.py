@@ -26,7 +26,7 @@ from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, Sqlite
 from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
 from notifier.adapters.sqlite.stores.user_preferences import SqliteWants
 from notifier.adapters.system_clock import SystemClock
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.devkit.fixture.load import Load
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
@@ -41,7 +41,7 @@ from notifier.domain.delivery.slice import Done, Slice, Step
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.flow.delivery.row_writer import Delivery
 from notifier.flow.delivery.slice_worker import Hold, Work
-from notifier.flow.indexing.bitmap_repair import MendedSets
+from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics
 

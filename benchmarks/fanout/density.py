@@ -21,7 +21,7 @@ from benchmarks.rounds import Figure, Spread
 from benchmarks.settled_rounds import Settling
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.devkit.check.finding import Finding, at_least, at_most
 from notifier.devkit.check.run import Tell
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, SHARD_MEMBERS, Bits, count, offsets

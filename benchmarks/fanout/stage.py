@@ -13,9 +13,8 @@ from benchmarks.process_stats import peak_mb
 from notifier import topics
 from notifier.api.auth.identity import issue, keys_of
 from notifier.config import Settings
-from notifier.devkit.check.engines import engines
 from notifier.devkit.check.http_client import Wire
-from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.instance import Instance, engines
 from notifier.devkit.check.traffic import ONE, SOURCE, Tweet
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load
@@ -26,7 +25,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
-from notifier.ports.people import People
+from notifier.ports.users import People
 from notifier.profiles import Profile, choose
 
 MENTIONS = (topics.MENTIONS, topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)

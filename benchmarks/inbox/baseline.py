@@ -14,7 +14,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 
-from notifier.api.listening_sockets import HUB, leave, listen
+from notifier.api.processes import HUB, leave, listen
 
 PAGE = 20
 """Items."""

@@ -13,7 +13,7 @@ import msgspec
 
 from benchmarks.rounds import Figure, Spread, told
 from notifier.api.auth.identity import Identity, identity_of, issue
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.api.opaque_ids import Opaque
 from notifier.api.routes.inbox import BadgeBody, InboxBody
 from notifier.api.schemas.items import item_body

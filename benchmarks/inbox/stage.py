@@ -22,9 +22,8 @@ from benchmarks.inbox.population import Loader, Population, mention_of
 from benchmarks.process_stats import allow_files, processor_s
 from notifier.adapters.valkey.server import free_port
 from notifier.config import Settings, environment_with
-from notifier.devkit.check.engines import Engines, engines
 from notifier.devkit.check.http_client import Wire
-from notifier.devkit.check.instance import UNLIMITED, Instance, end_with_parent
+from notifier.devkit.check.instance import UNLIMITED, Engines, Instance, end_with_parent, engines
 from notifier.devkit.check.run import Tell
 from notifier.devkit.check.traffic import Tweet, letter
 from notifier.devkit.engines.cassandra import Sync

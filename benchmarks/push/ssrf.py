@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.fanout.stage import Stage
 from notifier.adapters.http2 import Http2Transport
-from notifier.adapters.push import dev_credentials as development
+from notifier.adapters.push import fakes as development
 from notifier.adapters.push.webpush import Resolver, WebPush, guarded
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import Finding, agreement

@@ -13,14 +13,13 @@ from notifier.api.auth.cors import origins
 from notifier.api.auth.guards import at_home, neighbours_or_services, operators, people, services, visitors
 from notifier.api.auth.identity import Identity
 from notifier.api.auth.scopes import Scope as May
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.api.container import Edge, edge
 from notifier.api.demo import routes as demo
 from notifier.api.demo.routes import Backstage, backstage
-from notifier.api.listening_sockets import HUB
-from notifier.api.problems import HANDLERS
-from notifier.api.response_headers import AnswerHeaders
+from notifier.api.problems import HANDLERS, AnswerHeaders
+from notifier.api.processes import HUB
 from notifier.api.routes import devices, events, inbox, preferences, subjects
 from notifier.api.routes import inbox_stream as stream
 from notifier.api.routes import preferences as arranging
@@ -29,7 +28,7 @@ from notifier.api.routes import system as ops
 from notifier.api.routes import system as overview
 from notifier.api.routes.fast_inbox import FastInbox
 from notifier.api.schemas.openapi import PERSON, SERVICE, Description, describe
-from notifier.config.version import installed_version
+from notifier.config.loader import installed_version
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.system import System
 

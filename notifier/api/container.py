@@ -12,20 +12,18 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from notifier.api.auth.identity import Identity, identity_of
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Noting, Pause
 from notifier.api.background.event_intake import EventIntake
-from notifier.api.background.inbox_auditor import Auditing
-from notifier.api.background.latency_reporter import Timing
+from notifier.api.background.housekeeping import Auditing, Timing
 from notifier.api.background.limiters import Metering, Phones, metering
-from notifier.api.background.overview_cache import Looking, OverviewReader, Turns
-from notifier.api.background.overview_watchers import Watchers
+from notifier.api.background.overview import Looking, OverviewReader, Turns, Watchers
 from notifier.api.opaque_ids import Opaque
 from notifier.api.processes import Roles
 from notifier.api.schemas.rendering import Renderer
 from notifier.api.threads import RequestThreads, ThreadedBursts, ThreadedLog, share_of
 from notifier.bounded_executor import Threads
-from notifier.config.version import installed_version
+from notifier.config.loader import installed_version
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox, OpeningObserver
@@ -38,7 +36,7 @@ from notifier.flow.operations.event_status import Fates
 from notifier.flow.operations.preview import Preview
 from notifier.metrics import Hits
 from notifier.ports.all_ports import ReadPorts
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.wiring.inbox import build_audit, build_gap_fetch, build_inbox, build_tab, build_versioned_preferences
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway

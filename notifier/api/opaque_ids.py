@@ -9,7 +9,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 from notifier.api.app import create
 from notifier.api.auth.dev_mode import LETS_IN
-from notifier.api.auth.secrets import keys_of
-from notifier.api.background.garbage_collection import keep_pauses_short
-from notifier.api.listening_sockets import leave, listen
+from notifier.api.auth.service_keys import keys_of
+from notifier.api.background.housekeeping import keep_pauses_short
+from notifier.api.processes import leave, listen
 from notifier.config import Settings
 from notifier.metrics import Metrics
 from notifier.profiles import choose

@@ -3,7 +3,7 @@
 import click
 
 from notifier.cli.group import Verbs, example
-from notifier.config.version import installed_version
+from notifier.config.loader import installed_version
 
 PLACES = {
     "up": "notifier.cli.commands.up:up",
@@ -12,13 +12,13 @@ PLACES = {
     "fixture": "notifier.cli.commands.fixture:fixture",
     "token": "notifier.cli.commands.token:token",
     "key": "notifier.cli.commands.key:key",
-    "mention": "notifier.cli.commands.events.mention:mention",
-    "retract": "notifier.cli.commands.events.retract:retract",
-    "follow": "notifier.cli.commands.events.follow:follow",
-    "block": "notifier.cli.commands.events.block:block",
-    "unblock": "notifier.cli.commands.events.block:unblock",
-    "vip": "notifier.cli.commands.events.vip:vip",
-    "storm": "notifier.cli.commands.events.storm:storm",
+    "mention": "notifier.cli.commands.events:mention",
+    "retract": "notifier.cli.commands.events:retract",
+    "follow": "notifier.cli.commands.events:follow",
+    "block": "notifier.cli.commands.events:block",
+    "unblock": "notifier.cli.commands.events:unblock",
+    "vip": "notifier.cli.commands.events:vip",
+    "storm": "notifier.cli.commands.events:storm",
     "tab": "notifier.cli.commands.tab:tab",
     "devices": "notifier.cli.commands.devices:devices",
     "push": "notifier.cli.commands.push:push",
@@ -29,12 +29,12 @@ PLACES = {
     "explain": "notifier.cli.commands.explain.command:explain",
     "throttle": "notifier.cli.commands.throttle:throttle",
     "reach": "notifier.cli.commands.reach:reach",
-    "flush": "notifier.cli.commands.flush:flush",
+    "flush": "notifier.cli.commands.maintenance:flush",
     "deadletters": "notifier.cli.commands.deadletters:deadletters",
     "dump": "notifier.cli.commands.dump:dump",
     "doctor": "notifier.cli.commands.doctor.command:doctor",
-    "migrate": "notifier.cli.commands.migrate:migrate",
-    "settings": "notifier.cli.commands.settings:settings",
+    "migrate": "notifier.cli.commands.maintenance:migrate",
+    "settings": "notifier.cli.commands.maintenance:settings",
     "services": "notifier.cli.commands.services:services",
     "fake": "notifier.cli.commands.fake:fake",
     "api": "notifier.cli.commands.roles:api",

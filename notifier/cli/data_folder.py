@@ -9,7 +9,7 @@ from pathlib import Path
 from notifier.cli.commands.fake import ROLE
 from notifier.cli.supervisor.forkserver_client import LOG_NAME
 from notifier.cli.supervisor.processes import ROLES
-from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
+from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, DEMO_ENDING, NOTE, NOTES, notes_a_world
 from notifier.domain.errors import NotOurs, Unwritable
 
 

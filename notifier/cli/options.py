@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from notifier.cli.invocation import command
+from notifier.cli.group import command
 from notifier.config import PROFILES, Settings, named, refusal
 
 F = TypeVar("F", bound=Callable[..., Any])

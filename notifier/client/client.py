@@ -13,8 +13,7 @@ from typing import Any, Self
 from notifier.client.batching import TOO_LARGE, Batch, batches
 from notifier.client.errors import ClientError, Denied, NotTheService
 from notifier.client.event import Event, Receipt, Refusal, Status, refusal_of, refused
-from notifier.client.http import NoAnswer, Reply, Wire
-from notifier.client.retry import Patience, asked_for
+from notifier.client.http import NoAnswer, Patience, Reply, Wire, asked_for
 
 PATH = "/v1/events"
 

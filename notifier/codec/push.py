@@ -8,8 +8,7 @@ from struct import Struct, error
 
 import msgspec
 
-from notifier.codec.storage import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, pack, to_ms, unpack
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, decode, encode, from_offsets, nobody, shard_of
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform

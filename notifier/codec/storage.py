@@ -1,17 +1,34 @@
 """Domain values as the store and the log keep them; bytes that can't be read are poison, never a guess."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeVar
 
 import msgspec
 
-from notifier.codec.timestamps import from_ms, to_ms
 from notifier.domain.audience.bitmap import decode as decode_bits
 from notifier.domain.audience.bitmap import encode as encode_bits
 from notifier.domain.audience.snapshot import Part, Seal, Tally
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import Poison
+
+# Moments as whole milliseconds since 1970, as every store keeps them, and as Cassandra's microseconds of a write.
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
+
+
+def to_ms(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def from_ms(ms: int) -> datetime:
+    return _EPOCH + ms * _MILLISECOND
+
+
+def to_us(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
 
 T = TypeVar("T")
 

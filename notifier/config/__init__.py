@@ -2,15 +2,16 @@
 
 from notifier.config.auth import Issuer
 from notifier.config.cluster import Brokers, Cassandra, Kafka
-from notifier.config.environment import (
+from notifier.config.field import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
+from notifier.config.loader import (
+    OF_PUSH,
+    RUNNING,
     environment_with,
     environment_without_settings,
     has_display,
     replace_environment,
     set_in_environment,
 )
-from notifier.config.field import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
-from notifier.config.loader import OF_PUSH, RUNNING
 from notifier.config.push import Push
 from notifier.config.sections import InboxLimits, Limits
 from notifier.config.settings import (

@@ -16,8 +16,8 @@ from notifier.domain.delivery.dead_letter_limit import (
 from notifier.domain.errors import OUTAGES, StoreUnavailable
 from notifier.domain.timing import due
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
-from notifier.ports.dead_letters import LaneTallies
+from notifier.ports.coordination import Clock
+from notifier.ports.event_log import LaneTallies
 from notifier.topics import LANES
 
 LOGGER = logging.getLogger("notifier.lanes")

@@ -4,26 +4,20 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from notifier.domain.ids import Platform
-from notifier.ports.archive import Archive
 from notifier.ports.audience import ActiveHours, Activity, Follows, MemberSets, Stays
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
-from notifier.ports.clock import Clock, Nonces
-from notifier.ports.coordination import Epochs, Leases, Queue, Throttles
-from notifier.ports.dead_letters import DeadLetters, LaneTallies
-from notifier.ports.devices import Devices
+from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Throttles
 from notifier.ports.directory import Directory, Flags
-from notifier.ports.event_log import EventLog
+from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
 from notifier.ports.inbox import Inbox, Seals, Timeline
 from notifier.ports.inbox_versions import BurstChanges, InboxVersions, ViewerLapses, ViewerVersions
-from notifier.ports.ledger import Claims, Ledger, Sleepers
+from notifier.ports.ledger import Archive, Claims, Ledger, Sleepers
 from notifier.ports.live_bus import LiveBus, LiveReader
-from notifier.ports.moderation import Holds, Reaches
-from notifier.ports.people import People
 from notifier.ports.pull_index import PullIndex, PullReader
-from notifier.ports.push import Caps, LineReport, Paces, Provider, Sent, Spared, TabReport
-from notifier.ports.retractions import Retractions, Traces
-from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
+from notifier.ports.push import Caps, Devices, LineReport, Paces, Provider, Sent, Spared, TabReport
+from notifier.ports.retractions import Holds, Reaches, Retractions, Traces
+from notifier.ports.users import Overalls, Partings, People, Preferences, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,3 +61,18 @@ class Throttles(Protocol):
     def since(self, moment: datetime) -> Sequence[Throttle]:
         """Those that are in force or ended after the moment, oldest first."""
         ...
+
+
+# Time and chance as dependencies, so that a simulator can own them.
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Aware UTC, in whole milliseconds."""
+        ...
+
+
+class Nonces(Protocol):
+    def new(self) -> str:
+        """A name that nobody else will ever make."""
+        ...

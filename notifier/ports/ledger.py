@@ -1,9 +1,13 @@
 """The ledger, the sleepers and the claims: the record of all work, from which every queue can be refilled."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from notifier.domain.audience.inbox_rows import InboxRow
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.delivery.ledger import Account, Claim, Entry
 from notifier.domain.delivery.plan import Plan
@@ -68,4 +72,29 @@ class Claims(Protocol):
 
     def release(self, claim: Claim, now: datetime) -> None:
         """Gives the slice back as far as it is; nothing when it is another's by now."""
+        ...
+
+
+# Everything in the store, as facts for outsiders: what `notifier dump` prints and checks read.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRow:
+    member_range: int
+    row: InboxRow
+
+
+class Archive(Protocol):
+    """Streams, in an order of the store's; constant memory whatever the size. Raises StoreUnavailable."""
+
+    def bursts(self) -> Iterator[Burst]: ...
+
+    def accounts(self) -> Iterator[Account]: ...
+
+    def seals(self, burst: BurstKey) -> Iterator[Seal]:
+        """By shard."""
+        ...
+
+    def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
+        """Of one burst, or of all."""
         ...

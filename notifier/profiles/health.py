@@ -1,11 +1,13 @@
 """One thing that was looked at, as the doctor tells it."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
+from notifier.adapters import cassandra, kafka, redis
 from notifier.domain.errors import NotifierError
 
 Level = Literal["ok", "warn", "fail"]
@@ -68,3 +70,250 @@ class _Going:
 def _away(name: str, detail: str) -> Inspection:
     remedy = "Start it, or mend its address and its user: `notifier settings --profile cluster` shows what holds here."
     return Inspection(name=name, level="fail", detail=detail, remedy=remedy)
+
+
+# What the looks at the engines mean: each finding with what to do about it. Pure.
+
+CLOCK_WARNS, CLOCK_FAILS = 0.5, 2.0
+"""Seconds. In Cassandra the later clock wins, and by their own clocks all judge whether a burst is visible yet."""
+TRIED_CASSANDRA, OLDEST_KAFKA, OLDEST_REDIS = (5, 0), (4, 0), (7,)
+COPIES = 3
+"""With them one node may be in repair while another one dies."""
+BATCH_KIB, BATCH_PARTITIONS = 50, 10
+"""What the bulk writer's messages stay below; as Cassandra ships."""
+KIB = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
+REPAIR = "Then `nodetool repair --full` on each node, for what was written before has its old copies alone."
+
+
+def of_cassandra(nodes: cassandra.Nodes, access: cassandra.Access) -> Iterator[Inspection]:
+    here = [node for node in nodes.each if node.datacenter == access.datacenter]
+    yield cassandra_version([node.version for node in nodes.each if node.up])
+    yield clock("cassandra", max((node.ahead for node in nodes.each if node.up), key=abs, default=0.0))
+    yield down([node.address for node in nodes.each if not node.up])
+    yield schema(nodes)
+    copies = _copies(nodes, access)
+    yield replication(copies, here, access, known=nodes.replication is not None)
+    for node in [node for node in here if node.up][:1]:
+        yield batches(node.settings)
+        yield commitlog(node.settings, copies)
+
+
+def cassandra_version(versions: Sequence[str]) -> Inspection:
+    oldest = min(versions, key=_numbers, default="")
+    bad = not versions or _numbers(oldest) < TRIED_CASSANDRA
+    odd = any(_numbers(one) >= (TRIED_CASSANDRA[0] + 1,) for one in versions)
+    return Inspection(
+        name="cassandra version",
+        level="fail" if bad else "warn" if odd else "ok",
+        detail=f"{', '.join(sorted(set(versions))) or 'unknown'}.",
+        remedy="Cassandra 5.0 or a newer 5 is needed."
+        if bad
+        else "Newer than anything this was tried on."
+        if odd
+        else "",
+        value=oldest,
+        limit="5.0",
+    )
+
+
+def clock(engine: str, ahead: float) -> Inspection:
+    off = abs(ahead)
+    level: Level = "fail" if off >= CLOCK_FAILS else "warn" if off >= CLOCK_WARNS else "ok"
+    return Inspection(
+        name=f"{engine} clock",
+        level=level,
+        detail=f"{off:.2f} s {'before' if ahead > 0 else 'behind'} ours." if off >= 0.01 else "As ours.",
+        remedy=""
+        if level == "ok"
+        else "Let both follow one time server; which of them is wrong `chronyc tracking` says.",
+        value=round(ahead, 3),
+        limit=CLOCK_FAILS,
+    )
+
+
+def down(addresses: Sequence[str]) -> Inspection:
+    return Inspection(
+        name="cassandra nodes",
+        level="warn" if addresses else "ok",
+        detail=f"No answer from {', '.join(addresses)}." if addresses else "All of them answer.",
+        remedy="Start them again within three hours, or repair them afterwards: hints are kept no longer."
+        if addresses
+        else "",
+        value=len(addresses),
+        limit=0,
+    )
+
+
+def schema(nodes: cassandra.Nodes) -> Inspection:
+    if nodes.entries is None:
+        words = "The register of migrations can't be read at a quorum."
+        return Inspection(name="cassandra schema", level="fail", detail=words, remedy="See the nodes and their copies.")
+    missing, foreign = cassandra.missing(nodes.entries)
+    if foreign:
+        harmless = all(name.startswith("pre/") for name in foreign)
+        return Inspection(
+            name="cassandra schema",
+            level="warn" if harmless else "fail",
+            detail=f"Not this version's: {', '.join(foreign)}.",
+            remedy="As it should be while a newer version comes; else run that version, or name another keyspace.",
+            value=len(foreign),
+        )
+    needed = [name for name in missing if name.startswith("pre/")]
+    return Inspection(
+        name="cassandra schema",
+        level="fail" if needed or nodes.replication is None else "warn" if missing else "ok",
+        detail=f"Missing: {', '.join(missing)}." if missing else "Of this version.",
+        remedy="`notifier migrate --profile cluster` applies them." if missing else "",
+        value=len(missing),
+        limit=0,
+    )
+
+
+def replication(
+    copies: int, here: Sequence[cassandra.Node], access: cassandra.Access, *, known: bool = True
+) -> Inspection:
+    """Whether each row's quorum answers, also of those whose copies are on the nodes that don't.
+
+    No more copies are asked for than there are nodes: of the others no quorum could be had.
+    """
+    away, placed = sum(not node.up for node in here), min(copies, len(here))
+    quorum = copies // 2 + 1
+    copied = f"{{'class': 'NetworkTopologyStrategy', '{access.datacenter}': {COPIES}}}"
+    alter = f"ALTER KEYSPACE {access.keyspace} WITH replication = {copied}. {REPAIR}"
+    if not known:
+        level: Level = "fail"
+        remedy = "`notifier migrate --profile cluster` makes the keyspace, with NOTIFIER_CASSANDRA_REPLICAS copies."
+    elif not here or not copies:
+        level = "fail"
+        remedy = f"NOTIFIER_CASSANDRA_DATACENTER must name theirs, and the keyspace must have copies there: {alter}"
+    elif placed - away < quorum:
+        level, remedy = "fail", f"Start {quorum - placed + away} of its nodes: LOCAL_QUORUM can't be had for all rows."
+    else:
+        enough = alter if len(here) >= COPIES else f"Three nodes, and then {COPIES} copies, outlive the loss of one."
+        level, remedy = ("warn", enough) if copies < COPIES else ("ok", "")
+    detail = f"{copies} copies on {len(here) - away} of {len(here)} nodes in {access.datacenter}."
+    return Inspection(name="cassandra copies", level=level, detail=detail, remedy=remedy, value=copies, limit=COPIES)
+
+
+def batches(settings: Mapping[str, str]) -> Inspection:
+    """Larger ones than the node takes are refused, and then a slice never gets done."""
+    refused = _kib(settings.get("batch_size_fail_threshold", ""))
+    told = _number(settings.get("unlogged_batch_across_partitions_warn_threshold", ""))
+    low = refused is not None and refused < BATCH_KIB
+    loud = told is not None and told < BATCH_PARTITIONS
+    return Inspection(
+        name="cassandra batches",
+        level="fail" if low else "warn" if loud else "ok",
+        detail=f"Refused above {refused or 0:g} KiB, told of above {told or 0} partitions.",
+        remedy=f"Set batch_size_fail_threshold to {BATCH_KIB}KiB or more in cassandra.yaml."
+        if low
+        else f"With unlogged_batch_across_partitions_warn_threshold at {BATCH_PARTITIONS} its log stays readable."
+        if loud
+        else "",
+        value=refused,
+        limit=BATCH_KIB,
+    )
+
+
+def commitlog(settings: Mapping[str, str], copies: int) -> Inspection:
+    sync = settings.get("commitlog_sync", "unknown")
+    risky = sync == "periodic" and copies < 2
+    return Inspection(
+        name="cassandra commit log",
+        level="warn" if risky else "ok",
+        detail=f"{sync}.",
+        remedy="With one copy a kill of the node costs up to ten seconds of what it acknowledged: set commitlog_sync"
+        " to batch in cassandra.yaml, or have three copies."
+        if risky
+        else "",
+        value=sync,
+    )
+
+
+def of_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
+    old = status.version < OLDEST_KAFKA
+    yield Inspection(
+        name="kafka version",
+        level="fail" if old else "ok",
+        detail=f"{'.'.join(map(str, status.version))}, {status.brokers} brokers.",
+        remedy="Kafka 4.0 or newer is needed." if old else "",
+        value=".".join(map(str, status.version)),
+        limit="4.0",
+    )
+    steps = ", ".join(status.pending)
+    yield Inspection(
+        name="kafka topics",
+        level="fail" if status.pending else "ok",
+        detail=f"Missing: {steps}." if steps else "As topics.toml says, or with more partitions.",
+        remedy="`notifier migrate --profile cluster` takes these steps." if steps else "",
+        value=len(status.pending),
+        limit=0,
+    )
+    yield from (topic(stream, one) for stream, one in status.topics.items())
+
+
+def topic(stream: str, one: kafka.TopicStatus) -> Inspection:
+    refuses, thin = one.insync < one.min_insync, one.replicas < COPIES
+    behind = one.insync < one.replicas
+    remedy = ""
+    if refuses:
+        remedy = "Start the brokers that are away: until then nothing is accepted."
+    elif behind:
+        remedy = "A broker is away or behind; its log says why."
+    elif thin:
+        remedy = (
+            "With three brokers, kafka-reassign-partitions makes more copies: the loss of a broker now loses records."
+        )
+    return Inspection(
+        name=f"kafka {stream}",
+        level="fail" if refuses else "warn" if remedy else "ok",
+        detail=f"{one.insync} of {one.replicas} replicas in sync, {one.min_insync} needed.",
+        remedy=remedy,
+        value=one.insync,
+        limit=one.min_insync,
+    )
+
+
+def of_redis(name: str, server: redis.Server, *, queues: bool) -> Iterator[Inspection]:
+    old = _numbers(server.version) < OLDEST_REDIS
+    yield Inspection(
+        name=f"{name} version",
+        level="fail" if old else "ok",
+        detail=f"{server.name} {server.version}.",
+        remedy="Redis or Valkey 7 or newer is needed." if old else "",
+        value=server.version,
+        limit="7",
+    )
+    yield clock(name, server.ahead)
+    if queues:
+        forgets = server.policy != "noeviction"
+        yield Inspection(
+            name=f"{name} policy",
+            level="fail" if forgets else "ok",
+            detail=f"{server.policy or 'unknown'}.",
+            remedy="CONFIG SET maxmemory-policy noeviction, and in its file: full, it must refuse tasks, not lose them."
+            if forgets
+            else "",
+            value=server.policy,
+            limit="noeviction",
+        )
+
+
+def _copies(nodes: cassandra.Nodes, access: cassandra.Access) -> int:
+    """In our datacenter; a transient copy (`3/1`) counts as one."""
+    said = nodes.replication or {}
+    text = said.get(access.datacenter) or said.get("replication_factor") or "0"
+    return int(re.match(r"\d*", text)[0] or 0)  # type: ignore[index] # it matches anything
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("-")[0]))
+
+
+def _kib(text: str) -> float | None:
+    found = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", text)
+    return int(found[1]) * KIB[found[2]] if found else None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None

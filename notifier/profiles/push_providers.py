@@ -9,7 +9,7 @@ from random import random
 
 from notifier.adapters.http2 import Http2Transport, Limits, addresses
 from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
-from notifier.adapters.push import dev_credentials as development
+from notifier.adapters.push import fakes as development
 from notifier.adapters.push.apns.sender import ORIGINS
 from notifier.adapters.push.fakes import Late, Rerouted, Unconfigured
 from notifier.adapters.push.fcm.sender import ORIGIN
@@ -19,7 +19,7 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
 from notifier.domain.push.device import Environment
 from notifier.domain.push.device_address import PushServices
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider, Transport
 
 CONNECTIONS: Mapping[Platform, Limits] = {

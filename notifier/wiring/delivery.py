@@ -5,12 +5,11 @@ from datetime import timedelta
 
 from notifier.domain.delivery.slice import PHONES, Step
 from notifier.flow.delivery.dispatcher import Dispatcher
-from notifier.flow.delivery.load_monitor import Monitor
 from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.delivery.row_writer import Delivery
 from notifier.flow.delivery.slice_worker import Work
-from notifier.flow.delivery.throttling import Rates
-from notifier.flow.indexing.bitmap_repair import MendedSets
+from notifier.flow.delivery.throttling import Monitor, Rates
+from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.wiring.push import build_push_pipeline
 from notifier.wiring.sequencing import build_publisher
 from notifier.wiring.system import System, build_lane_guards, build_leadership

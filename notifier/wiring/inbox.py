@@ -8,9 +8,8 @@ from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox, OpeningObserver, Tab
-from notifier.flow.inbox.invalidation import AsyncInvalidation
-from notifier.flow.inbox.looks import Look, SharedLooks
-from notifier.flow.inbox.remembered_page import PageRenderer
+from notifier.flow.inbox.invalidation import AsyncInvalidation, Look, SharedLooks
+from notifier.flow.inbox.last_known_pages import PageRenderer
 from notifier.flow.inbox.shared_loads import SharedLoads
 from notifier.flow.inbox.store_breaker import Deadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache

@@ -18,9 +18,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 from playwright.sync_api import Request as Asked
 
 from notifier.api.auth.identity import issue
-from notifier.api.auth.secrets import keys_of
+from notifier.api.auth.service_keys import keys_of
 from notifier.api.demo.traffic import letter
-from notifier.cli.ready_file import Ready, read_ready
+from notifier.cli.http import Ready, read_ready
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.support.browser.page import Shown

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import httpx
 
-from notifier.cli.commands.events.mention import event
-from notifier.cli.ready_file import Ready
+from notifier.cli.commands.events import mention_event as event
+from notifier.cli.http import Ready
 
 ANSWERS_WITHIN = 10.0
 """Seconds; who waits longer is not answered at all."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from notifier import topics
-from notifier.cli.commands.events.mention import event
+from notifier.cli.commands.events import mention_event as event
 from notifier.config import Settings
 from notifier.consumer_loop import pump
 from notifier.domain.delivery.ledger import Account

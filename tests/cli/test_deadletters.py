@@ -13,7 +13,7 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
 from notifier.adapters.sqlite.stores.inbox import entries
-from notifier.cli.commands.import_.indexer_process import Waiting, index
+from notifier.cli.commands.import_.loader import Waiting, index
 from notifier.cli.http import Patience
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind

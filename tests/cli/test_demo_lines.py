@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from notifier.cli.invocation import command
+from notifier.cli.group import command
 from tests.browser.demo import demo
 from tests.cli.running import until
 

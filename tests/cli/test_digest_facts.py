@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from notifier.api.schemas.items import item_body
-from notifier.cli.commands.explain.digest import digest_explanation
+from notifier.cli.commands.explain.text import digest_explanation
 from notifier.cli.commands.tab import facts
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId

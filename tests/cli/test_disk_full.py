@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from notifier.cli.ready_file import Ready
+from notifier.cli.http import Ready
 from tests.cli.caller import Caller, calling
 from tests.cli.conftest import Notifier
 from tests.cli.running import STARTS_WITHIN, Running, lives, start, until

@@ -13,16 +13,22 @@ import pytest
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
 from notifier.adapters.system_clock import SystemClock
+from notifier.cli.commands.doctor.command import (
+    Finding,
+    Level,
+    push_findings,
+    python_finding,
+    room_finding,
+    sqlite_finding,
+)
 from notifier.cli.commands.doctor.data_folder import activity_finding, bursts_finding
-from notifier.cli.commands.doctor.machine import Finding, Level, python_finding, room_finding, sqlite_finding
-from notifier.cli.commands.doctor.push import push_findings
 from notifier.config import Push
 from notifier.config.push import Apns, Web
 from notifier.devkit.fake_providers.hosting import hosted
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver
 from tests.support.failing_ports import Refusing

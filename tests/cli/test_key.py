@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.service_key_file import FILE
+from notifier.api.auth.service_keys import FILE
 from notifier.cli.commands.key import SCOPES
 from notifier.devkit.check.instance import Instance
 from tests.cli.conftest import Notifier

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
+from notifier.cli.commands.top.command import NOTHING, picture, print_plain
 from notifier.cli.commands.top.snapshot import Glance, facts, glance
-from notifier.cli.commands.top.view import NOTHING, picture, print_plain
 from notifier.cli.context import opened, overview_of
+from notifier.cli.http import Ready, ready_path, write_ready
 from notifier.cli.output import console, harmless
-from notifier.cli.ready_file import Ready, ready_path, write_ready
 from notifier.cli.supervisor.pid_files import roster
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LimitKind

@@ -8,7 +8,7 @@ from time import monotonic
 import pytest
 
 from notifier.client import Client, Denied, NotTheService, Status, Unanswered
-from notifier.client.retry import LONGEST, LONGEST_ASKED
+from notifier.client.http import LONGEST, LONGEST_ASKED
 from tests.client.scripted import (
     Act,
     Pauses,

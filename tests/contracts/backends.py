@@ -15,22 +15,18 @@ from notifier.adapters.sqlite.stores.inbox import SqliteInbox
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
 from notifier.adapters.sqlite.stores.moderation import SqliteHolds, SqliteReaches
+from notifier.adapters.sqlite.stores.push import SqliteSent
 from notifier.adapters.sqlite.stores.retractions import SqliteTraces
-from notifier.adapters.sqlite.stores.send_log import SqliteSent
 from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
-from notifier.ports.archive import Archive
 from notifier.ports.audience import MemberSets, Stays
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Epochs, Leases, Throttles
-from notifier.ports.dead_letters import DeadLetters, LaneTallies
-from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory, Flags
-from notifier.ports.event_log import EventLog
+from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
 from notifier.ports.inbox import Inbox, Seals
-from notifier.ports.ledger import Ledger
-from notifier.ports.moderation import Holds, Reaches
-from notifier.ports.push import Sent
-from notifier.ports.retractions import Traces
+from notifier.ports.ledger import Archive, Ledger
+from notifier.ports.push import Devices, Sent
+from notifier.ports.retractions import Holds, Reaches, Traces
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryMemberSets, MemoryStays
 from tests.support.fakes.bursts import MemoryBursts

@@ -18,9 +18,8 @@ from notifier.adapters.cassandra.stores.ledger import CassandraClaims, Cassandra
 from notifier.adapters.cassandra.stores.member_sets import CassandraMemberSets, CassandraStays
 from notifier.adapters.cassandra.stores.moderation import CassandraHolds, CassandraReaches
 from notifier.adapters.cassandra.stores.people import CassandraPeople
-from notifier.adapters.cassandra.stores.push_suppression import CassandraSpared
+from notifier.adapters.cassandra.stores.push import CassandraSent, CassandraSpared
 from notifier.adapters.cassandra.stores.retractions import CassandraRetractions, CassandraTraces
-from notifier.adapters.cassandra.stores.send_log import CassandraSent
 from notifier.adapters.cassandra.stores.user_preferences import (
     CassandraOveralls,
     CassandraPartings,
@@ -28,7 +27,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
     CassandraWants,
 )
 from notifier.adapters.system_clock import UuidNonces
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
 from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Subject, UserId

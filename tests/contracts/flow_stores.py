@@ -19,7 +19,7 @@ from notifier.adapters.sqlite.stores.inbox import SqliteInbox
 from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger, SqliteSleepers
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets
 from notifier.adapters.sqlite.stores.people import SqlitePeople
-from notifier.adapters.sqlite.stores.push_suppression import SqliteSpared
+from notifier.adapters.sqlite.stores.push import SqliteSpared
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
 from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
@@ -29,7 +29,7 @@ from notifier.adapters.sqlite.stores.user_preferences import (
     SqlitePreferences,
     SqliteWants,
 )
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Member, Subject, UserId
@@ -41,10 +41,9 @@ from notifier.ports.directory import Directory, Flags
 from notifier.ports.inbox import Inbox, Seals, Timeline
 from notifier.ports.inbox_versions import BurstChanges, ViewerLapses
 from notifier.ports.ledger import Claims, Ledger, Sleepers
-from notifier.ports.people import People
 from notifier.ports.push import Spared
 from notifier.ports.retractions import Retractions
-from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
+from notifier.ports.users import Overalls, Partings, People, Preferences, Wants
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts, MemoryHeads
 from tests.support.fakes.clock import START, ManualClock

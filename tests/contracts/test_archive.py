@@ -21,7 +21,7 @@ from notifier.domain.audience.inbox_rows import (
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.ports.archive import StoredRow
+from notifier.ports.ledger import StoredRow
 from tests.contracts.backends import Backend, in_memory
 from tests.contracts.made import NOVA, ORION, burst, piece, plan, seal
 from tests.support.fakes.clock import START

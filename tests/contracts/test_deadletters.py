@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 from tests.contracts.backends import Backend
 from tests.support.fakes.clock import START
 

@@ -25,7 +25,7 @@ from notifier.domain.push.device import (
     WebSubscription,
     gone,
 )
-from notifier.ports.devices import Devices
+from notifier.ports.push import Devices
 from tests.contracts.backends import Backend
 from tests.support.fakes.clock import START
 

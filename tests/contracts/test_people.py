@@ -14,7 +14,7 @@ from notifier.domain.users.digest import named
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import Account
-from notifier.ports.people import Facts
+from notifier.ports.users import Facts
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst
 from tests.support.fakes.clock import START

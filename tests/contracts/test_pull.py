@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from notifier.adapters.redis.pull_layout import KEPT
+from notifier.adapters.redis.pull_reader import KEPT
 from notifier.domain.ids import BurstKey
 from notifier.ports.pull_index import Pulled
 from tests.contracts.pull_backends import ADA, BEFORE, BO, FOR_EVER, NOON, NOVA, SUBJECTS, Backend, backend, burst, seqs

@@ -13,7 +13,7 @@ from notifier.adapters.redis.cache import RedisBuckets, RedisPressure, RedisRece
 from notifier.adapters.redis.connect import TIMEOUT, Breaker, connect
 from notifier.adapters.redis.live_bus import RedisBus
 from notifier.adapters.redis.pull_index import SWEPT_EVERY, RedisPullIndex
-from notifier.adapters.redis.pull_layout import PARTS, key
+from notifier.adapters.redis.pull_reader import PARTS, key
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit

@@ -12,8 +12,7 @@ import pytest
 from notifier.adapters.redis import RedisActivity, RedisBuckets, RedisPressure, RedisRecent
 from notifier.adapters.redis.address import several
 from notifier.adapters.redis.cluster import KEYLESS, slot_of
-from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async
-from notifier.adapters.redis.health import look
+from notifier.adapters.redis.connect import TIMEOUT, connect, connect_async, look
 from notifier.adapters.redis.keys import unwrap
 from notifier.devkit.engines.engine import free_port
 from notifier.devkit.engines.valkey import server

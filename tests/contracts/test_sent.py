@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from notifier.adapters.sqlite.stores.send_log import KEPT
+from notifier.adapters.sqlite.stores.push import KEPT
 from notifier.codec.push import pack_intent, pack_outcome
 from notifier.domain.audience.bitmap import Bits, everybody, from_offsets, nobody
 from notifier.domain.audience.tiers import Tier

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import Files, statement
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.bursts.burst import Burst

@@ -6,7 +6,7 @@ from datetime import timedelta
 from notifier.codec import names, pack
 from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
 from notifier.domain.ids import UserId
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 from tests.contracts.backends import Backend
 from tests.contracts.made import event
 from tests.support.fakes.clock import START

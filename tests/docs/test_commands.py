@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import bench
 from notifier.cli import PLACES, main
-from notifier.cli.ready_file import read_ready
+from notifier.cli.http import read_ready
 from notifier.devkit.check.instance import Instance
 from tests.cli.caller import calling
 from tests.cli.running import until

@@ -3,8 +3,8 @@
 import pytest
 
 from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP
-from notifier.adapters.push.webpush.key_reputation import Standing
 from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
+from notifier.adapters.push.webpush.vapid import Standing
 from notifier.domain.push.circuit_breaker import BreakerSettings
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.device_address import KNOWN

@@ -12,7 +12,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox.looks import SharedLooks
+from notifier.flow.inbox.invalidation import SharedLooks
 from notifier.flow.inbox.page import Badge
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.ports.inbox import Timeline

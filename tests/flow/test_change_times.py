@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.inbox import change_times
-from notifier.flow.inbox.change_times import LEARNED_WITHIN, ChangeTimes
-from notifier.flow.inbox.subject_news import CLOCK_SKEW, TICK
+from notifier.flow.inbox import subject_news as change_times
+from notifier.flow.inbox.subject_news import CLOCK_SKEW, LEARNED_WITHIN, TICK, ChangeTimes
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MARGIN = CLOCK_SKEW + LEARNED_WITHIN

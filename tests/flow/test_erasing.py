@@ -16,7 +16,7 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.intake.held_mentions import Release
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 from notifier.wiring.sequencing import build_retractor
 from tests.flow.fates import fate
 from tests.flow.graph import Fuse

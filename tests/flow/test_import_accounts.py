@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
-from notifier.flow.imports.accounts import Accounts
-from notifier.flow.imports.importer import Import
+from notifier.flow.imports.importer import Accounts, Import
 from notifier.ports.event_log import Logged, Record
 from notifier.ports.imports import Batch
 from tests.flow.accounts import Registry

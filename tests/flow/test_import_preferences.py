@@ -12,8 +12,7 @@ from notifier.domain.users.account_preferences import Overall, visible_from
 from notifier.domain.users.import_rows import PreferenceRow
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.flow.imports.importer import Import
-from notifier.flow.imports.preferences import Preferences
+from notifier.flow.imports.importer import Import, Preferences
 from notifier.ports.imports import Batch
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_importing import Said

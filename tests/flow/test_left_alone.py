@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from notifier.cli.commands.doctor.command import Level
 from notifier.cli.commands.doctor.data_folder import left_alone_finding
-from notifier.cli.commands.doctor.machine import Level
 from notifier.cli.commands.ledger import facts
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable

@@ -14,7 +14,7 @@ from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Step
 from notifier.domain.ids import Subject
 from notifier.flow.delivery.row_writer import Delivery
 from notifier.flow.delivery.slice_worker import Hold
-from notifier.flow.indexing.bitmap_repair import MendedSets
+from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
 from tests.contracts.made import NOVA, burst

@@ -7,7 +7,7 @@ from time import monotonic
 
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.flow.inbox.looks import SharedLooks
+from notifier.flow.inbox.invalidation import SharedLooks
 from notifier.ports.inbox_versions import Scope, VersionLook
 
 WITHIN = timedelta(milliseconds=200)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import httpx
 from litestar import Litestar
 
-from notifier.api.listening_sockets import HUB
+from notifier.api.processes import HUB
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.live.hub import Hub, OpenedBursts
 from tests.support.example_event import event

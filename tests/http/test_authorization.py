@@ -13,9 +13,7 @@ from litestar.testing import TestClient
 
 from notifier.api.auth.identity import issue
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.secrets import Keys
-from notifier.api.auth.service_key_file import KeyBook
-from notifier.api.auth.service_keys import made
+from notifier.api.auth.service_keys import KeyBook, Keys, made
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.neighbour import neighbour

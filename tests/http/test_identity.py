@@ -11,7 +11,8 @@ import jwt
 import pytest
 
 from notifier.api.auth.identity import issue
-from notifier.api.auth.secrets import FILE, Keys, keys_of, load_or_create
+from notifier.api.auth.service_keys import SECRETS_FILE as FILE
+from notifier.api.auth.service_keys import Keys, keys_of, load_or_create
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from notifier.api.background.activity_recorder import Noting, Pause
-from notifier.api.background.inbox_auditor import APART, ONE_IN, Auditing
+from notifier.api.background.housekeeping import APART, ONE_IN, Auditing
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer

@@ -5,7 +5,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from notifier.api.background.overview_cache import Looking
+from notifier.api.background.overview import Looking
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable

@@ -15,9 +15,7 @@ from litestar.testing import TestClient
 
 from notifier.api.auth.identity import identity_of
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.secrets import Keys
-from notifier.api.auth.service_key_file import FILE, LOOKS_EVERY, Doorman, KeyBook
-from notifier.api.auth.service_keys import made
+from notifier.api.auth.service_keys import FILE, LOOKS_EVERY, Doorman, KeyBook, Keys, made
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.upstream.validation import (

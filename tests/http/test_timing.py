@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from notifier.adapters.redis.push_limits import RedisTabReport
-from notifier.api.background.latency_reporter import FEWEST, LATELY, Timing, p99
+from notifier.api.background.housekeeping import FEWEST, LATELY, Timing, p99
 from notifier.domain.errors import CacheUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server

@@ -7,8 +7,7 @@ from typing import Any, cast
 import pytest
 from litestar import Litestar
 
-from notifier.api.background.overview_cache import Looking
-from notifier.api.background.overview_watchers import MOST, Watchers, Watching
+from notifier.api.background.overview import MOST, Looking, Watchers, Watching
 from notifier.api.event_stream import BEAT, EventStream
 from tests.http.listening_client import WITHIN, Ear, ScriptedReader, _scope, still
 from tests.support.http_app import SERVICE_KEY, House

@@ -14,8 +14,7 @@ from notifier.adapters.push.fcm.sender import message
 from notifier.adapters.push.requests import MOST_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, Mentioned, WhileAway, alert, summary
-from notifier.domain.push.graphemes import ELLIPSIS, graphemes, shortened
-from notifier.domain.push.translations import ENGLISH, PHRASES, language_of
+from notifier.domain.push.translations import ELLIPSIS, ENGLISH, PHRASES, graphemes, language_of, shortened
 from tests.unit.examples import NOON, burst
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=256)

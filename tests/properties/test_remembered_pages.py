@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.api.opaque_ids import Opaque
 from notifier.api.schemas.rendering import Renderer
 from notifier.domain.audience.account_flags import Flag, Flagged

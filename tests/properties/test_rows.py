@@ -20,7 +20,7 @@ from notifier.domain.audience.inbox_rows import (
 )
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey, Member
-from notifier.ports.archive import StoredRow
+from notifier.ports.ledger import StoredRow
 from tests.properties.crowds import BITMAPS
 from tests.unit.examples import NOON, OF_NOVA
 

@@ -17,7 +17,7 @@ from tests.docs.understood import understood
 from tests.repo.manifests import BASE, COMMANDS, WORKLOADS, base, called, component, kustomization, one, workload
 from tests.repo.sources import ROOT, pyproject
 from tests.support.http_app import House
-from workers.pools import POOLS
+from workers.runner import POOLS
 
 OF_A_DEPLOYMENT = {"Deployment", "PodDisruptionBudget", "ServiceAccount"}
 MEGABYTE = 1_000_000

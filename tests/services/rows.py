@@ -16,7 +16,7 @@ from cassandra.protocol import (
 from notifier.adapters.cassandra import (
     Cluster,
 )
-from notifier.adapters.cassandra.bulk.driver_splice import Splicing
+from notifier.adapters.cassandra.bulk.encoding import Splicing
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import BITMAP_FROM, RANGE_MEMBERS, InboxRows, cut
 from notifier.domain.audience.tiers import Tier

@@ -25,9 +25,8 @@ from notifier.adapters.cassandra import (
     Phase,
     migrate,
 )
-from notifier.adapters.cassandra.bulk.congestion import BEGINS, LEAST, MOST, CongestionWindow
 from notifier.adapters.cassandra.bulk.encoding import Message, messages
-from notifier.adapters.cassandra.bulk.writer import Bulk
+from notifier.adapters.cassandra.bulk.writer import BEGINS, LEAST, MOST, Bulk, CongestionWindow
 from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import node

@@ -13,14 +13,14 @@ from notifier.adapters.cassandra import (
     CassandraThrottles,
     Cluster,
 )
-from notifier.adapters.cassandra.stores.audit_log import entries
+from notifier.adapters.cassandra.stores.coordination import entries
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit, LaneStop, LaneTally, LimitKind
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
 

@@ -26,7 +26,7 @@ from notifier.adapters.cassandra import (
 )
 from notifier.adapters.cassandra.driver.session import AT_ONCE
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.devkit.engines.engine import Engine, free_port
 from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.bitmap import BLOCK_BYTES, SHARD_BLOCKS, SHARD_MEMBERS, everybody, members, nobody

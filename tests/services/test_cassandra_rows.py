@@ -22,12 +22,11 @@ from notifier.adapters.cassandra import (
     CassandraSeals,
     Cluster,
 )
-from notifier.adapters.cassandra.bulk.driver_splice import Premade, Splicing
-from notifier.adapters.cassandra.bulk.encoding import messages
+from notifier.adapters.cassandra.bulk.encoding import Premade, Splicing, messages
 from notifier.adapters.cassandra.bulk.writer import Bulk
 from notifier.adapters.cassandra.driver.session import PROTOCOL
 from notifier.codec import pack_seal
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, InboxRows, window_of

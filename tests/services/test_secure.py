@@ -24,9 +24,8 @@ import pytest
 from notifier.adapters.cassandra import Access, Cluster, security
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
-from notifier.devkit.engines.engine import free_port
+from notifier.devkit.engines.engine import Security, free_port
 from notifier.devkit.engines.kafka import broker
-from notifier.devkit.engines.security import Security
 from notifier.devkit.engines.valkey import server
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import (

@@ -14,7 +14,7 @@ from litestar.testing import TestClient
 from notifier import topics
 from notifier.api.app import create
 from notifier.api.auth.identity import Identity, issue
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Pause
 from notifier.config import InboxLimits, Settings
 from notifier.consumer_loop import pump

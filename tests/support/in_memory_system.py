@@ -24,7 +24,7 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.flow.intake.gateway import Answer, Receipt
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
-from notifier.ports.archive import StoredRow
+from notifier.ports.ledger import StoredRow
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.system import System, build_system
 from tests.support.example_event import accept

@@ -5,7 +5,7 @@ import json
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from notifier.adapters.push.dev_credentials import (
+from notifier.adapters.push.fakes import (
     EMAIL,
     GOOGLE_KEY_ID,
     KEY_ID,

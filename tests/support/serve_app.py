@@ -2,7 +2,7 @@
 
 import sys
 
-from notifier.api.listening_sockets import leave, listen
+from notifier.api.processes import leave, listen
 from notifier.domain.errors import Environment
 from tests.support.http_app import House
 

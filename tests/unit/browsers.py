@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from notifier.adapters.push.webpush.key_pairs import Pair
 from notifier.adapters.push.webpush.sender import WebPush
-from notifier.adapters.push.webpush.vapid import Vapid
+from notifier.adapters.push.webpush.vapid import Pair, Vapid
 from notifier.devkit.fake_providers.behaviour import Script
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.devices import Phone

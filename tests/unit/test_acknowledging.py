@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.celery_request import Acknowledging
+from workers.host import Acknowledging
 
 
 class Message:

@@ -21,8 +21,7 @@ from benchmarks.cassandra.turns import Turn, cheaper, faster
 from benchmarks.cassandra.writers import LIFE, values
 from benchmarks.kafka import records
 from benchmarks.report import __main__ as made
-from notifier.adapters.cassandra.bulk.driver_splice import Splicing
-from notifier.adapters.cassandra.bulk.encoding import Message, messages
+from notifier.adapters.cassandra.bulk.encoding import Message, Splicing, messages
 from notifier.consumer_loop import BATCH
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId

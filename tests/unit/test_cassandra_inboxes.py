@@ -12,9 +12,9 @@ import pytest
 
 from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, WAITING, Reader
 from notifier.adapters.cassandra.driver.session import Cluster
-from notifier.adapters.cassandra.stores.inbox_reads import NAMES, ROWS, Inboxes
-from notifier.adapters.cassandra.stores.inbox_reads import WantedRows as Wanted
-from notifier.codec.timestamps import to_ms
+from notifier.adapters.cassandra.stores.inbox import NAMES, ROWS, Inboxes
+from notifier.adapters.cassandra.stores.inbox import WantedRows as Wanted
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow
 from notifier.domain.audience.tiers import TIERS
 from notifier.domain.ids import Member

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.commands.import_.checkpoint import Checkpoint, Rejects
+from notifier.cli.commands.import_.loader import Checkpoint, Rejects
 from notifier.domain.errors import BadImport, Full
 from tests.unit.full import no_file_beyond
 

@@ -6,7 +6,7 @@ import sys
 CACHED = """
 import gc
 from threading import Event
-from notifier.api.background.garbage_collection import keep_pauses_short
+from notifier.api.background.housekeeping import keep_pauses_short
 
 keep_pauses_short(lambda seconds: Event().wait())
 full = gc.get_stats()[2]["collections"]
@@ -18,7 +18,7 @@ print(gc.get_freeze_count() - before > 190_000, gc.get_stats()[2]["collections"]
 CYCLIC = """
 import gc, weakref
 from threading import Event
-from notifier.api.background.garbage_collection import FULL_AFTER, LOOKS_EVERY, keep_pauses_short
+from notifier.api.background.housekeeping import FULL_AFTER, LOOKS_EVERY, keep_pauses_short
 
 hour, collected, slept = Event(), Event(), []
 
@@ -48,7 +48,7 @@ print(before, gone() is None, {*slept} == {LOOKS_EVERY.total_seconds()})
 GROWN = """
 import gc
 from threading import Event
-from notifier.api.background.garbage_collection import keep_pauses_short
+from notifier.api.background.housekeeping import keep_pauses_short
 
 minute, looked, slept = Event(), Event(), []
 

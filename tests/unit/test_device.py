@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifier.codec.push import pack_device_record, pack_told, unpack_device_record, unpack_told
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (

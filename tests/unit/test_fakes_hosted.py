@@ -11,16 +11,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.http2 import Limits
-from notifier.adapters.push.dev_credentials import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
+from notifier.adapters.push.fakes import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
 from notifier.config.push import Apns, Fcm, Push, Web
 from notifier.devkit.check.check_alerts import rang
 from notifier.devkit.fake_providers import FakePushService
-from notifier.devkit.fake_providers.arrivals import Arrivals
 from notifier.devkit.fake_providers.behaviour import Behaviour
 from notifier.devkit.fake_providers.devices import TOPIC, fixture_address, fixture_subscription, member_of
-from notifier.devkit.fake_providers.hosting import Hosted, hosted
+from notifier.devkit.fake_providers.hosting import Arrivals, Hosted, hosted
 from notifier.devkit.http2.server import serving
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Member, Platform, UserId

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.domain.push.graphemes import graphemes, shortened
+from notifier.domain.push.translations import graphemes, shortened
 
 FAMILY = "👨‍👩‍👧‍👦"
 WALES = "🏴\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f"

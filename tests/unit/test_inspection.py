@@ -12,8 +12,7 @@ from notifier.adapters.cassandra import Entry, Node, Nodes
 from notifier.adapters.cassandra.schema.health import ahead
 from notifier.adapters.cassandra.schema.migrate import FOLDER, Migration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.profiles.health import Inspection, inspected
-from notifier.profiles.health_rules import of_cassandra, of_kafka, of_redis
+from notifier.profiles.health import Inspection, inspected, of_cassandra, of_kafka, of_redis
 
 ACCESS = cassandra.Access(hosts=["10.0.0.1"], keyspace="ours", datacenter="here")
 SETTINGS = {

@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from notifier.api.auth.jwks import public_key, public_keys
+from notifier.api.auth.issuer_keys import public_key, public_keys
 from tests.support.token_issuer import ed, jwk, pem, rsa
 
 STRANGE = [

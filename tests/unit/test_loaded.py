@@ -8,7 +8,7 @@ import pytest
 
 from notifier.devkit.check.run import Script
 from notifier.devkit.fixture import users as people
-from notifier.devkit.fixture.marker import NOTES, claim, require_same
+from notifier.devkit.fixture.load import NOTES, claim, require_same
 from notifier.devkit.fixture.world import World
 from notifier.domain.errors import OtherWorld
 

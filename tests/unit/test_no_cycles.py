@@ -10,7 +10,7 @@ import pytest
 
 from notifier.adapters.sqlite.async_reader import Reader
 from notifier.domain.errors import StoreUnavailable
-from notifier.flow.inbox.looks import SharedLooks
+from notifier.flow.inbox.invalidation import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.ports.inbox_versions import VersionLook
 

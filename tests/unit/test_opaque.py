@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.api.opaque_ids import Opaque
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
 from notifier.domain.ids import LONGEST_SEQ, BurstKey

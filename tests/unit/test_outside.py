@@ -17,8 +17,8 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.ids import BurstKey, Lane, UserId
-from notifier.ports.archive import StoredRow
 from notifier.ports.bursts import Outcome
+from notifier.ports.ledger import StoredRow
 from tests.support.fakes.bursts import MemoryBursts
 
 WORLD = World(universe=20_000, followers=15_000, celebrities=2, seed=1)

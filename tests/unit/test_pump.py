@@ -12,8 +12,7 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.errors import Full, LaneStopped, LogUnavailable, Poison, SchemaOlder, StoreUnavailable
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
-from notifier.ports.dead_letters import DeadLetter
-from notifier.ports.event_log import Logged, Record
+from notifier.ports.event_log import DeadLetter, Logged, Record
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.dead_letters import MemoryLaneTallies
 

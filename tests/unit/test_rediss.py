@@ -5,7 +5,7 @@ import pytest
 from notifier.adapters import kafka
 from notifier.config import Settings, without_password
 from notifier.domain.errors import BadSetting
-from notifier.profiles.redis_tls import checked
+from notifier.profiles.data_folder import checked
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.invocation import command
+from notifier.cli.group import command
 
 NOWHERE = "/nowhere"
 

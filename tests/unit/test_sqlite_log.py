@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.sqlite.connection import Database
+from notifier.adapters.sqlite.connection import Database, Together
 from notifier.adapters.sqlite.files import Files
-from notifier.adapters.sqlite.group_commit import Together
-from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, LONGEST_PAUSE, SqliteConsumer
+from notifier.adapters.sqlite.log.consumer import FIRST_PAUSE, LONGEST_PAUSE, Seat, SqliteConsumer
 from notifier.adapters.sqlite.log.log import SqliteLog, partitions
-from notifier.adapters.sqlite.log.partition_leases import Seat
 from notifier.domain.errors import Full, LogUnavailable
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import MENTIONS

@@ -3,7 +3,7 @@
 from datetime import UTC
 
 from notifier.adapters.system_clock import SystemClock, UuidNonces
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 
 
 def test_a_moment_survives_the_store() -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.push.responses import as_asked, in_a_while
+from notifier.adapters.push.requests import as_asked, in_a_while
 from tests.unit.examples import NOON
 
 

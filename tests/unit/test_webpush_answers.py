@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.adapters.push.webpush.key_reputation import ORIGINS, Standing
 from notifier.adapters.push.webpush.responses import receipt_of
+from notifier.adapters.push.webpush.vapid import REPUTATION_ORIGINS as ORIGINS
+from notifier.adapters.push.webpush.vapid import Standing
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import OVERHEAD, encrypted
-from notifier.adapters.push.webpush.key_pairs import Pair
+from notifier.adapters.push.webpush.vapid import Pair
 from notifier.devkit.fake_providers.browser import decrypted
 
 

@@ -6,7 +6,7 @@ from itertools import count
 from threading import Event, enumerate, get_ident
 from typing import Any
 
-from notifier.adapters.push.webpush.key_pairs import Pairs
+from notifier.adapters.push.webpush.vapid import Pairs
 
 WITHIN = 20.0
 """Seconds, on a busy machine."""

@@ -4,8 +4,7 @@ from notifier.adapters.cassandra.driver.async_reader import Reader
 from notifier.adapters.cassandra.driver.errors import security
 from notifier.adapters.cassandra.driver.session import Access, Cluster
 from notifier.adapters.cassandra.schema.health import Node, Nodes, look
-from notifier.adapters.cassandra.schema.migrate import Phase, migrate, missing, pending, require
-from notifier.adapters.cassandra.schema.migration_log import Entry
+from notifier.adapters.cassandra.schema.migrate import Entry, Phase, migrate, missing, pending, require
 from notifier.adapters.cassandra.stores.archive import CassandraArchive
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
@@ -20,9 +19,8 @@ from notifier.adapters.cassandra.stores.ledger import CassandraClaims, Cassandra
 from notifier.adapters.cassandra.stores.member_sets import CassandraMemberSets, CassandraStays
 from notifier.adapters.cassandra.stores.moderation import CassandraHolds, CassandraReaches
 from notifier.adapters.cassandra.stores.people import CassandraPeople
-from notifier.adapters.cassandra.stores.push_suppression import CassandraSpared
+from notifier.adapters.cassandra.stores.push import CassandraSent, CassandraSpared
 from notifier.adapters.cassandra.stores.retractions import CassandraRetractions, CassandraTraces
-from notifier.adapters.cassandra.stores.send_log import CassandraSent
 from notifier.adapters.cassandra.stores.snapshots import CassandraSeals
 from notifier.adapters.cassandra.stores.timeline import CassandraTimeline
 from notifier.adapters.cassandra.stores.user_preferences import (

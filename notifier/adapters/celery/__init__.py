@@ -1,7 +1,6 @@
 """Celery as the task queues: one application and one database a pool."""
 
 from notifier.adapters.celery.app import application, on_redis
-from notifier.adapters.celery.health import knock
-from notifier.adapters.celery.queue import CeleryQueue
+from notifier.adapters.celery.queue import CeleryQueue, knock
 
 __all__ = ["CeleryQueue", "application", "knock", "on_redis"]

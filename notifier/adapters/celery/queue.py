@@ -173,3 +173,17 @@ class ConfirmedLane(Lane):
     def _drop(self) -> None:
         self._producer = None
         self._connection.collect()  # closing in order is a question, and a hung broker answers none
+
+
+# A look at a broker that is no Redis: whether it lets us in; it makes no queue.
+
+
+def knock(broker: str, pool: Pool) -> None:
+    """Raises QueueUnavailable."""
+    connection = application(broker, pool, answer_within=ANSWER_WITHIN).connection_for_read()
+    try:
+        connection.connect()
+    except (*connection.connection_errors, KombuError, OSError) as error:
+        raise QueueUnavailable(f"{type(error).__name__}: {error}") from error
+    finally:
+        connection.release()

@@ -8,8 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from notifier.adapters.imports.layout import Found, Layout, Quick, Reject, Unreadable, fault_of, plain
-from notifier.adapters.imports.values import Unfit, each, flag, hours, moment, one_of, zone
+from notifier.adapters.imports.layout import (
+    Found,
+    Layout,
+    Quick,
+    Reject,
+    Unfit,
+    Unreadable,
+    each,
+    fault_of,
+    flag,
+    hours,
+    moment,
+    one_of,
+    plain,
+    zone,
+)
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.id_ranges import HIGHEST
 from notifier.domain.ids import UserId

@@ -2,8 +2,7 @@
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.connect import await_answer, connect, connect_async
-from notifier.adapters.redis.health import Server, look
+from notifier.adapters.redis.connect import Server, await_answer, connect, connect_async, look
 from notifier.adapters.redis.live_bus import RedisBus, RedisLiveReader
 from notifier.adapters.redis.pull_index import RedisPullIndex
 from notifier.adapters.redis.pull_reader import RedisPullReader

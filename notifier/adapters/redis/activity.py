@@ -5,12 +5,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from notifier.adapters.redis.calls import ScriptCall, ask, ask_async
+from notifier.adapters.redis.calls import ScriptCall, Value, ask, ask_async
 from notifier.adapters.redis.connect import AsyncClient, Client
-from notifier.adapters.redis.keys import Kind
-from notifier.adapters.redis.scripts import CHECKSUM, Script
-from notifier.adapters.redis.values import Value
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.adapters.redis.keys import CHECKSUM, Kind, Script
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
 from notifier.domain.ids import Member
 from notifier.ports.audience import KEPT

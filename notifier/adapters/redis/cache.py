@@ -3,11 +3,9 @@
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from notifier.adapters.redis.calls import Command, ScriptCall, ask, discard
+from notifier.adapters.redis.calls import Command, ScriptCall, Value, ask, discard
 from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import Kind, unwrap, wrap
-from notifier.adapters.redis.scripts import CHECKSUM, Script
-from notifier.adapters.redis.values import Value
+from notifier.adapters.redis.keys import CHECKSUM, Kind, Script, unwrap, wrap
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind

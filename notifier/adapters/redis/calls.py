@@ -2,14 +2,14 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from hashlib import sha1
 from typing import Any
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from notifier.adapters.redis.keys import TYPES, GarbageCount, kind_of
+from notifier.adapters.redis.keys import TYPES, GarbageCount, Script, kind_of, unwrap, wrap
 from notifier.adapters.redis.node import AsyncClient, Client
-from notifier.adapters.redis.scripts import Script
 
 Argument = str | bytes | int | float
 
@@ -152,3 +152,28 @@ def _certain(said: Any) -> Any:
     if isinstance(said, Exception):
         raise said
     return said
+
+
+# Single values in Redis, each under a key of its own until it expires.
+
+
+class Value:
+    """A value under one key. Thread-safe. Raises CacheUnavailable."""
+
+    def __init__(self, client: Client, key: str) -> None:
+        self._client = client
+        self._key = key
+
+    def set(self, value: bytes, lasting: timedelta) -> None:
+        # SET replaces whatever the key holds, of any type.
+        ask(self._client, [Command("set", self._key, (wrap(self._key, value),), {"px": lasting})])
+
+    def get(self) -> bytes | None:
+        """Return the value; None when there is none, or garbage, which is deleted."""
+        [held] = ask(self._client, [Command("get", self._key)])
+        if held is None:
+            return None
+        value = unwrap(self._key, held)
+        if value is None:
+            ask(self._client, [discard(self._key, {"": held})])
+        return value

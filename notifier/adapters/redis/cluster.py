@@ -17,9 +17,8 @@ from redis.crc import key_slot
 from redis.exceptions import RedisError, ResponseError
 
 from notifier.adapters.redis.address import Host, Several
-from notifier.adapters.redis.circuit_breaker import TIMEOUT, Breaker
 from notifier.adapters.redis.keys import GarbageCount
-from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, patience, patience_async
+from notifier.adapters.redis.node import READERS, TIMEOUT, AsyncClient, Breaker, Client, Line, patience, patience_async
 
 SLOTS = 16384
 

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask
 from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import kind_of, unwrap, wrap
-from notifier.adapters.redis.scripts import Script
+from notifier.adapters.redis.keys import Script, kind_of, unwrap, wrap
 from notifier.domain.errors import CacheUnavailable
 
 TRIES = 64

@@ -1,16 +1,17 @@
 """Connections to Redis, whatever stands at the address: one server, sentinels or a cluster."""
 
+import time
+from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import cast
+from typing import Any, cast
 
 import redis.asyncio.sentinel
 import redis.sentinel
 
 from notifier.adapters.redis.address import Several, several
-from notifier.adapters.redis.circuit_breaker import TIMEOUT, Breaker
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.keys import GarbageCount
-from notifier.adapters.redis.node import READERS, AsyncClient, Client, Line, patience, patience_async
+from notifier.adapters.redis.node import READERS, TIMEOUT, AsyncClient, Breaker, Client, Line, patience, patience_async
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.metrics import Metrics
 
@@ -110,3 +111,37 @@ def _primary_async(at: Several) -> AsyncClient:
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
+
+
+# A look at a server, for whoever is asked whether it is as it must be; it changes nothing.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    name: str
+    """`redis` or `valkey`."""
+    version: str
+    policy: str
+    """What it does when it is full."""
+    ahead: float
+    """Seconds of its clock before ours, less what the way of the answer may have made of them."""
+
+
+def look(url: str) -> Server:
+    """Raises CacheUnavailable, and BadSetting."""
+    client = connect(url)
+    try:
+        with client.answered():
+            info: Any = client.info()
+            before = time.time()
+            seconds, micros = client.time()
+            after = time.time()
+    finally:
+        client.close()
+    theirs = seconds + micros / 1_000_000
+    return Server(
+        name=str(info.get("server_name", "redis")),
+        version=str(info.get("valkey_version", info.get("redis_version", "0"))),
+        policy=str(info.get("maxmemory_policy", "")),
+        ahead=theirs - min(max(theirs, before), after),
+    )

@@ -1,8 +1,10 @@
 """The kinds of key that Redis holds for this code."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha1
+from importlib.resources import files
 
 from prometheus_client import Counter
 
@@ -98,3 +100,27 @@ def unwrap_fields(key: str, held: Mapping[str, bytes | None]) -> tuple[Mapping[s
     """Return the values of a hash by field, None where there is none; and the garbage by field."""
     values = {field: None if each is None else unwrap(key, each, field) for field, each in held.items()}
     return values, {field: each for field, each in held.items() if each is not None and values[field] is None}
+
+
+# The Lua scripts, read from their files.
+
+CHECKSUM = "checksum"
+"""The file that precedes a script which reads or writes values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script on one key. It returns an array: how much garbage it found and discarded, and behind it its answer.
+
+    It may be sent twice: a server that has forgotten a script says so, and runs nothing.
+    """
+
+    text: str
+    digest: str
+
+    @classmethod
+    def named(cls, *names: str) -> "Script":
+        """Read a script from its files, in this order."""
+        folder = files("notifier.adapters.redis") / "lua"
+        text = "".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)
+        return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -8,13 +8,12 @@ from threading import Lock
 
 from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask, discard
 from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import unwrap_fields, wrap
-from notifier.adapters.redis.pull_layout import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
-from notifier.adapters.redis.scripts import CHECKSUM, Script
+from notifier.adapters.redis.keys import CHECKSUM, Script, unwrap_fields, wrap
+from notifier.adapters.redis.pull_reader import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.clock import Nonces
+from notifier.ports.coordination import Nonces
 
 MOST_OWED = 10_000
 """Bursts remembered while Redis is away; with more, the whole index is declared lost instead."""

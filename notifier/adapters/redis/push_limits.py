@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from notifier.adapters.redis.calls import ScriptCall, ask
 from notifier.adapters.redis.compare_and_swap import Cell, Cells
 from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import Kind
-from notifier.adapters.redis.scripts import CHECKSUM, Script
+from notifier.adapters.redis.keys import CHECKSUM, Kind, Script
 from notifier.codec import pack, unpack
 from notifier.codec.push import pack_history, pack_pace, unpack_history, unpack_pace
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of

@@ -12,9 +12,8 @@ from notifier.adapters.redis.calls import Command as RedisCommand
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.connect import AsyncClient, Client
 from notifier.adapters.redis.kept_connection import Command
-from notifier.adapters.redis.keys import Kind
+from notifier.adapters.redis.keys import Kind, Script
 from notifier.adapters.redis.lookups import exchange
-from notifier.adapters.redis.scripts import Script
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import Poison

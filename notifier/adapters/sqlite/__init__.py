@@ -17,9 +17,8 @@ from notifier.adapters.sqlite.stores.ledger import SqliteClaims, SqliteLedger, S
 from notifier.adapters.sqlite.stores.member_sets import SqliteMemberSets, SqliteStays
 from notifier.adapters.sqlite.stores.moderation import SqliteHolds, SqliteReaches
 from notifier.adapters.sqlite.stores.people import SqlitePeople
-from notifier.adapters.sqlite.stores.push_suppression import SqliteSpared
+from notifier.adapters.sqlite.stores.push import SqliteSent, SqliteSpared
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions, SqliteTraces
-from notifier.adapters.sqlite.stores.send_log import SqliteSent
 from notifier.adapters.sqlite.stores.snapshots import SqliteSeals
 from notifier.adapters.sqlite.stores.timeline import SqliteTimeline
 from notifier.adapters.sqlite.stores.user_preferences import (

@@ -1,5 +1,7 @@
 """The files of a data folder: which there are, how durable each is, and which shard lives where."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -7,6 +9,7 @@ from typing import Self
 from notifier.adapters.sqlite.connection import Database, Synchronous
 from notifier.adapters.sqlite.migrate import migrate, pending
 from notifier.domain.errors import LogUnavailable
+from notifier.domain.ids import BurstKey
 
 INBOXES = 8
 """Files that bulk is spread over, so that several workers write at once."""
@@ -51,3 +54,17 @@ class Files:
     def close(self) -> None:
         for database in (self.log, self.core, *self.inboxes):
             database.close()
+
+
+# The longer statements, each in a file of its own under queries/, and the one parameter that has a list in it.
+
+_QUERIES = Path(__file__).parent / "queries"
+
+
+def statement(name: str) -> str:
+    return (_QUERIES / f"{name}.sql").read_text()
+
+
+def wanted(keys: Iterable[BurstKey]) -> str:
+    """The keys as one parameter, however many they are."""
+    return json.dumps([(str(key.subject), key.seq) for key in keys])

@@ -13,7 +13,7 @@ from litestar.handlers import BaseRouteHandler
 from notifier.api.auth.dev_mode import Insecure
 from notifier.api.auth.identity import Identity
 from notifier.api.auth.scopes import Scope
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.service_keys import Keys
 from notifier.api.container import Edge
 from notifier.domain.errors import BadToken, Forbidden, TooManyRequests, WrongType
 from notifier.domain.token_bucket import RequestLimit, seconds

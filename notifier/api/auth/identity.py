@@ -6,8 +6,7 @@ from datetime import datetime
 from hmac import compare_digest
 
 from notifier.api.auth.scopes import ALL, Caller
-from notifier.api.auth.secrets import Keys, keys_of, load_or_create
-from notifier.api.auth.service_key_file import Doorman, KeyBook
+from notifier.api.auth.service_keys import Doorman, KeyBook, Keys, keys_of, load_or_create
 from notifier.api.auth.tokens import Holder, Tokens, VerifiedTokens, issue, tokens_of
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable

@@ -13,9 +13,8 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from notifier.api.auth.issuer_keys import Fetched, Held, Keyring, fetching
-from notifier.api.auth.jwks import PublicKey, public_key
-from notifier.api.auth.secrets import Keys
+from notifier.api.auth.issuer_keys import Fetched, Held, Keyring, PublicKey, fetching, public_key
+from notifier.api.auth.service_keys import Keys
 from notifier.config import Issuer, Settings, variable
 from notifier.domain.errors import BadSetting, BadToken
 from notifier.domain.ids import UserId

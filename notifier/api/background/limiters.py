@@ -16,7 +16,7 @@ from notifier.domain.token_bucket import RequestAllowance, RequestLimit, TokenBu
 from notifier.flow.devices.registry import PhoneBook
 from notifier.metrics import Metrics
 from notifier.ports.cache import Buckets
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 T = TypeVar("T")
 

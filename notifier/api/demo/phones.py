@@ -19,8 +19,8 @@ from notifier.domain.push.device import (
     WebSubscription,
 )
 from notifier.domain.push.translations import language_of
-from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory
+from notifier.ports.push import Devices
 
 ALERTS = "alerts.ndjson"
 AT_ONCE = 4 << 20

@@ -15,7 +15,7 @@ from typing import Protocol
 from notifier.domain.errors import NotifierError
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EVENT_TYPE
-from notifier.ports.clock import Clock, Nonces
+from notifier.ports.coordination import Clock, Nonces
 
 STARS = (UserId("nova"), UserId("orion"))
 """Whom a storm mentions: one whom everybody follows, and one whom a part of them follows."""

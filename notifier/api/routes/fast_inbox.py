@@ -14,7 +14,7 @@ from notifier.api.answers import FIRST_PAGE, PAGE_HEADERS, matches
 from notifier.api.auth.guards import PREPAID
 from notifier.api.auth.identity import Identity
 from notifier.api.container import Edge
-from notifier.api.response_headers import NO_PAGE, limit_headers
+from notifier.api.problems import NO_PAGE, limit_headers
 from notifier.api.routes.inbox import FAILED, UNREAD_HEADERS
 from notifier.api.schemas.rendering import RenderedPage, badge_json
 from notifier.domain.errors import StoreUnavailable

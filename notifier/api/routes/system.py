@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from notifier.api.answers import JSON, NO_STORE, encoded
-from notifier.api.background.overview_watchers import Watching
+from notifier.api.background.overview import Watching
 from notifier.api.container import Wired
 from notifier.api.event_stream import MEDIA_TYPE, EventStream
 from notifier.api.problems import described

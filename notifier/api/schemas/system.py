@@ -6,9 +6,8 @@ from datetime import datetime
 import msgspec
 
 from notifier.api.processes import Roles
-from notifier.domain.delivery.accounting import Books
+from notifier.domain.delivery.accounting import Books, Filling
 from notifier.domain.delivery.dead_letter_limit import LaneStop
-from notifier.domain.delivery.progress import Filling
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.push.circuit_breaker import LeftAlone

@@ -12,8 +12,7 @@ import click
 from click.core import ParameterSource
 
 from notifier.cli.data_folder import prepare
-from notifier.cli.group import example
-from notifier.cli.invocation import command
+from notifier.cli.group import command, example
 from notifier.cli.options import Between, Span, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES

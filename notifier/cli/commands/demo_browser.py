@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 import click
 
 from notifier.api.port import free_port
-from notifier.cli.commands.events.storm import BATCH
+from notifier.cli.commands.events import BATCH
 from notifier.cli.commands.roles import told_to_stop
 from notifier.cli.commands.up import Upkeep
 from notifier.cli.data_folder import prepare
-from notifier.cli.http import ask
-from notifier.cli.invocation import command
+from notifier.cli.group import command
+from notifier.cli.http import Ready, ask
 from notifier.cli.options import words_for
-from notifier.cli.ready_file import Ready
 from notifier.config import PREFIX, Settings, has_display
 from notifier.domain.errors import NotifierError, OtherWorld, PortTaken
 
@@ -64,7 +63,7 @@ class Loading:
 
     def start(self) -> None:
         """Nothing where the world is whole. Raises OtherWorld or Unwritable."""
-        from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN, claim, require_nobody
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, claim, require_nobody
 
         if (self.data / DEMO).exists():
             return
@@ -104,8 +103,7 @@ class Loading:
 
     def _load(self) -> None:
         from notifier.api.processes import loading_file
-        from notifier.devkit.fixture.load import Load, steps
-        from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, Load, steps
 
         ports, file = self.profile.ports(), loading_file(self.data)
         first = replace(self.world, celebrities=1, second_followers=None)
@@ -155,7 +153,7 @@ class Show:
     def run(self) -> None:
         """Until Ctrl-C."""
         from notifier.cli.data_folder import require_ours
-        from notifier.devkit.check.engines import engines
+        from notifier.devkit.check.instance import engines
         from notifier.devkit.engines.cassandra import Sync
 
         began = monotonic()
@@ -220,7 +218,7 @@ class Show:
         """What an earlier process left, before anything runs on it. Raises NotOurs, OtherWorld or Unwritable."""
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import forget, half_forgotten, untouched
-        from notifier.devkit.fixture.marker import DEMO_BEGUN, claim
+        from notifier.devkit.fixture.load import DEMO_BEGUN, claim
 
         if self.fresh or half_forgotten(self.data):
             forget(self.data)
@@ -233,7 +231,7 @@ class Show:
 
     def _require_same(self) -> None:
         """Raises OtherWorld."""
-        from notifier.devkit.fixture.marker import DEMO, DEMO_BEGUN, notes_a_world, require_same
+        from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, notes_a_world, require_same
 
         try:
             require_same(self.data, self.world)
@@ -244,7 +242,7 @@ class Show:
 
     def _greet(self, settings: Settings, ready: Ready, seconds: float, loading: "Loading") -> None:
         from notifier.api.auth.guards import demo_token
-        from notifier.api.auth.secrets import keys_of
+        from notifier.api.auth.service_keys import keys_of
 
         kept = "being loaded" if loading.begun else "as you left them"
         if loading.again:

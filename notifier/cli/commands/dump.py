@@ -15,8 +15,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Account, Standing
 from notifier.domain.ids import BurstKey
 from notifier.ports.all_ports import Ports
-from notifier.ports.archive import StoredRow
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
+from notifier.ports.ledger import StoredRow
 
 Line = Mapping[str, object]
 

@@ -54,8 +54,7 @@ def fixture(
     """
     from notifier.cli.context import opened
     from notifier.cli.data_folder import prepare
-    from notifier.devkit.fixture.load import Load, steps
-    from notifier.devkit.fixture.marker import claim, require_nobody
+    from notifier.devkit.fixture.load import Load, claim, require_nobody, steps
     from notifier.devkit.fixture.world import World
 
     try:

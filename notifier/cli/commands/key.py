@@ -12,8 +12,7 @@ from notifier.cli.output import print_facts, print_json, print_sentence, print_t
 from notifier.domain.errors import NotFound
 
 if TYPE_CHECKING:
-    from notifier.api.auth.service_key_file import KeyBook
-    from notifier.api.auth.service_keys import ServiceKey
+    from notifier.api.auth.service_keys import KeyBook, ServiceKey
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
 """Of `notifier.api.auth.scopes`, which the help needn't wait for; a test compares."""
@@ -100,8 +99,7 @@ def facts(each: "ServiceKey") -> dict[str, object]:
 
 def _book(data: Path | None) -> "KeyBook":
     """Its hashes are made with the folder's secret."""
-    from notifier.api.auth.secrets import keys_of
-    from notifier.api.auth.service_key_file import KeyBook
+    from notifier.api.auth.service_keys import KeyBook, keys_of
     from notifier.cli.context import require_folder
 
     settings = settings_for(data)

@@ -17,9 +17,9 @@ from notifier.api.port import free_port, reserved
 from notifier.cli.commands.fake import ROLE
 from notifier.cli.commands.roles import told_to_stop
 from notifier.cli.group import example
+from notifier.cli.http import Ready, ready_path, write_ready
 from notifier.cli.options import Between, data_option, host_option, port_option, settings_for, words_for
 from notifier.cli.output import stamp
-from notifier.cli.ready_file import Ready, ready_path, write_ready
 from notifier.cli.supervisor.child import Child, last_line, starter
 from notifier.cli.supervisor.fake_provider import behaviour
 from notifier.cli.supervisor.fakes import Fakes, left_behind, require_script
@@ -29,7 +29,7 @@ from notifier.cli.supervisor.pid_files import roster, share
 from notifier.cli.supervisor.processes import api_processes, is_awaited, processes
 from notifier.cli.supervisor.supervisor import Supervisor
 from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, Push, Settings, plain
-from notifier.config.version import installed_version
+from notifier.config.loader import installed_version
 from notifier.domain.ids import Platform
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Upkeep:
             connection.close()
 
     def _announce(self, pids: Mapping[str, int]) -> None:
-        from notifier.api.auth.secrets import keys_of
+        from notifier.api.auth.service_keys import keys_of
 
         ready = Ready(
             url=f"http://{reachable(self.settings.host)}:{self.port}",

@@ -8,7 +8,7 @@ from typing import Self
 
 import click
 
-from notifier.cli.ready_file import read_ready, replace_file
+from notifier.cli.http import read_ready, replace_file
 from notifier.cli.supervisor.fake_provider import behaviour
 from notifier.config import OF_PUSH, Push, Settings, variable
 from notifier.domain.errors import BadSetting, NotRunning

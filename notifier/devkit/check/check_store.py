@@ -20,9 +20,8 @@ from notifier.domain.delivery.ledger import Account, Fact
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
-from notifier.ports.archive import Archive, StoredRow
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger import Ledger, Sleepers
+from notifier.ports.ledger import Archive, Ledger, Sleepers, StoredRow
 
 # All inbox rows of a burst, put together again: whom they reach, by tier and shard, and whom twice.
 

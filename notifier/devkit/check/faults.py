@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from notifier.adapters.redis.connect import connect
-from notifier.devkit.check.engines import Engines
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.http_client import Answer, Wire
-from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.instance import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
 from notifier.devkit.fixture.users import Person
 from notifier.domain.delivery.slice import PHONES, TERMS, Pool

@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from notifier.api.auth.identity import issue
-from notifier.api.auth.secrets import keys_of
+from notifier.api.auth.service_keys import keys_of
 from notifier.config import Settings
 from notifier.devkit.check.check_alerts import Promised, rang
 from notifier.devkit.check.check_inboxes import Tabs
 from notifier.devkit.check.check_store import Outside, drained
-from notifier.devkit.check.engines import Engines, engines, migrate_patiently
 from notifier.devkit.check.expected import Truth, fanouts_a_minute
 from notifier.devkit.check.faults import (
     EARLY,
@@ -27,13 +26,12 @@ from notifier.devkit.check.faults import (
     schedule,
 )
 from notifier.devkit.check.finding import Finding, agreement, at_most
-from notifier.devkit.check.instance import Instance
+from notifier.devkit.check.instance import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.check.latency_report import times, vip_push
 from notifier.devkit.check.traffic import REHEARSED_FOR, Sent, Storm, Tweet, rehearsal, tweets
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture import users as people
-from notifier.devkit.fixture.load import STANDS_STILL, Load
-from notifier.devkit.fixture.marker import claim
+from notifier.devkit.fixture.load import STANDS_STILL, Load, claim
 from notifier.devkit.fixture.world import World
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.errors import Unavailable

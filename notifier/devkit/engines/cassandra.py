@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from notifier.devkit.engines.engine import SCRATCH, Engine, free_port
+from notifier.devkit.engines.engine import SCRATCH, Engine, Security, free_port
 from notifier.devkit.engines.maven import jars
-from notifier.devkit.engines.security import Security
 
 HERE = Path(__file__).parent / "config" / "cassandra"
 RING = 1 << 64

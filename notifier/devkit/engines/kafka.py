@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from notifier.devkit.engines.engine import SCRATCH, Engine, free_port
+from notifier.devkit.engines.engine import SCRATCH, Engine, Security, free_port
 from notifier.devkit.engines.maven import jars
-from notifier.devkit.engines.security import Security
 from notifier.domain.errors import Environment
 
 HERE = Path(__file__).parent / "config" / "kafka"

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from notifier.devkit.fake_providers.behaviour import Script, retry_after
 from notifier.devkit.fake_providers.devices import Phones
 from notifier.domain.push.device import Environment
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
 # Provider tokens as Apple judges them: whose, how old, and how often another one comes.

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
-from notifier.adapters.push import dev_credentials as development
+from notifier.adapters.push import fakes as development
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription

@@ -13,7 +13,7 @@ from notifier.devkit.fake_providers.behaviour import Script, retry_after
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.devices import Phones
 from notifier.devkit.fake_providers.webpush_refusals import Fault, Manner, fault, refusal
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
 LARGEST = 4_096

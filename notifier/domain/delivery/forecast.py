@@ -10,8 +10,8 @@ from notifier.domain.audience.inbox_rows import cut
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
+from notifier.domain.delivery.accounting import filling
 from notifier.domain.delivery.ledger import Account
-from notifier.domain.delivery.progress import filling
 from notifier.domain.delivery.throttle import Allowance
 
 KEY_BYTES = 24

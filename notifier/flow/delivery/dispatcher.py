@@ -22,8 +22,7 @@ from notifier.flow.delivery.throttling import Rates
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.cache import BacklogReport
-from notifier.ports.clock import Clock
-from notifier.ports.coordination import Queue
+from notifier.ports.coordination import Clock, Queue
 from notifier.ports.ledger import Ledger, Sleepers
 
 LOGGER = logging.getLogger("notifier.dispatcher")

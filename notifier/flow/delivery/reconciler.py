@@ -21,12 +21,12 @@ from notifier.flow.leadership import Leadership
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.bursts import Heads, RecentBursts
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog
 from notifier.ports.inbox import Inbox, Place, Seals
 from notifier.ports.ledger import Ledger
-from notifier.ports.moderation import Holds
 from notifier.ports.pull_index import PullIndex
+from notifier.ports.retractions import Holds
 
 LOGGER = logging.getLogger("notifier.reconciler")
 

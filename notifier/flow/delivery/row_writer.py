@@ -12,9 +12,9 @@ from notifier.domain.delivery.ledger import Entry, Fact
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import RuleFailed
 from notifier.flow.delivery.slice_worker import Hold
-from notifier.flow.indexing.bitmap_repair import MendedSets
+from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Inbox, Seals
 
 SHARDS_AT_ONCE = 64

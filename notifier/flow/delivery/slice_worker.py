@@ -12,8 +12,8 @@ from notifier.domain.errors import OUTAGES, Poison
 from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics
 from notifier.ports.bursts import Bursts
-from notifier.ports.clock import Clock
-from notifier.ports.dead_letters import DeadLetter, DeadLetters
+from notifier.ports.coordination import Clock
+from notifier.ports.event_log import DeadLetter, DeadLetters
 from notifier.ports.ledger import Claims, Ledger
 
 DONE_WITH = (Fact.DONE, Fact.PULLED)

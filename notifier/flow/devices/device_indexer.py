@@ -21,9 +21,9 @@ from notifier.flow.indexing.bitmaps import stored
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.ports.coordination import Epochs
-from notifier.ports.devices import Devices
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
+from notifier.ports.push import Devices
 from notifier.ports.retractions import Retractions
 
 # The departed: whose account was deleted, or erased since, keeps no device, also where it was registered meanwhile.

@@ -26,10 +26,10 @@ from notifier.domain.push.device import (
     too_many,
 )
 from notifier.domain.upstream.graph_changes import shard_key
-from notifier.ports.clock import Clock
-from notifier.ports.devices import Devices
+from notifier.ports.coordination import Clock
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import EventLog, Record
+from notifier.ports.push import Devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

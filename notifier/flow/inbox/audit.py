@@ -17,7 +17,7 @@ from notifier.flow.inbox.evaluation import STEPS
 from notifier.flow.inbox.page import BADGE_MOST, Badge, Entry, Look, Opened, Page
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Place, Timeline
-from notifier.ports.people import People
+from notifier.ports.users import People
 
 LATER = 100_000_000
 """Than every date that a digest is named by."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.viewer_cache import ViewerCache
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import BurstChanges, Position
 
 READ_EVERY = timedelta(milliseconds=500)

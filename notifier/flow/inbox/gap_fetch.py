@@ -10,9 +10,9 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.inbox.burst_walk import BEFORE_ALL, place_of
 from notifier.flow.inbox.page import Entry, Item, Look
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Place, Timeline
-from notifier.ports.people import People
+from notifier.ports.users import People
 
 MOST_READ = 200
 """Bursts read per request: 2 ms of CPU in SQLite. The largest page shows 100."""

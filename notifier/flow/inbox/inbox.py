@@ -13,22 +13,20 @@ from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.burst_walk import Walk
 from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.digests import Digests, digests_by, due_next
-from notifier.flow.inbox.evaluation import Evaluation, partial_page, seen_token
-from notifier.flow.inbox.last_known_pages import Lately
-from notifier.flow.inbox.listing import Listing
+from notifier.flow.inbox.evaluation import Evaluation, Listing, partial_page, seen_token
+from notifier.flow.inbox.last_known_pages import Lately, PageRenderer, adopted, remembered_page
 from notifier.flow.inbox.page import Badge, Entry, Look, Opened, Page, badge_of
-from notifier.flow.inbox.remembered_page import PageRenderer, adopted, remembered_page
 from notifier.flow.inbox.store_breaker import Deadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
 from notifier.flow.inbox.viewer_cache import CachedViewer, Opening, ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Place, Timeline
 from notifier.ports.inbox_versions import VersionLook
-from notifier.ports.people import People
 from notifier.ports.pull_index import PullReader
+from notifier.ports.users import People
 
 # The tab: what a person sees, each page and badge at one moment, judged by the predicate alone.
 

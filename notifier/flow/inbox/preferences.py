@@ -13,10 +13,9 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.upstream.graph_changes import GraphRecord, shard_key
 from notifier.domain.users.account_preferences import Overall, OverallWish, OverallWord
 from notifier.domain.users.subject_preferences import ALWAYS, Want, Wish, Word
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Record
-from notifier.ports.people import People
-from notifier.ports.user_preferences import Preferences
+from notifier.ports.users import People, Preferences
 
 
 class RecordLog(Protocol):

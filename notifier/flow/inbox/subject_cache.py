@@ -10,12 +10,20 @@ from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.inbox.burst_walk import BEFORE_ALL
-from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.page import Entry
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.subject_news import CLOCK_SKEW, FOR_EVER, KEPT_PLACES, TICK, Heard, PlaceOf, SubjectNews
+from notifier.flow.inbox.subject_news import (
+    CLOCK_SKEW,
+    FOR_EVER,
+    KEPT_PLACES,
+    TICK,
+    ChangeTimes,
+    Heard,
+    PlaceOf,
+    SubjectNews,
+)
 from notifier.metrics import Hits, Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Place, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 

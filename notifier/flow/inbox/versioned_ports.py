@@ -18,8 +18,7 @@ from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, Pair
 from notifier.ports.directory import Account, Directory
 from notifier.ports.inbox_versions import EVERYBODY, scopes_of
-from notifier.ports.people import Facts, People
-from notifier.ports.user_preferences import Overalls, Partings, Preferences, Wants
+from notifier.ports.users import Facts, Overalls, Partings, People, Preferences, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

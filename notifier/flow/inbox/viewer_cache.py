@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
-from notifier.flow.inbox.change_times import ChangeTimes
 from notifier.flow.inbox.page import Badge, Page
-from notifier.flow.inbox.subject_news import CLOCK_SKEW
+from notifier.flow.inbox.subject_news import CLOCK_SKEW, ChangeTimes
 from notifier.metrics import Hits
 from notifier.ports.inbox_versions import (
     EVERYBODY,

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from notifier.domain.errors import CacheUnavailable, NotFound
 from notifier.domain.ids import Member, UserId
-from notifier.flow.inbox.looks import Looks
+from notifier.flow.inbox.invalidation import Looks
 from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, kept_for, viewer_scopes
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock, Nonces
+from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import InboxVersions, RememberedPage, RememberedViewer, VersionLook
-from notifier.ports.people import Facts, People
+from notifier.ports.users import Facts, People
 
 REMEMBERED_EVERY = timedelta(seconds=30)
 """A page that changes all the time is not written to Redis each time."""

@@ -14,8 +14,7 @@ from notifier.domain.fencing import Stamp, stamp
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.audience import KEPT, ActiveHours, MemberSets, ShardBlob, Stay, Stays
-from notifier.ports.clock import Clock
-from notifier.ports.coordination import Epochs
+from notifier.ports.coordination import Clock, Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
 

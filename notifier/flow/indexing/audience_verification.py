@@ -8,12 +8,11 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, count, nobody
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.flow.indexing.bitmap_repair import repairs, unreadable
-from notifier.flow.indexing.bitmaps import stored
+from notifier.flow.indexing.bitmaps import repairs, stored, unreadable
 from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import EventLog
-from notifier.ports.user_preferences import Overalls, Wants
+from notifier.ports.users import Overalls, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

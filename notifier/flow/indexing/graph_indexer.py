@@ -23,7 +23,7 @@ from notifier.flow.indexing.bitmaps import Bitmaps, Followed, Wanted
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
-from notifier.ports.user_preferences import Partings
+from notifier.ports.users import Partings
 
 T = TypeVar("T")
 Shards = Mapping[Subject, Collection[int]]

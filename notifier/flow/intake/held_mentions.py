@@ -12,10 +12,9 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.sequencing.retraction_settlement import current
 from notifier.ports.all_ports import Ports
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.moderation import Holds
-from notifier.ports.retractions import Retractions
+from notifier.ports.retractions import Holds, Retractions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

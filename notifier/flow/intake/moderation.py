@@ -19,8 +19,8 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
 from notifier.ports.audience import Follows, Pair
 from notifier.ports.directory import Account, Directory
-from notifier.ports.moderation import Holds, Reaches
-from notifier.ports.user_preferences import Overalls
+from notifier.ports.retractions import Holds, Reaches
+from notifier.ports.users import Overalls
 
 BARRED = {Verdict.DENY: Refusal.DENIED, Verdict.HOLD: Refusal.HELD}
 

@@ -21,9 +21,9 @@ from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads, Outcome
 from notifier.ports.cache import Buckets
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog, Logged, Record
-from notifier.ports.moderation import Holds
+from notifier.ports.retractions import Holds
 
 SIZES_KEPT_FOR = timedelta(minutes=5)
 SIZES_KEPT = 150_000

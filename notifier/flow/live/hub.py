@@ -31,7 +31,7 @@ from notifier.flow.inbox.page import Opened
 from notifier.flow.live.listeners import OVERLAP, Hearers
 from notifier.flow.live.stream import LONG_AGO, Listener, Memory, Stream
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.live_bus import LiveReader, Marked, Missed, Word
 
 # A shift: the tasks that run while somebody is there; the first who comes begins it, and none outlives its end.

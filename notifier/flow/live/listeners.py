@@ -15,7 +15,7 @@ from notifier.flow.inbox.digests import digests_by, due_next, moved_inside, told
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.page import Entry, Look
 from notifier.flow.live.stream import A_PAGE, Listener, Memory, Stream, Told, marked, marking, sight, told
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 OVERLAP = timedelta(seconds=10)
 """A burst becomes readable within a second of its opening, or is re-stamped; the rest is for a machine that halts."""

@@ -19,11 +19,10 @@ from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailab
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.bursts import Bursts, Outcome
 from notifier.ports.cache import Recent
-from notifier.ports.clock import Clock
-from notifier.ports.coordination import Throttles
+from notifier.ports.coordination import Clock, Throttles
 from notifier.ports.event_log import EventLog, Record
 from notifier.ports.ledger import Ledger
-from notifier.ports.moderation import Holds
+from notifier.ports.retractions import Holds
 
 PULLED_ALONE = "Served by pull: the budget of fan-outs was spent."
 TAKEN_BACK = "Taken back: nobody sees it any more."

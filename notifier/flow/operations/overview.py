@@ -13,11 +13,10 @@ from notifier import topics
 from notifier.domain.audience.activity import Published, published
 from notifier.domain.audience.snapshot import Tally
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.accounting import Books, books
+from notifier.domain.delivery.accounting import Books, Filling, Pace, books, filling, pace
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.dead_letter_limit import LaneStop
 from notifier.domain.delivery.ledger import Account, Standing
-from notifier.domain.delivery.progress import Filling, Pace, filling, pace
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import RAMP, Throttle
 from notifier.domain.errors import CacheUnavailable
@@ -28,10 +27,8 @@ from notifier.flow.lane_guard import stopped_lanes
 from notifier.ports.audience import ActiveHours
 from notifier.ports.bursts import RecentBursts
 from notifier.ports.cache import BacklogReport, Pressure
-from notifier.ports.clock import Clock
-from notifier.ports.coordination import Throttles
-from notifier.ports.dead_letters import LaneTallies
-from notifier.ports.event_log import EventLog
+from notifier.ports.coordination import Clock, Throttles
+from notifier.ports.event_log import EventLog, LaneTallies
 from notifier.ports.inbox import Seals
 from notifier.ports.ledger import Ledger, Sleepers
 from notifier.ports.pull_index import PullIndex

@@ -21,8 +21,7 @@ from notifier.flow.sequencing.publisher import planned
 from notifier.flow.sequencing.retraction_settlement import current
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Heads, RecentBursts
-from notifier.ports.clock import Clock
-from notifier.ports.coordination import Throttles
+from notifier.ports.coordination import Clock, Throttles
 from notifier.ports.ledger import Ledger
 from notifier.ports.retractions import Retractions
 

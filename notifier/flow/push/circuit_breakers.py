@@ -34,7 +34,7 @@ from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import due
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import LineReport
 
 LOGGER = logging.getLogger("notifier.push")

@@ -56,7 +56,7 @@ from notifier.flow.push.rate_limiter import Pacing
 from notifier.flow.push.selection import BATCH_DEVICES, Selection
 from notifier.flow.push.sender import AlertSender
 from notifier.ports.bursts import Bursts
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Seals
 from notifier.ports.push import Sent, Spared
 

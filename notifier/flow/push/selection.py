@@ -11,7 +11,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.draft import Draft, SendAttempt, first_alert_draft, in_doubt_draft
 from notifier.domain.push.send_log import Try, Window
 from notifier.domain.push.shard_state import ShardState
-from notifier.ports.devices import Devices
+from notifier.ports.push import Devices
 
 BATCH_DEVICES = 2_000
 """Devices in a window: what a crash may send twice, a third of a second of the fastest provider."""

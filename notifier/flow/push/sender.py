@@ -21,7 +21,7 @@ from notifier.flow.devices.registry import PhoneBook
 from notifier.flow.push.circuit_breakers import CircuitBreakers, line_of
 from notifier.flow.push.rate_limiter import Pacing
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider
 
 URGENT = (Tier.P0, Tier.P1)

@@ -13,7 +13,7 @@ from notifier.domain.ids import Subject
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.ports.bursts import Bursts, Outcome
-from notifier.ports.clock import Clock, Nonces
+from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.event_log import Logged
 
 OWN = 4_096

@@ -17,7 +17,7 @@ from notifier.domain.bursts.retraction import Cause, Retraction, erased_trail, t
 from notifier.domain.ids import UserId
 from notifier.flow.devices.registry import PhoneBook
 from notifier.metrics import Metrics
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.directory import Directory
 from notifier.ports.retractions import Retractions, Traces
 

@@ -18,7 +18,7 @@ from notifier.flow.sequencing.live_publisher import Voice
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets
 from notifier.ports.bursts import Bursts, Heads
-from notifier.ports.clock import Clock, Nonces
+from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import PullIndex
 

@@ -35,7 +35,7 @@ from notifier.domain.errors import OUTAGES
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.ports.bursts import Bursts
-from notifier.ports.clock import Clock, Nonces
+from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.retractions import Place, Retractions
 
 AT_ONCE = 200

@@ -6,7 +6,7 @@ from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.ids import BurstKey
-from notifier.ports.archive import StoredRow
+from notifier.ports.ledger import StoredRow
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.inbox import MemoryInbox, MemorySeals
 from tests.support.fakes.ledger import MemoryLedger

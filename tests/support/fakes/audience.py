@@ -23,7 +23,7 @@ from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import Pair, ShardBlob, Stay
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.directory import Directory
 from tests.support.fakes.people import MemoryPeople
 

@@ -8,7 +8,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 REMEMBERED = timedelta(hours=24)
 

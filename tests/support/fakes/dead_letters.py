@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resumed
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 
 
 class MemoryDeadLetters:

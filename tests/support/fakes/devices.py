@@ -10,7 +10,7 @@ from operator import attrgetter
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, shard_of
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 
 @dataclass(slots=True)

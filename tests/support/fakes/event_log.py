@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from zlib import crc32
 
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITIONS
 

@@ -9,7 +9,7 @@ from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Place
 from tests.support.fakes.bursts import MemoryBursts
 

@@ -8,7 +8,7 @@ from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import ReachWord
 from notifier.domain.ids import UserId
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 
 class MemoryHolds:

@@ -26,7 +26,7 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import Directory, Flags
-from notifier.ports.people import Facts
+from notifier.ports.users import Facts
 
 
 class MemoryPeople:

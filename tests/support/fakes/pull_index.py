@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Place
 from notifier.ports.pull_index import FRESH_FOR, Pulled, SubjectList, SubjectLists
 

@@ -19,7 +19,7 @@ from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import Sending, Window
 from notifier.domain.users.account_preferences import Asleep
 from notifier.domain.users.visibility import pushable_awake
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply, Silence, Spare
 from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.people import MemoryPeople

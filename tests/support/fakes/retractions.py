@@ -8,7 +8,7 @@ from notifier.domain.bursts.held_mention import Hold
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import Retraction, Trail, found_by
 from notifier.domain.ids import BurstKey, UserId
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import Place
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.dead_letters import MemoryDeadLetters

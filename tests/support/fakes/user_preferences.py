@@ -8,7 +8,7 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import Overall, OverallWord, overall_sets
 from notifier.domain.users.subject_preferences import BlockMute, Want, Word, wanting
 from notifier.domain.users.user_blocks import Parting
-from notifier.ports.user_preferences import Pair
+from notifier.ports.users import Pair
 from tests.support.fakes.people import MemoryPeople
 
 

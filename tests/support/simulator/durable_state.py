@@ -6,7 +6,7 @@ from notifier import topics
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Record
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity, MemoryFollows, MemoryMemberSets, MemoryStays

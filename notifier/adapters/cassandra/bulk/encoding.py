@@ -5,8 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cassandra import ConsistencyLevel
+from cassandra.protocol import BatchMessage, ProtocolHandler
+from cassandra.query import BatchStatement, BatchType, PreparedStatement
+
+from notifier.adapters.cassandra.driver.session import PROTOCOL
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 PARTITIONS = 10
@@ -98,3 +103,66 @@ def _encoded(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
         b"".join((before, number(4, member_range), between, length(len(members)), members, after))
         for member_range, members in zip(rows.ranges, rows.members, strict=True)
     ]
+
+
+# The one place that knows cassandra-driver from inside: a batch whose rows are encoded already.
+
+_HEADER = 9
+"""Bytes of a frame before its body; the last four are the body's length."""
+_ROWS = _HEADER + 3
+"""Behind the kind of the batch and the number of its rows."""
+
+
+class Premade(BatchStatement):  # type: ignore[misc]  # the driver ships no types
+    """Sent again by nobody but us."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(batch_type=BatchType.UNLOGGED)
+        self._statements_and_parameters = message
+        self._routing_key = message.routing_key
+
+
+class Splicing(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
+    """The driver's own encoding of everything, with the rows of a premade batch put where it found none."""
+
+    @classmethod
+    def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
+        frame: bytes = super().encode_message(msg, *args, **options)
+        rows = getattr(msg, "queries", None)
+        return _spliced(frame, rows.body) if isinstance(rows, Message) else frame
+
+
+def stock(message: Message, prepared: PreparedStatement) -> BatchStatement:
+    """The same rows in the driver's own way: by its public parts alone, at a fifth of the speed."""
+    batch = BatchStatement(batch_type=BatchType.UNLOGGED)
+    for values in message.values():
+        batch.add(prepared, values)
+    return batch
+
+
+def fits(handler: type[ProtocolHandler], message: Message, prepared: PreparedStatement) -> bool:
+    """Whether one row is encoded as the driver itself does it, to the byte."""
+    one = message.head()
+    try:
+        ours, own = Premade(one), stock(one, prepared)
+        return ours.routing_key == own.routing_key and _encoded_driver_splice(handler, ours) == _encoded_driver_splice(
+            ProtocolHandler, own
+        )
+    except Exception:  # whatever a changed driver may say: it is not the one that this was written for
+        return False
+
+
+def _encoded_driver_splice(handler: type[ProtocolHandler], batch: BatchStatement) -> object:
+    message = BatchMessage(
+        batch.batch_type,
+        batch._statements_and_parameters,
+        ConsistencyLevel.LOCAL_QUORUM,
+        ConsistencyLevel.SERIAL,
+        1,
+    )
+    return handler.encode_message(message, 1, PROTOCOL, compressor=None, allow_beta_protocol_version=False)
+
+
+def _spliced(frame: bytes, rows: bytes) -> bytes:
+    length = struct.pack(">i", len(frame) - _HEADER + len(rows))
+    return b"".join((frame[: _HEADER - 4], length, frame[_HEADER:_ROWS], rows, frame[_ROWS:]))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from notifier.adapters.cassandra.driver.session import Access, Cluster
-from notifier.adapters.cassandra.schema.migration_log import READ, Entry, entry
+from notifier.adapters.cassandra.schema.migrate import READ, Entry, entry
 from notifier.domain.errors import StoreUnavailable
 
 ANSWERS_WITHIN = timedelta(seconds=1.5)

@@ -6,19 +6,18 @@ from typing import Any, TypeVar
 
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
-from notifier.adapters.cassandra.stores.inbox_reads import row_of
+from notifier.adapters.cassandra.stores.inbox import row_of
 from notifier.adapters.cassandra.stores.snapshots import chosen, standing
 from notifier.codec import unpack
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.archive import StoredRow
 from notifier.ports.bursts import Bursts
-from notifier.ports.ledger import Ledger
+from notifier.ports.ledger import Ledger, StoredRow
 
 T = TypeVar("T")
 

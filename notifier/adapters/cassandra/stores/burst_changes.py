@@ -10,11 +10,11 @@ from notifier.adapters.cassandra.driver.batching import TOGETHER, Row, batches, 
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.stores.timeline import bursts_of
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.clock import Clock, Nonces
+from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import CLOCKS_DIFFER, MOST, Changes, Position
 
 BUCKET_MS = 10_000

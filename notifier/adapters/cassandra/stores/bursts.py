@@ -29,7 +29,7 @@ from notifier.adapters.cassandra.schema.partitioning import (
 from notifier.adapters.cassandra.stores.burst_changes import Entry, put_entries
 from notifier.adapters.cassandra.stores.retractions import BLANK, CHANGE, PUT_TRAIL, blanks, changes, end_of, trails
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst, expires_at
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal
@@ -37,7 +37,7 @@ from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Place
 
 _PUT = statement("put_burst")

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 
 from notifier.adapters.cassandra.driver.session import SERIAL, Cluster
 from notifier.adapters.cassandra.schema.partitioning import KEPT
-from notifier.adapters.cassandra.stores.audit_log import record
+from notifier.adapters.cassandra.stores.coordination import record
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
 from notifier.domain.errors import StoreUnavailable
-from notifier.ports.clock import Clock
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.coordination import Clock
+from notifier.ports.event_log import DeadLetter
 
 # No TTL is bound: both tables keep what they have for 91 days, by their default.
 _PUT = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"

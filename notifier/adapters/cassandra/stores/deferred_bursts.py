@@ -7,10 +7,10 @@ from typing import Any
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import part_of_subject
 from notifier.adapters.cassandra.stores.open_bursts import LATE, LISTED_FOR, OpenBursts
-from notifier.codec.timestamps import from_ms, to_ms, to_us
+from notifier.codec.storage import from_ms, to_ms, to_us
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 SLOT = 900_000
 """Milliseconds. Kept keyspaces depend on it, as on the parts."""

@@ -9,7 +9,7 @@ from notifier.adapters.cassandra.driver.batching import Row, batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import seconds_until
 from notifier.codec.push import pack_told, unpack_told
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import (
     SHARD_BLOCKS,
     SHARD_MEMBERS,
@@ -22,7 +22,7 @@ from notifier.domain.audience.bitmap import (
 )
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 WORDS = 512
 """That are settled together: some 200 KB of rows."""

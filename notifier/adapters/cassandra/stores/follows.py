@@ -6,7 +6,7 @@ from typing import Any
 
 from notifier.adapters.cassandra.driver.batching import Row, put_by_subject, put_twofold
 from notifier.adapters.cassandra.driver.session import PLAIN, SERIAL, Cluster
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits
 from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.errors import StoreUnavailable

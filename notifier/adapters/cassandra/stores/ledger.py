@@ -12,13 +12,13 @@ from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import KEPT, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 # The cells of the ledger: written once; of what happens time and again one row has the last.
 

@@ -18,7 +18,7 @@ from notifier.domain.delivery.plan import NO_FOLLOWERS, SetHead
 from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBlob, Stay
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 BLOBS = 256
 """That are waited for: 4 MB, so that an import of any size needs little memory."""

@@ -14,15 +14,15 @@ from notifier.adapters.cassandra.schema.partitioning import (
     part_of_user,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.audit_log import record
+from notifier.adapters.cassandra.stores.coordination import record
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachWord, told
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 _PUT = statement("put_hold")
 PUT_EVENT = "INSERT INTO holds (part, id, source, event) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"

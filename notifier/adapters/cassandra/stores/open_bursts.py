@@ -9,12 +9,12 @@ from threading import Lock
 
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.schema.partitioning import hour_of
-from notifier.codec.timestamps import to_ms, to_us
+from notifier.codec.storage import to_ms, to_us
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 # What a process remembers of the list of open bursts, so that a look at all of it asks for little.
 

@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
     overall_by,
     wants_of,
 )
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, block_of, shard_of
 from notifier.domain.audience.follows import LEFT
@@ -28,8 +28,8 @@ from notifier.domain.users.account_preferences import visible_from
 from notifier.domain.users.subject_preferences import volumes
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.clock import Clock
-from notifier.ports.people import Facts
+from notifier.ports.coordination import Clock
+from notifier.ports.users import Facts
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"

@@ -11,15 +11,15 @@ from notifier.adapters.cassandra.schema.partitioning import FINAL, KEPT, PARTS, 
 from notifier.adapters.cassandra.stores.dead_letters import letter_of
 from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, holds_of
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.held_mention import WAITS, Hold
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, Trail, found_by
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.clock import Clock
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.coordination import Clock
+from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import Place
 
 PUT_TRAIL = "INSERT INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?) USING TTL ?"

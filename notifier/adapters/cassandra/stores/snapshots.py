@@ -12,13 +12,13 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import neighbours_of
 from notifier.codec import Facts, pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import Bits, decode, encode, nobody
 from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 ROUND = 64
 """Shards that are chosen at once, in one round of Paxos: what a worker seals in one go."""

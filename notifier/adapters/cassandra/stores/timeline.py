@@ -7,13 +7,13 @@ from operator import attrgetter, itemgetter
 
 from notifier.adapters.cassandra.driver.async_reader import Reader
 from notifier.adapters.cassandra.schema.partitioning import run_of
-from notifier.adapters.cassandra.stores.inbox_reads import NAMES, Inboxes, Newest, Wanted, WantedRows
+from notifier.adapters.cassandra.stores.inbox import NAMES, Inboxes, Newest, Wanted, WantedRows
 from notifier.codec import unpack
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Place
 
 AHEAD = timedelta(minutes=1)

@@ -11,14 +11,14 @@ from notifier.adapters.cassandra.driver.async_reader import Reader
 from notifier.adapters.cassandra.driver.batching import Row, batches, put_twofold, together
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.codec.preferences import Told, overall_of, said
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_BLOCKS, Bits, block_of, shard_of
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord, overall_sets
 from notifier.domain.users.subject_preferences import BlockMute, Volume, Want, Word, standing, wanting
 from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
-from notifier.ports.user_preferences import Pair
+from notifier.ports.users import Pair
 
 # What people say of everything: a row a thing, of which what was said last stands; a shard is a partition.
 

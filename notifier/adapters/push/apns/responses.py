@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from notifier.adapters.push import responses as answers
-from notifier.adapters.push.responses import as_asked, in_a_while
+from notifier.adapters.push import requests as answers
+from notifier.adapters.push.requests import as_asked, in_a_while
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 

@@ -9,13 +9,12 @@ from hashlib import blake2s
 
 from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_expired, receipt_of
-from notifier.adapters.push.requests import DeviceReceipt, PushRequest, fitting, send_requests
-from notifier.adapters.push.responses import Chance, of_silence
+from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, fitting, of_silence, send_requests
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import AppleToken, Device, DeviceId, Environment
 from notifier.domain.push.receipt import Accepted, DropToken, Receipt
 from notifier.domain.push.translations import language_of
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Reply, Silence, Transport
 
 # Suspects: devices whose address may be wrong, and who therefore travel apart.

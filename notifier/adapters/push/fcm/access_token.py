@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.adapters.push import responses as answers
+from notifier.adapters.push import requests as answers
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.responses import Chance, as_asked, in_a_while
+from notifier.adapters.push.requests import Chance, as_asked, in_a_while
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply, Silence, Transport
 
 ASKED_AGAIN = timedelta(minutes=1)

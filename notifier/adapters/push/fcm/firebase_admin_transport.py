@@ -30,9 +30,9 @@ from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 from notifier.adapters.push.fcm.access_token import trouble
 from notifier.adapters.push.fcm.sender import ORIGIN
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.responses import Chance
+from notifier.adapters.push.requests import Chance
 from notifier.domain.push.receipt import Receipt
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply, Silence
 
 # Google's token endpoint as google-auth asks it, but once: by itself it asks three times, and sleeps between.

@@ -8,13 +8,12 @@ from typing import Protocol
 
 from notifier.adapters.push.fcm.responses import is_unauthenticated, receipt_of
 from notifier.adapters.push.fcm.service_account import ServiceAccount
-from notifier.adapters.push.requests import DeviceReceipt, PushRequest, fitting, send_requests
-from notifier.adapters.push.responses import Chance, of_silence
+from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, fitting, of_silence, send_requests
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Receipt
 from notifier.domain.push.translations import language_of
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Reply, Silence, Transport
 
 ORIGIN = "https://fcm.googleapis.com:443"

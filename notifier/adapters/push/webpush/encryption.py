@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDH, SECP256R1, Ellipt
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from notifier.adapters.push.requests import fitting
-from notifier.adapters.push.webpush.key_pairs import Pair
+from notifier.adapters.push.webpush.vapid import Pair
 from notifier.domain.push.alert import Alert
 
 RECORD = 4096

@@ -7,8 +7,8 @@ seen of Google's, as of 2026.
 from collections.abc import Mapping
 from datetime import datetime
 
-from notifier.adapters.push.responses import as_asked, in_a_while, read
-from notifier.adapters.push.webpush.key_reputation import Standing
+from notifier.adapters.push.requests import as_asked, in_a_while, read
+from notifier.adapters.push.webpush.vapid import Standing
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 

@@ -5,19 +5,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from notifier.adapters.push.requests import DeviceReceipt, PushRequest, send_requests
-from notifier.adapters.push.responses import Chance, of_silence
+from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, of_silence, send_requests
 from notifier.adapters.push.webpush.encryption import SALT, Content, content, encrypted, topic
-from notifier.adapters.push.webpush.key_pairs import Pair
-from notifier.adapters.push.webpush.key_reputation import Standing
 from notifier.adapters.push.webpush.responses import receipt_of
-from notifier.adapters.push.webpush.vapid import Vapid
+from notifier.adapters.push.webpush.vapid import Pair, Standing, Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import DropToken, Receipt
 from notifier.domain.push.translations import language_of
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 from notifier.ports.push import Reply, Silence, Transport
 
 LONGEST_KEPT = timedelta(days=30)

@@ -6,13 +6,11 @@ from datetime import datetime
 from itertools import islice
 from zlib import crc32
 
-from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.group_commit import Together
-from notifier.adapters.sqlite.log.consumer import SqliteConsumer
-from notifier.adapters.sqlite.log.partition_leases import Seat
-from notifier.adapters.sqlite.statements import statement
-from notifier.codec.timestamps import to_ms
-from notifier.ports.clock import Clock
+from notifier.adapters.sqlite.connection import Database, Together
+from notifier.adapters.sqlite.files import statement
+from notifier.adapters.sqlite.log.consumer import Seat, SqliteConsumer
+from notifier.codec.storage import to_ms
+from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITIONS
 

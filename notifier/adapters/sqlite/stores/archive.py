@@ -5,17 +5,17 @@ from itertools import chain
 from typing import Any
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.ledger import SqliteLedger
 from notifier.codec import unpack, unpack_seal
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.ledger import Account
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.archive import StoredRow
+from notifier.ports.ledger import StoredRow
 
 PAGE = 256
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from notifier.adapters.sqlite.async_reader import Reader, Writer
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement, wanted
+from notifier.adapters.sqlite.files import statement, wanted
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject

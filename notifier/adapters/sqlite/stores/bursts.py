@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement, wanted
+from notifier.adapters.sqlite.files import statement, wanted
 from notifier.adapters.sqlite.stores.burst_changes import ChangeLog
 from notifier.adapters.sqlite.stores.retractions import CHANGE, PUT_TRAIL, change, trails
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Refusal

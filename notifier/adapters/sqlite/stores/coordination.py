@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.inbox import record
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.throttle import Throttle
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.stores.inbox import record
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, resume_audit, resumed
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 
 COLUMNS = "id, stage, cause, body, at"
 _PUT = f"INSERT OR IGNORE INTO dead_letters ({COLUMNS}) VALUES (?, ?, ?, ?, ?)"

@@ -5,13 +5,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.codec.push import pack_told, unpack_told
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, holds, nobody, spans
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Holding
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 BATCH = 1_024
 """Words in a transaction, so that many of them let others in."""

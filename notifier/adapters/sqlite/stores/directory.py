@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.codec import pack, unpack
 from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
 from notifier.domain.audience.bitmap import Bits, shard_of

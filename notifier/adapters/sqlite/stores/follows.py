@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.statements import statement
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.adapters.sqlite.files import statement
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, Bits
 from notifier.domain.audience.follows import BlockFollows, Follow, FollowRow, Place, followers, stands
 from notifier.domain.ids import Subject

@@ -9,8 +9,8 @@ from datetime import datetime
 from itertools import chain, repeat
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement
-from notifier.codec.timestamps import to_ms
+from notifier.adapters.sqlite.files import statement
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION

@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import lru_cache
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement, wanted
+from notifier.adapters.sqlite.files import statement, wanted
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account

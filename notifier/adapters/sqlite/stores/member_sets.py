@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.directory import accounts_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, decode, encode, from_offsets, joined, shard_of
 from notifier.domain.audience.tiers import SetKind, ShardSets

@@ -5,15 +5,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.inbox import record
 from notifier.codec import pack, unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachWord, Verdict, told
 from notifier.domain.ids import UserId
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 PAGE = 500
 

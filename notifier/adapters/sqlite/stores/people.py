@@ -6,10 +6,10 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_reader import Reader, Writer
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.directory import accounts_of, range_of
 from notifier.adapters.sqlite.stores.user_preferences import apart_in, overall_in, wants_of
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, shard_of
 from notifier.domain.audience.follows import LEFT
@@ -19,7 +19,7 @@ from notifier.domain.users.account_preferences import visible_from
 from notifier.domain.users.subject_preferences import volumes
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.people import Facts
+from notifier.ports.users import Facts
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
 _VIP = "SELECT 1 FROM flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.dead_letters import COLUMNS as LETTER
 from notifier.adapters.sqlite.stores.dead_letters import Stored, letter_of
 from notifier.adapters.sqlite.stores.moderation import COLUMNS as HOLD
@@ -15,7 +15,7 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, Trail, found_by
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.dead_letters import DeadLetter
+from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import Place
 
 AT_ONCE = 500

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database
 from notifier.codec import Facts, pack, pack_seal, unpack, unpack_part, unpack_seal
-from notifier.codec.timestamps import to_ms
+from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import Bits, nobody
 from notifier.domain.audience.snapshot import Part, Seal, Tally
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
-from notifier.ports.clock import Clock
+from notifier.ports.coordination import Clock
 
 _OF_BURST = "FROM seals WHERE subject = ? AND seq = ? AND shard IN (SELECT value FROM json_each(?))"
 _READ = f"SELECT shard, blob {_OF_BURST}"

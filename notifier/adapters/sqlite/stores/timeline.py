@@ -9,9 +9,9 @@ from datetime import datetime
 
 from notifier.adapters.sqlite.async_reader import Reader
 from notifier.adapters.sqlite.connection import Database
-from notifier.adapters.sqlite.statements import statement, wanted
+from notifier.adapters.sqlite.files import statement, wanted
 from notifier.codec import unpack
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import shard_of
 from notifier.domain.audience.inbox_rows import InboxRow, range_of, window_of
 from notifier.domain.audience.tiers import Tier

@@ -10,16 +10,16 @@ from operator import itemgetter
 
 from notifier.adapters.sqlite.async_reader import Reader, Writer
 from notifier.adapters.sqlite.connection import Database, batches
-from notifier.adapters.sqlite.statements import statement
+from notifier.adapters.sqlite.files import statement
 from notifier.codec.preferences import Told, overall_of, said
-from notifier.codec.timestamps import from_ms, to_ms
+from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, BLOCK_SLOT, SHARD_MEMBERS, Bits
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, OverallWord, overall_sets
 from notifier.domain.users.subject_preferences import ALWAYS, BlockMute, Volume, Want, Word, standing, wanting
 from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
-from notifier.ports.user_preferences import Pair
+from notifier.ports.users import Pair
 
 # What people say of everything, in core.db: a row a thing, and a shard's are one range.
 

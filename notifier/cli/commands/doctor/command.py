@@ -1,15 +1,196 @@
 """`notifier doctor`: whether this machine and this folder can run it, and what to do where they can't."""
 
-from collections.abc import Iterator, Sequence
+import platform
+import shutil
+import socket
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
-from notifier.cli.commands.doctor.machine import Finding, Level, machine_findings
+from notifier.api.auth.issuer_keys import fetch, public_keys
+from notifier.api.auth.tokens import key_in
+from notifier.cli.data_folder import probe
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
-from notifier.cli.output import console, envelope, grid, print_lines, styled, watched
-from notifier.config import Settings
+from notifier.cli.output import Check, console, envelope, grid, print_lines, styled, watched
+from notifier.config import Issuer, Push, Settings, variable
+from notifier.domain.errors import BadSetting, IssuerUnavailable, Unwritable
+from notifier.domain.ids import Platform
+from notifier.profiles.push_providers import CREDENTIALS, credentials, require_credentials
+
+# What the doctor finds: of the machine here, of the folder's contents in `folder_findings`.
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_SQLITE = (3, 38, 0)
+"""JSON functions are built in since then; RETURNING is older."""
+ROOM_LOW, ROOM_NEEDED = 2 << 30, 128 << 20
+"""Bytes: a day's bulk of a small installation; and what a restart needs."""
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    name: str
+    level: Level = Level.OK
+    detail: str
+    remedy: str = ""
+    value: float | int | str | None = None
+    limit: float | int | str | None = None
+    unit: str = ""
+
+    @property
+    def check(self) -> Check:
+        """A warning is no failure: it runs, and somebody should look."""
+        return Check(
+            name=self.name,
+            ok=self.level is not Level.FAIL,
+            value=self.value,
+            limit=self.limit,
+            unit=self.unit,
+            detail=" ".join(filter(None, ("warning:" if self.level is Level.WARN else "", self.detail, self.remedy))),
+        )
+
+
+def machine_findings(data: Path, profile: str) -> Iterator[Finding]:
+    yield python_finding(sys.version_info[:2])
+    if profile == "embedded":
+        yield sqlite_finding(sqlite3.sqlite_version_info)
+    yield folder_finding(data)
+    if data.is_dir():
+        yield room_finding(shutil.disk_usage(data).free)
+
+
+def python_finding(version: tuple[int, int]) -> Finding:
+    old = version < OLDEST_PYTHON
+    return Finding(
+        name="python",
+        level=Level.FAIL if old else Level.OK,
+        detail=f"{platform.python_version()}.",
+        remedy="Python 3.11 or newer is needed." if old else "",
+        value=platform.python_version(),
+        limit="3.11",
+    )
+
+
+def sqlite_finding(version: tuple[int, ...]) -> Finding:
+    old = version < OLDEST_SQLITE
+    return Finding(
+        name="sqlite",
+        level=Level.FAIL if old else Level.OK,
+        detail=f"{'.'.join(map(str, version))}.",
+        remedy="A Python with SQLite 3.38 or newer is needed." if old else "",
+        value=".".join(map(str, version)),
+        limit="3.38.0",
+    )
+
+
+def folder_finding(data: Path) -> Finding:
+    if not data.is_dir():
+        remedy = "`notifier up` or `notifier migrate` makes it; --data names another."
+        return Finding(name="folder", level=Level.FAIL, detail=f"There is no folder {data}.", remedy=remedy)
+    try:
+        probe(data)
+    except Unwritable as error:
+        remedy = "Give this user the right to write there, or make room on the disk."
+        return Finding(name="folder", level=Level.FAIL, detail=str(error), remedy=remedy)
+    return Finding(name="folder", detail=f"{data} can be written to.", value=str(data))
+
+
+def room_finding(free: int) -> Finding:
+    level = Level.FAIL if free < ROOM_NEEDED else Level.WARN if free < ROOM_LOW else Level.OK
+    remedy = "Make room: on a full disk writes are refused, and reads go on." if level is not Level.OK else ""
+    return Finding(
+        name="room",
+        level=level,
+        detail=f"{free / (1 << 30):.1f} GiB free.",
+        remedy=remedy,
+        value=free,
+        limit=ROOM_NEEDED,
+        unit="bytes",
+    )
+
+
+# What the doctor finds of alerts on phones: by which credentials they are sent, and whether those can be used.
+
+CALLED: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
+"""Verbs of `notifier fake`."""
+
+
+def push_findings(push: Push) -> Iterator[Finding]:
+    """Reads files, and asks no provider: `notifier push test` does."""
+    for provider in Platform:
+        try:
+            require_credentials(push, [provider])
+            yield _finding(push, provider)
+        except BadSetting as error:
+            remedy = f"Nobody is alerted by {provider} until that is mended."
+            yield Finding(name=f"push {provider}", level=Level.FAIL, detail=error.detail, remedy=remedy)
+
+
+def _finding(push: Push, platform: Platform) -> Finding:
+    """Raises BadSetting."""
+    name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
+    if push.is_real(platform):
+        return _real(push, platform, f"With {credentials(push, platform)}.")
+    fake = push.of(platform).fake
+    if push.is_faked(platform) and fake and not _listens(fake):
+        remedy = f"Run it (`notifier fake {CALLED[platform]}`), or take {variable('push', platform, 'fake')} away."
+        return Finding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
+    if push.is_faked(platform):
+        runs = f"at {fake}" if fake else "of the next `notifier up`"
+        return Finding(name=name, detail=f"A fake {runs} takes its alerts; {sends}")
+    remedy = f"Set {CREDENTIALS[platform]}, or let a fake take them."
+    return Finding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
+
+
+def _real(push: Push, platform: Platform, detail: str) -> Finding:
+    if platform is Platform.APNS and not push.apns.topics:
+        # Apple answers for another team's app as for a wrong key, and a device may say any.
+        detail = f"{detail} Devices of any app may register, and one of another team's stops everybody's alerts."
+        remedy = f"Name your apps: {variable('push', platform, 'topics')}."
+        return Finding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
+    return Finding(name=f"push {platform}", detail=detail)
+
+
+def _listens(origin: str) -> bool:
+    """It is on this machine."""
+    at = urlsplit(origin)
+    try:
+        with socket.create_connection((at.hostname or "", at.port or {"http": 80}.get(at.scheme, 443)), timeout=1.0):
+            return True
+    except OSError:
+        return False
+
+
+# What the doctor finds of the issuer: whether its keys can be had from here, as the API would.
+
+
+def issuer_finding(issuer: Issuer) -> Finding:
+    """Asks its address once."""
+    try:
+        found = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([key_in(issuer)])
+    except BadSetting as error:
+        return _failed(error.detail, f"Put its public key there, or mend {variable('issuer', 'key')}.")
+    except IssuerUnavailable as error:
+        return _failed(error.detail, f"Nobody gets in without its keys: mend it, or {variable('issuer', 'jwks')}.")
+    except ValueError as error:
+        return _failed(f"Of {issuer.jwks}: {error}.", "Ask whoever runs it; people's tokens are Ed25519 or RSA.")
+    return Finding(name="issuer", detail=f"{issuer.name} has {found} usable.", value=found, unit="keys")
+
+
+def _failed(detail: str, remedy: str) -> Finding:
+    return Finding(name="issuer", level=Level.FAIL, detail=detail, remedy=remedy)
 
 
 @click.command(epilog=example("notifier doctor", "notifier doctor --json | jq .ok"))
@@ -35,8 +216,6 @@ def _findings(settings: Settings) -> Iterator[Finding]:
         insecure_findings,
         services_finding,
     )
-    from notifier.cli.commands.doctor.issuer import issuer_finding
-    from notifier.cli.commands.doctor.push import push_findings
 
     yield from machine_findings(settings.data, settings.profile)
     if settings.issuer.name:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from notifier.cli.commands.doctor.machine import Finding, Level
-from notifier.cli.ready_file import alive, read_ready
+from notifier.cli.commands.doctor.command import Finding, Level
+from notifier.cli.http import alive, read_ready
 from notifier.config import Settings
 from notifier.domain.audience.activity import Published
 from notifier.domain.bursts.burst import RETENTION

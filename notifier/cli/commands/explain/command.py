@@ -51,7 +51,7 @@ SENTENCES = {
 @json_option
 def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     """Explain why a person sees a burst or not, and how it was delivered; or of a digest what it tells of."""
-    from notifier.cli.commands.explain.digest import digest_explanation, print_digest
+    from notifier.cli.commands.explain.text import digest_explanation, print_digest
     from notifier.cli.context import opened
 
     key, who = BurstKey.parse(burst), UserId(user)

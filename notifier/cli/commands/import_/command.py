@@ -8,13 +8,70 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from notifier import topics
+from notifier.cli.commands.import_.loader import Freight
 from notifier.cli.group import Family, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import cell, print_facts, print_json, print_sentence
+from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.subject_preferences import ALWAYS
+from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.importer import Accounts, Preferences
+from notifier.ports.imports import Batch, Numbers, Rows
+from notifier.profiles.profile import ACCOUNTS, EDGES, PREFERENCES, VIPS
 
 if TYPE_CHECKING:
     from notifier.cli.commands.import_.loader import Freight, Loaded
+
+
+# What `notifier import` brings in: of each kind of rows what they have in them, and who makes something of them.
+
+
+def follows(since: datetime) -> Freight[Rows | Numbers]:
+    return Freight(
+        name="followers",
+        layout=EDGES,
+        matter=lambda p: Followers(directory=p.directory, follows=p.follows, log=p.log, since=since),
+        left="follows",
+        stream=topics.FOLLOWS,
+        as_read=False,
+    )
+
+
+def accounts(*, ranges: bool) -> Freight[Batch[AccountRow]]:
+    return Freight(
+        name="users",
+        layout=ACCOUNTS,
+        matter=lambda p: Accounts(directory=p.directory, flags=p.flags, log=p.log, ranges=ranges),
+        left="shards",
+        stream=topics.USERS,
+        as_read=True,
+    )
+
+
+def vips() -> Freight[Batch[AccountRow]]:
+    return Freight(
+        name="vip",
+        layout=VIPS,
+        matter=lambda p: Accounts(directory=p.directory, flags=p.flags, log=p.log, ranges=False),
+        left="shards",
+        stream=topics.USERS,
+        as_read=True,
+    )
+
+
+def wishes() -> Freight[Batch[PreferenceRow]]:
+    return Freight(
+        name="preferences",
+        layout=PREFERENCES,
+        matter=lambda p: Preferences(
+            directory=p.directory, wants=p.wants, overalls=p.overalls, log=p.log, clock=p.clock
+        ),
+        left="shards",
+        stream=topics.FOLLOWS,
+        as_read=True,
+    )
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,7 +131,6 @@ def followers(since: datetime | None, **given: Any) -> None:
 
     Exit code 1 when some rows couldn't be taken.
     """
-    from notifier.cli.commands.import_.datasets import follows
 
     moment = ALWAYS if since is None else since.replace(tzinfo=UTC)
     if moment > datetime.now(UTC):
@@ -97,7 +153,6 @@ def users(*, ranges: bool, **given: Any) -> None:
 
     Exit code 1 when some rows couldn't be taken.
     """
-    from notifier.cli.commands.import_.datasets import accounts
 
     _bring(accounts(ranges=ranges), f"{ranges=}", _rows, **given)
 
@@ -112,7 +167,6 @@ def vip(**given: Any) -> None:
 
     Exit code 1 when some rows couldn't be taken.
     """
-    from notifier.cli.commands.import_.datasets import vips
 
     _bring(vips(), "", _rows, **given)
 
@@ -133,7 +187,6 @@ def preferences(**given: Any) -> None:
 
     Exit code 1 when some rows couldn't be taken.
     """
-    from notifier.cli.commands.import_.datasets import wishes
 
     _bring(wishes(), "", _rows, **given)
 
@@ -154,11 +207,10 @@ def _bring(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    from notifier.cli.commands.import_.checkpoint import Checkpoint
-    from notifier.cli.commands.import_.loader import Loading
+    from notifier.cli.commands.import_.loader import Checkpoint, Loading
     from notifier.cli.context import opened
     from notifier.cli.data_folder import prepare
-    from notifier.profiles.import_sources import form_of
+    from notifier.profiles.profile import form_of
 
     settings, began = settings_for(data), time.monotonic()
     prepare(settings.data)

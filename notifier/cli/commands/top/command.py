@@ -2,7 +2,7 @@
 
 import select
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event as Signal
@@ -10,13 +10,210 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.cli.commands.top.snapshot import DEAD_COUNTED, Bar, Glance, behind, clock, tiers
 from notifier.cli.group import example
 from notifier.cli.options import Between, data_option, json_option, settings_for
-from notifier.cli.output import console, watched
+from notifier.cli.output import (
+    SHOWN_OF_ID,
+    console,
+    distance,
+    facts_grid,
+    harmless,
+    lasting,
+    print_facts,
+    print_sentence,
+    print_table,
+    styled,
+    table,
+    watched,
+)
+from notifier.domain.delivery.slice import Pool
+from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import Unavailable
 
 if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
     from notifier.cli.commands.top.snapshot import Glance
+
+
+# The picture of `notifier top`, for a terminal of any width; and the same as plain text for a pipe.
+
+WIDEST_BAR, NARROWEST_BAR = 30, 4
+POOL, LEFT_ALONE = ("pool", "behind", "waiting", "later"), ("no alerts by", "until", "reason")
+STOPPED = ("stopped lane", "since", "record", "cause")
+TITLES = ("burst", "mentions", "followers")
+
+
+def print_plain(found: Glance) -> None:
+    print_facts(dict(_numbers(found)))
+    _section("pools", POOL, _pools(found))
+    _section("left alone", LEFT_ALONE, _left_alone(found))
+    _section("stopped lanes", STOPPED, _stopped_lanes(found))
+    _section("running", (*TITLES, *tiers()), _running(found))
+    _section("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found))
+    _section("processes", ("role", "pid", "up"), _processes(found))
+
+
+def _section(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    click.echo()
+    if rows:
+        print_table(headings, rows)
+    else:
+        print_sentence(NOTHING[name])
+
+
+NOTHING = {
+    "pools": "Nobody says how far the pools are behind: the dispatcher or Redis is away.",
+    "left alone": "No provider of alerts is known to be left alone.",
+    "stopped lanes": "No lane is stopped by its dead-letter limit.",
+    "running": "No burst has work left.",
+    "throttles": "No tier is throttled.",
+    "processes": "Nothing runs on this folder.",
+}
+
+
+def picture(found: Glance, width: int, said: str = "") -> "Group":
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = [_headline(found, said), facts_grid(_numbers(found)), Text()]
+    parts += [_shown("pools", POOL, _pools(found), {1, 2, 3}), Text()]
+    if alone := _left_alone(found):
+        parts += [_shown("left alone", LEFT_ALONE, alone, set()), Text()]
+    if stopped := _stopped_lanes(found):
+        parts += [_shown("stopped lanes", STOPPED, stopped, set()), Text()]
+    parts += [_bars(found, width) if found.running else Text(NOTHING["running"], style="dim"), Text()]
+    parts += [_shown("throttles", ("id", "tier", "rate", "ends", "who", "reason"), _throttles(found), {2}), Text()]
+    parts.append(_shown("processes", ("role", "pid", "up"), _processes(found), {1, 2}))
+    return Group(*parts)
+
+
+def _headline(found: Glance, said: str) -> "Text":
+    from rich.text import Text
+
+    where = found.url or "nothing runs here"
+    return Text.assemble(
+        ("notifier top", "bold"), f"  {clock(found.snapshot.at)}  {where}  ", (said or "q quits", "dim"), "\n"
+    )
+
+
+def _shown(name: str, headings: Sequence[str], rows: Sequence[Sequence[object]], right: set[int]) -> "RenderableType":
+    from rich.text import Text
+
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    return table(headings, cells, right=right) if rows else Text(NOTHING[name], style="dim")
+
+
+def _numbers(found: Glance) -> Iterator[tuple[str, str]]:
+    s = found.snapshot
+    more = " or more" if found.dead_letters == DEAD_COUNTED else ""
+    yield "mentions", f"{s.mentions_per_second:,.1f}/s"
+    yield (
+        "bursts",
+        f"{s.open_bursts:,} with work left" + (f", {s.sleeping_bursts:,} asleep" if s.sleeping_bursts else ""),
+    )
+    yield "rows", f"{s.pace.rows:,.0f}/s for {s.pace.deliveries:,.0f} people/s"
+    yield "pressure", "unknown" if s.cache.pressure is None else f"{s.cache.pressure:.0%} of p2 held back"
+    yield "redis", found.redis
+    yield "dead letters", f"{found.dead_letters:,}{more}"
+
+
+def _pools(found: Glance) -> Sequence[Sequence[object]]:
+    return [
+        (str(pool), _seconds(behind(found.snapshot, pool)), of.slices, of.later)
+        for pool in Pool
+        if (of := found.snapshot.cache.behind.get(pool)) is not None
+    ]
+
+
+def _seconds(late: float | None) -> str:
+    return "held" if late is None else f"{late:.1f} s"
+
+
+def _left_alone(found: Glance) -> Sequence[Sequence[object]]:
+    told = sorted(found.snapshot.cache.left_alone.items())
+    return [(harmless(line), clock(left.until), harmless(left.reason)) for line, left in told]
+
+
+def _stopped_lanes(found: Glance) -> Sequence[Sequence[object]]:
+    return [
+        (lane, clock(stop.at), harmless(stop.record), harmless(stop.cause))
+        for lane, stop in found.snapshot.stopped_lanes.items()
+    ]
+
+
+def _running(found: Glance) -> Sequence[Sequence[object]]:
+    return [
+        (each.burst, each.mentions, each.followers, *(_percent(each.bars, tier) for tier in tiers()))
+        for each in found.running
+    ]
+
+
+def _percent(bars: Sequence[Bar], tier: str) -> str:
+    of = next((bar for bar in bars if bar.tier == tier), None)
+    return "-" if of is None else f"{of.share:.0%}" + (" held" if of.held else "")
+
+
+def _bars(found: Glance, width: int) -> "Table":
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    names = max(len(each.burst) for each in found.running)
+    room = (width - min(names, 24) - 10 - 13 - 3 * 8) // 3
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for place, heading in enumerate((*TITLES, *tiers())):
+        made.add_column(heading, justify="right" if place in {1, 2} else "left", no_wrap=True, overflow="ellipsis")
+    for each in found.running:
+        cells: list[RenderableType] = [harmless(each.burst), f"{each.mentions:,}", f"{each.followers:,}"]
+        for tier in tiers():
+            of = next((bar for bar in each.bars if bar.tier == tier), None)
+            if of is None:
+                cells.append(styled("-"))
+            elif room < NARROWEST_BAR:
+                cells.append(_percent(each.bars, tier))
+            else:
+                cells.append(_bar(of, ProgressBar(total=1.0, completed=of.share, width=min(room, WIDEST_BAR))))
+        made.add_row(*cells)
+    return made
+
+
+def _bar(of: Bar, bar: "RenderableType") -> "Table":
+    """With its number beside it: a bar alone is nothing for a screen reader."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table.grid(padding=(0, 1, 0, 0))
+    made.add_row(bar, Text("held" if of.held else f"{of.share:4.0%}", style="yellow" if of.held else ""))
+    return made
+
+
+def _throttles(found: Glance) -> Sequence[Sequence[object]]:
+    return [_throttle(each, found) for each in found.snapshot.throttles]
+
+
+def _throttle(each: Throttle, found: Glance) -> Sequence[object]:
+    now = found.snapshot.at
+    ends = distance(each.ends_at, now) if each.active(now) else "ramping"
+    rate = "pause" if each.rate is None else f"{each.rate:,.0f}/s"
+    return (each.id[:SHOWN_OF_ID], str(each.tier), rate, ends, harmless(each.who), harmless(each.reason))
+
+
+def _processes(found: Glance) -> Sequence[Sequence[object]]:
+    return [(p.role, str(p.pid), _up(p.alive, _age(p.since, found))) for p in found.processes]
+
+
+def _age(since: object, found: Glance) -> str:
+    from datetime import datetime
+
+    return lasting((found.snapshot.at - since).total_seconds()) if isinstance(since, datetime) else "-"
+
+
+def _up(lives: bool, age: str) -> str:
+    return age if lives else "gone"
+
 
 QUITS = {"q", "Q", "\x03", "\x1b", ""}
 """The empty one: whoever typed is gone."""
@@ -33,7 +230,6 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
     On a terminal it goes on until q or Ctrl-C. Reads the data folder, and works while nothing runs on it.
     """
     from notifier.cli.commands.top.snapshot import facts, glance
-    from notifier.cli.commands.top.view import print_plain
     from notifier.cli.context import opened, overview_of
     from notifier.cli.output import print_json
 
@@ -59,8 +255,6 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
 def live(look: "Callable[[], Glance]", every: float) -> None:
     """Until q or Ctrl-C. A store that doesn't answer for a while is told of, over the last facts."""
     from rich.live import Live
-
-    from notifier.cli.commands.top.view import picture
 
     screen, found, said = console(), None, ""
     with keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as shown:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from notifier.cli.commands.throttle import facts as throttle_facts
+from notifier.cli.http import Ready, alive, read_ready
 from notifier.cli.output import stamp
-from notifier.cli.ready_file import Ready, alive, read_ready
 from notifier.cli.supervisor.pid_files import roster
 from notifier.config import Settings
 from notifier.domain.audience.tiers import TIERS
+from notifier.domain.delivery.accounting import Filling, filling
 from notifier.domain.delivery.ledger import State
-from notifier.domain.delivery.progress import Filling, filling
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import NotRunning
 from notifier.flow.operations.overview import Overview, Snapshot

@@ -1,0 +1,267 @@
+"""`notifier mention`: sends one event to the running service, as the tweet service would."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+
+import click
+
+from notifier.cli.group import Family, example
+from notifier.cli.http import EventSender, ask, cloud_event, sends_events, sequence_at, sequence_option
+from notifier.cli.options import Span, data_option, json_option, settings_for
+from notifier.cli.output import print_facts, print_json, print_sentence
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.ids import Member, UserId
+from notifier.domain.upstream.validation import (
+    BLOCKED_TYPE,
+    CHANGED_TYPE,
+    DELETED_TYPE,
+    ERASED_TYPE,
+    EVENT_TYPE,
+    FOLLOWED_TYPE,
+    PROTECTED_TYPE,
+    UNBLOCKED_TYPE,
+    UNFOLLOWED_TYPE,
+    fault,
+)
+from notifier.ports.all_ports import Ports
+
+
+@click.command(epilog=example('notifier mention --author ada --of nova --text "hello @nova"'))
+@click.option("--author", required=True, help="Who wrote the tweet.")
+@click.option("--of", "mentioned", required=True, multiple=True, help="Who is mentioned; may be given several times.")
+@click.option("--text", default=None, help="The tweet.  [default: hello and the names]")
+@click.option(
+    "--id", "id", default=None, help="The event's id; the same id again is a duplicate.  [default: a new one]"
+)
+@click.option("--protected", is_flag=True, help="The author's tweets are for the author's followers only.")
+@sends_events
+def mention(
+    *,
+    author: str,
+    mentioned: tuple[str, ...],
+    text: str | None,
+    id: str | None,
+    protected: bool,
+    sender: EventSender,
+) -> None:
+    """Send one event, and print its receipt."""
+    name = id or token_hex(8)
+    words = text if text is not None else " ".join(["hello", *(f"@{each}" for each in mentioned)])
+    sender.send(mention_event(name, author, mentioned, text=words, protected=protected, now=datetime.now(UTC)))
+
+
+def mention_event(
+    id: str, author: str, mentioned: tuple[str, ...], *, text: str, protected: bool, now: datetime
+) -> Mapping[str, object]:
+    """A CloudEvent as the tweet service writes it."""
+    tweet = {"tweet": f"t-{id}", "author": author, "mentions": list(mentioned), "text": text, "protected": protected}
+    return cloud_event(EVENT_TYPE, tweet, now, id)
+
+
+# `notifier retract`: takes back what somebody has written, as the services for tweets and accounts would.
+
+
+@click.command(
+    epilog=example("notifier retract --author ada --tweet t-1", "notifier retract --author ada --all --protected")
+)
+@click.option("--author", required=True, help="Who wrote it: nobody else's is taken back.")
+@click.option("--tweet", default=None, help="The tweet, by the id that its event named.")
+@click.option("--all", "everything", is_flag=True, help="All that the author has written so far.")
+@click.option("--protected", is_flag=True, help="With --all: leave it to those who follow the author.")
+@sends_events
+def retract(*, author: str, tweet: str | None, everything: bool, protected: bool, sender: EventSender) -> None:
+    """Take a tweet back, or all that somebody has written, and print the receipt: nobody is shown it from then on."""
+    if everything is (tweet is not None):
+        raise click.UsageError("Say which tweet by --tweet, or --all that the author has written.")
+    if protected and not everything:
+        raise click.UsageError("--protected goes with --all: a tweet alone is taken back from everybody.")
+    sender.send(retract_event(author, tweet, protected=protected, now=datetime.now(UTC)))
+
+
+def retract_event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
+    """A CloudEvent as the service for tweets writes it, or the one for accounts."""
+    whole = PROTECTED_TYPE if protected else ERASED_TYPE
+    kind, said = (whole, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
+    return cloud_event(kind, said, now)
+
+
+# `notifier follow`: tells the running service who follows whom, as the graph service would.
+
+
+@click.command(
+    epilog=example("notifier follow --follower u8 --of nova", "notifier follow --follower u8 --of nova --end")
+)
+@click.option("--follower", required=True, help="Who follows.")
+@click.option("--of", "followed", required=True, help="Who is followed.")
+@click.option("--end", is_flag=True, help="The follower leaves.")
+@sequence_option
+@sends_events
+def follow(*, follower: str, followed: str, end: bool, sequence: int | None, sender: EventSender) -> None:
+    """Say that somebody follows somebody from now on, or no longer, and print the receipt."""
+    sender.send(follow_event(follower, followed, end=end, sequence=sequence, now=datetime.now(UTC)))
+
+
+def follow_event(
+    follower: str, followed: str, *, end: bool, sequence: int | None, now: datetime
+) -> Mapping[str, object]:
+    """A CloudEvent as the graph service writes it."""
+    pair = {"follower": follower, "followed": followed, "sequence": sequence or sequence_at(now)}
+    kind = UNFOLLOWED_TYPE if end else FOLLOWED_TYPE
+    return cloud_event(kind, pair, now)
+
+
+# `notifier block` and `unblock`: tells the running service who blocks whom, as the graph service would.
+
+by_option = click.option("--by", "blocker", required=True, help="Who blocks.")
+
+
+@click.command(epilog=example("notifier block @eve --by @ada"))
+@click.argument("blocked")
+@by_option
+@sequence_option
+@sends_events
+def block(*, blocked: str, blocker: str, sequence: int | None, sender: EventSender) -> None:
+    """Say that somebody blocks an account: each sees nothing of the other any more. Prints the receipt."""
+    sender.send(block_event(blocker, blocked, blocks=True, sequence=sequence, now=datetime.now(UTC)))
+
+
+@click.command(epilog=example("notifier unblock @eve --by @ada"))
+@click.argument("blocked")
+@by_option
+@sequence_option
+@sends_events
+def unblock(*, blocked: str, blocker: str, sequence: int | None, sender: EventSender) -> None:
+    """Say that somebody blocks an account no longer: what opens from now on is seen. Prints the receipt."""
+    sender.send(block_event(blocker, blocked, blocks=False, sequence=sequence, now=datetime.now(UTC)))
+
+
+def block_event(
+    blocker: str, blocked: str, *, blocks: bool, sequence: int | None, now: datetime
+) -> Mapping[str, object]:
+    """A CloudEvent as the graph service writes it. Whom it is about may be said with an @ before the name."""
+    pair = {"blocker": blocker.removeprefix("@"), "blocked": blocked.removeprefix("@")}
+    kind = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
+    return cloud_event(kind, {**pair, "sequence": sequence or sequence_at(now)}, now)
+
+
+# `notifier vip`: who is flagged as a VIP; said through the running service, as the account service would.
+
+AT_ONCE = 64
+"""Shards whose bitmaps are read together: 1 MB at most."""
+MOST = 1_000
+"""Accounts that a batch of events may be of."""
+
+
+@click.group(cls=Family, epilog=example("notifier vip add @ada @bob", "notifier vip list"))
+def vip() -> None:
+    """Say who is a VIP, and see who is: while active within 7 days, they come first."""
+
+
+@vip.command(epilog=example("notifier vip add @ada @bob"))
+@click.argument("accounts", nargs=-1, required=True)
+@sends_events
+def add(*, accounts: Sequence[str], sender: EventSender) -> None:
+    """Flag accounts as VIPs, from a moment from now on."""
+    _say(accounts, sender, on=True)
+
+
+@vip.command(epilog=example("notifier vip remove @ada"))
+@click.argument("accounts", nargs=-1, required=True)
+@sends_events
+def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
+    """Take the flag from accounts."""
+    _say(accounts, sender, on=False)
+
+
+@vip.command(name="list", epilog=example("notifier vip list", "notifier vip list --limit 10 --json"))
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The most that are told.")
+@data_option
+@json_option
+def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
+    """Tell who is flagged, by the bitmaps that fan-out goes by, and how many they are."""
+    from notifier.cli.context import opened
+
+    with opened(settings_for(data)) as folder:
+        total, names = flagged(folder.ports, limit)
+    if as_json:
+        print_json({"vips": total, "accounts": names})
+        return
+    for name in names:
+        print_sentence(f"@{name}")
+    print_sentence(f"{total:,} accounts are flagged{'' if total == len(names) else f', of which these are {limit:,}'}.")
+
+
+def flagged(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
+    """How many there are, and the first of them by number."""
+    total, first = 0, list[Member]()
+    for shard, bits in _bitmaps(ports):
+        found = members(bits, shard)
+        total += len(found)
+        first += islice(found, limit - len(first))
+    names = ports.directory.users(first)
+    return total, [names[member] for member in first if member in names]
+
+
+def _bitmaps(ports: Ports) -> Iterator[tuple[int, Bits]]:
+    shards = range(-(-ports.directory.end() // SHARD_MEMBERS))
+    for begin in range(0, len(shards), AT_ONCE):
+        yield from sorted(ports.sets.read(SetKind.VIP, None, shards[begin : begin + AT_ONCE]).items())
+
+
+def _say(accounts: Sequence[str], sender: EventSender, *, on: bool) -> None:
+    names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
+    if len(names) > MOST:
+        raise click.UsageError(f"{MOST:,} accounts at a time are the most, not {len(names):,}.")
+    for why in filter(None, map(fault, names)):
+        raise click.UsageError(f"An account's name {why}.")
+    results = sender.send_all([vip_event(name, on=on, now=datetime.now(UTC)) for name in names])
+    if sender.as_json:
+        print_json({"results": results})
+    else:
+        told = ", ".join(f"@{name}" for name in names)
+        print_sentence(f"Said of {told}: {'a VIP' if on else 'no VIP'}. Bitmaps have it in a moment.")
+
+
+def vip_event(user: str, *, on: bool, now: datetime) -> Mapping[str, object]:
+    """A CloudEvent as the account service writes it."""
+    return cloud_event(CHANGED_TYPE, {"user": user, "vip": on, "sequence": sequence_at(now)}, now)
+
+
+# `notifier storm`: sends many mentions of one account to the running service, evenly over some seconds.
+
+LETTERS = 10
+"""A second; each carries a tenth of the rate."""
+BATCH = "application/cloudevents-batch+json"
+
+
+@click.command(epilog=example("notifier storm --of nova --rate 100 --for 10s"))
+@click.option("--of", "star", default="nova", show_default=True, help="Who is mentioned.")
+@click.option("--rate", type=click.IntRange(10, 5000), default=100, show_default=True, help="Mentions a second.")
+@click.option("--for", "lasting", type=Span(), default="10s", show_default=True, help="How long, like 10s or 1m.")
+@data_option
+@json_option
+def storm(*, star: str, rate: int, lasting: timedelta, data: Path | None, as_json: bool) -> None:
+    """Send a storm of mentions, as the tweet service would."""
+    from notifier.api.demo.traffic import letter
+    from notifier.cli.http import read_ready
+
+    ready = read_ready(settings_for(data).data)
+    letters, size, accepted = max(1, round(lasting.total_seconds() * LETTERS)), rate // LETTERS, 0
+    began = time.monotonic()
+    for number in range(letters):
+        time.sleep(max(0.0, began + number / LETTERS - time.monotonic()))
+        body = letter([star] * size, now=datetime.now(UTC), fresh=lambda: token_hex(8))
+        results = ask(f"{ready.url}/v1/events", ready.service_key, json.dumps(body).encode(), BATCH)["results"]
+        assert isinstance(results, list)
+        accepted += sum(result.get("status") == "accepted" for result in results)
+    facts = {"sent": letters * size, "accepted": accepted, "seconds": round(time.monotonic() - began, 1)}
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts(facts)

@@ -1,1 +1,0 @@
-"""Commands that send what upstream services send."""
