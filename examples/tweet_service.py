@@ -16,7 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from threading import Thread
 
-from notifier.client import Client, Event, Outbox
+from notifier.client import Client, MentionEvent, Outbox
 
 MENTION = re.compile(r"(?<!\w)@(\w{1,50})")
 LONGEST_TWEET = 10_000
@@ -34,7 +34,7 @@ class Tweets:
         tweet, now = f"t-{token_hex(8)}", datetime.now(UTC)
         mentions = list(dict.fromkeys(MENTION.findall(text)))  # each once, in order
         if mentions:
-            event = Event(id=tweet, at=now, tweet=tweet, author=author, mentions=mentions, text=text)
+            event = MentionEvent(id=tweet, at=now, tweet=tweet, author=author, mentions=mentions, text=text)
             if not self.outbox.submit(event):
                 # The line is full. A real service keeps the event beside the tweet and sends it later: same id.
                 print(f"not notified: {tweet}", flush=True)

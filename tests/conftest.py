@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.cassandra import Access
-from notifier.devkit.engines.fleet import Standing
+from notifier.adapters.cassandra import CassandraAccess
+from notifier.devkit.engines.fleet import EngineRecord
 from tests.support.engines import engines
 
 # A busy machine makes slow examples, not wrong ones: pytest-timeout bounds a test, never a single example.
@@ -61,17 +61,17 @@ def _file(item: pytest.Item) -> str:
 
 
 @pytest.fixture(scope="session")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Standing]:
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineRecord]:
     return engines(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def cassandra(fleet: Mapping[str, Standing]) -> Access:
+def cassandra(fleet: Mapping[str, EngineRecord]) -> CassandraAccess:
     """One node, in a keyspace that isn't there; whoever kills it starts one of his own instead."""
-    return Access(hosts=[fleet["cassandra"].host], port=fleet["cassandra"].port)
+    return CassandraAccess(hosts=[fleet["cassandra"].host], port=fleet["cassandra"].port)
 
 
 @pytest.fixture(scope="session")
-def kafka(fleet: Mapping[str, Standing]) -> str:
+def kafka(fleet: Mapping[str, EngineRecord]) -> str:
     """A broker's address; whoever kills it starts one of his own instead."""
     return fleet["kafka"].address

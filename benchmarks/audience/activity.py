@@ -20,7 +20,7 @@ from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Marks, Viewer
-from notifier.flow.inbox.page import Look, Opened
+from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.audience import KEPT
 
@@ -82,9 +82,11 @@ async def _filled(url: str) -> float:
         return (int(server.info("memory")["used_memory"]) - before) / MB
 
 
-def _opened(member: Member) -> Opened:
+def _opened(member: Member) -> OpenedInbox:
     viewer = Viewer(user=UserId("ann"), follows={}, blocked=(), volume={}, marks=Marks())
-    return Opened(look=Look(viewer=viewer, member=member, now=SystemClock().now()), after=None, page=None, badge=None)
+    return OpenedInbox(
+        look=InboxView(viewer=viewer, member=member, now=SystemClock().now()), after=None, page=None, badge=None
+    )
 
 
 def _memory(of_one: float) -> Figure:

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from notifier.adapters.redis.connect import Client
+from notifier.adapters.redis.connect import RedisClient
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Members, World
 from notifier.domain.audience.tiers import Tier
 
@@ -81,10 +81,10 @@ class Table:
 class SortedSet:
     """Pages by rank, and each page asked for in the sets of the VIPs and the active."""
 
-    redis: Client
+    redis: RedisClient
 
     @classmethod
-    def filled(cls, redis: Client, world: World) -> "SortedSet":
+    def filled(cls, redis: RedisClient, world: World) -> "SortedSet":
         for m in _numbers(world):
             redis.zadd("followers", {str(one): one for one in m[world.follows(0, m)].tolist()})
             for name, of in _sets(world, m).items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.cassandra.history import History
 from benchmarks.cassandra.writers import BATCH, Delivery, Stock, Values, grouped, values
-from notifier.adapters.cassandra import CassandraInbox, CassandraTimeline, Cluster, Reader
+from notifier.adapters.cassandra import CassandraInbox, CassandraReader, CassandraTimeline, Cluster
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
@@ -64,7 +64,7 @@ def fill(cluster: Cluster, history: History, windows: int, tell: Callable[[str],
         stock.close()
 
 
-def layouts(cluster: Cluster, reader: Reader, history: History, windows: int) -> Sequence[Layout]:
+def layouts(cluster: Cluster, reader: CassandraReader, history: History, windows: int) -> Sequence[Layout]:
     """Return a way to read each of them; the last two ask window by window until they have enough."""
     clock = SystemClock()
     timeline = CassandraTimeline(reader, clock)
@@ -85,7 +85,7 @@ def layouts(cluster: Cluster, reader: Reader, history: History, windows: int) ->
     return [Layout(name=read.__name__, read=read) for read in (inbox_rows, member_rows, one_per_partition)]
 
 
-async def _newest(reader: Reader, statement: str, places: Sequence[Values]) -> Sequence[Found]:
+async def _newest(reader: CassandraReader, statement: str, places: Sequence[Values]) -> Sequence[Found]:
     found: list[Found] = []
     for place in places:
         found += [(row.opened_at, row.subject, row.seq) for row in await reader(statement, place)]

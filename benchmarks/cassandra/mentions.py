@@ -38,7 +38,7 @@ from notifier.flow.sequencing.live_publisher import Voice
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.flow.sequencing.retraction_settlement import RetractionSettlement
 from notifier.metrics import Metrics
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged, Record
 from tests.support.fakes.live_bus import MemoryBus
 from tests.support.fakes.pull_index import MemoryPullIndex
@@ -118,7 +118,7 @@ def _enrol(cluster: Cluster, names: Sequence[UserId]) -> None:
     sets, counts = CassandraMemberSets(cluster), shard_counts(FEW)
     for name in names:
         sets.put_heads({Subject(Kind.MENTION, name): SetHead(total=FEW, counts=counts)})
-    CassandraDirectory(cluster).enrol([Account(user=name, member=Member(n)) for n, name in enumerate(names)])
+    CassandraDirectory(cluster).enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(names)])
 
 
 def coordinator(cluster: Cluster) -> Coordinator:

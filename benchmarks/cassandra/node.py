@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.process_stats import processor_s
-from notifier.adapters.cassandra import Access, Cluster, Phase, migrate
+from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import Engine, free_port
@@ -53,7 +53,7 @@ class Node:
 def noded(folder: Path, sync: Sync = Sync.PERIODIC) -> Iterator[Node]:
     """Raises Environment where there is no Java, or no Maven to get the jars."""
     engine = node(folder.absolute() / "cassandra", Settings.read().jars.expanduser(), port=free_port(), sync=sync)
-    cluster = Cluster(Access(hosts=[engine.host], port=engine.port))
+    cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port))
     with watched(folder):
         try:
             engine.start()

@@ -14,7 +14,7 @@ from benchmarks.cassandra.history import History
 from benchmarks.cassandra.layouts import PEOPLE, READERS, Layout, Read, fill, layouts
 from benchmarks.cassandra.node import Node, noded
 from benchmarks.rounds import Figure, Spread, told
-from notifier.adapters.cassandra import Cluster, Reader
+from notifier.adapters.cassandra import CassandraReader, Cluster
 from notifier.devkit.check.finding import at_most, quantile
 from notifier.domain.ids import Member
 
@@ -50,7 +50,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
         node.again()
         with closing(Cluster(node.cluster.access)) as cluster:
             tell("reading pages")
-            each = layouts(cluster, Reader(cluster), history, windows)
+            each = layouts(cluster, CassandraReader(cluster), history, windows)
             found = asyncio.run(_measure(node, each, quick=quick))
     figures = [figure for name, rounds in found.items() for figure in _figures(name, rounds, windows)]
     return [*figures, _ratio(found[OURS], found[BASELINE])]

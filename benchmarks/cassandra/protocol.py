@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from notifier.adapters.cassandra.bulk.encoding import Message
+from notifier.adapters.cassandra.bulk.encoding import RowBatch
 
 HEADER = struct.Struct(">BBhBi")
 """Version, flags, stream, opcode, length of the body."""
@@ -81,13 +81,13 @@ class Frames:
             self._rest = data[at:]
 
 
-def batches(messages: Sequence[Message]) -> list[bytes]:
+def batches(messages: Sequence[RowBatch]) -> list[bytes]:
     """As frames, several in a chunk, with nothing left to do but to send them."""
     frames = [_batch(number % STREAMS, message) for number, message in enumerate(messages)]
     return [b"".join(frames[at : at + CHUNK]) for at in range(0, len(frames), CHUNK)]
 
 
-def _batch(stream: int, message: Message) -> bytes:
+def _batch(stream: int, message: RowBatch) -> bytes:
     body = struct.pack(">BH", UNLOGGED, len(message)) + message.body + struct.pack(">HB", LOCAL_QUORUM, 0)
     return HEADER.pack(VERSION, 0, stream, BATCH, len(body)) + body
 

@@ -13,8 +13,8 @@ from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from benchmarks.cassandra.bursts import single
 from benchmarks.cassandra.protocol import Frames, batches
-from notifier.adapters.cassandra import Access, CassandraInbox
-from notifier.adapters.cassandra.bulk.encoding import Message, messages
+from notifier.adapters.cassandra import CassandraAccess, CassandraInbox
+from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.bursts.burst import RETENTION
@@ -52,14 +52,14 @@ class Lean:
     query_id: bytes
 
     def ready(self, rows: Sequence[InboxRows]) -> Callable[[], object]:
-        made: list[Message] = [message for one in rows for message in messages(one, LIFE, self.query_id)]
+        made: list[RowBatch] = [message for one in rows for message in messages(one, LIFE, self.query_id)]
         return partial(self.frames.send, batches(made), len(made))
 
 
 class Stock:
     """A session with the driver's defaults, and a table with a partition for each member."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: CassandraAccess) -> None:
         self._driver = Driver(contact_points=list(access.hosts), port=access.port)
         self.session: Session = self._driver.connect(access.keyspace)
         self.session.execute(TABLE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Archive, StoredRow
 
@@ -21,7 +21,7 @@ class Once:
     def bursts(self) -> Iterator[Burst]:
         return self.archive.bursts()
 
-    def accounts(self) -> Iterator[Account]:
+    def accounts(self) -> Iterator[BurstProgress]:
         return self.archive.accounts()
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:

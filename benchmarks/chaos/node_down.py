@@ -12,7 +12,7 @@ from notifier.api.auth.identity import issue
 from notifier.api.auth.service_keys import keys_of
 from notifier.config import Settings
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.run import Tell
 from notifier.devkit.engines.cassandra import Sync, nodes
 from notifier.devkit.engines.engine import Engine, free_port
@@ -47,7 +47,7 @@ def _raging(stage: Stage, victim: Engine) -> list[str]:
                 victim.kill()
                 killed = True
             person = some[looks % len(some)]
-            wire = Wire(url=stage.instance.url, bearer=issue(keys, person.user, now, TOKENS_LAST))
+            wire = HttpClient(url=stage.instance.url, bearer=issue(keys, person.user, now, TOKENS_LAST))
             answer = wire.get("/v1/inbox")
             wire.close()
             looks += 1

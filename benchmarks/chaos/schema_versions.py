@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.chaos.rolling_migration import newer
 from benchmarks.chaos.stage import Stage
-from notifier.adapters.cassandra import Access, Cluster, Phase, migrate
+from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.profiles.cluster_connections import of_cassandra
 
@@ -45,7 +45,7 @@ def _role(stage: Stage, name: str, folder: Path, phases: tuple[Phase, ...], refu
     return [] if right else [f"{name}: it ended with {code}: {said[-300:]}"]
 
 
-def _made(access: Access, folder: Path, phases: tuple[Phase, ...]) -> None:
+def _made(access: CassandraAccess, folder: Path, phases: tuple[Phase, ...]) -> None:
     with closing(Cluster(access)) as cluster:
         for phase in phases:
             migrate(cluster, phase, folder)

@@ -40,7 +40,7 @@ from notifier.domain.delivery.plan import plan
 from notifier.domain.delivery.slice import Done, Slice, Step
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.flow.delivery.row_writer import Delivery
-from notifier.flow.delivery.slice_worker import Hold, Work
+from notifier.flow.delivery.slice_worker import SliceLease, Work
 from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.flow.lane_guard import LaneGuards
 from notifier.metrics import Metrics
@@ -171,7 +171,7 @@ class Bed:
             now = self.clock.now()
             # Of nobody, and too long to be renewed: the slice's first claim is still to come.
             claim = Claim(slice=piece, attempt=1, owner="sealer", claimed_at=now, until=now + SEALS_WITHIN)
-            hold = Hold(claim, self.work.claims, self.clock)
+            hold = SliceLease(claim, self.work.claims, self.clock)
             took += cost(partial(deque, self.delivery.parts(burst, piece.shards, piece.tier, hold), 0))
         return took
 

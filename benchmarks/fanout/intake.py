@@ -13,7 +13,7 @@ from notifier.codec import unpack
 from notifier.devkit.check import latency
 from notifier.devkit.check.expected import fanouts_a_minute
 from notifier.devkit.check.finding import at_least, at_most, quantile
-from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.traffic import SOURCE, Tweet, letter
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import TIERS, Tier
@@ -128,7 +128,7 @@ def _throughput(stage: Stage, mentions: int) -> Figure:
 
 def _send(stage: Stage, tweets: Sequence[Tweet], *, threads: int) -> None:
     def send(bundle: Sequence[Tweet]) -> None:
-        wire = Wire(url=stage.instance.url, bearer=stage.instance.service_key)
+        wire = HttpClient(url=stage.instance.url, bearer=stage.instance.service_key)
         body, kind = letter(bundle)
         answer = wire.post("/v1/events", body, kind)
         wire.close()

@@ -16,11 +16,11 @@ from notifier.devkit.fixture.world import SINCE, World
 from notifier.domain.audience.bitmap import SHARD_BLOCKS, Bits, count
 from notifier.domain.audience.follows import BlockFollows
 from notifier.domain.audience.tiers import TIERS, SetKind, Tier
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBlob
-from notifier.ports.directory import Account as Enrolled
+from notifier.ports.directory import DirectoryEntry as Enrolled
 
 FOLLOWERS = 200_000_000
 P1_S, P2_S, P0_P95_S = 8.0, 20.0, 4.0
@@ -46,7 +46,7 @@ CLAIMED_WITHIN = 30.0
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     world = World(universe=FOLLOWERS, followers=FOLLOWERS, celebrities=1, seed=1)
-    accounts: list[Account] = []
+    accounts: list[BurstProgress] = []
     isolation: list[tuple[float, float, int]] = []
     lost: dict[Tier, list[float]] = {tier: [] for tier in REISSUED_S}
     for number in range(1 if quick else 2):
@@ -62,7 +62,7 @@ def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figur
     return [*_times(accounts), _isolated(isolation), *_lost(lost)]
 
 
-def large_burst(stage: Stage, within: float = WITHIN) -> Account:
+def large_burst(stage: Stage, within: float = WITHIN) -> BurstProgress:
     """One mention of the first celebrity, and all rows of its burst; the next may begin a burst of its own."""
     event, _ = stage.mention(stage.world.names[0])
     account = stage.wait(stage.burst_of(event), TIERS, within)
@@ -70,7 +70,7 @@ def large_burst(stage: Stage, within: float = WITHIN) -> Account:
     return account
 
 
-def _times(accounts: Sequence[Account]) -> list[Figure]:
+def _times(accounts: Sequence[BurstProgress]) -> list[Figure]:
     p0 = [latency.p95(latency.waits([account], [Tier.P0])) for account in accounts]
     return [
         last_row("burst_200m_p1_s", accounts, Tier.P1, P1_S),
@@ -79,7 +79,7 @@ def _times(accounts: Sequence[Account]) -> list[Figure]:
     ]
 
 
-def last_row(name: str, accounts: Sequence[Account], tier: Tier, limit: float) -> Figure:
+def last_row(name: str, accounts: Sequence[BurstProgress], tier: Tier, limit: float) -> Figure:
     """From the 202's stamp to the last row of the tier, by the ledger; the worst of the bursts."""
     found = [latency.last(latency.waits([account], [tier])) for account in accounts]
     people = sum(s.ended.people for s in rows_of(accounts[0], [tier]) if s.ended)
@@ -145,7 +145,7 @@ def _busy(stage: Stage, bursts: Sequence[BurstKey]) -> bool:
     return any(not standing.ended for account in accounts for standing in rows_of(account, [Tier.P2]))
 
 
-def _ended(account: Account) -> datetime:
+def _ended(account: BurstProgress) -> datetime:
     return max(standing.ended.at for standing in rows_of(account, [Tier.P2]) if standing.ended)
 
 

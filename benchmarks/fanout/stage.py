@@ -13,14 +13,14 @@ from benchmarks.process_stats import peak_mb
 from notifier import topics
 from notifier.api.auth.identity import issue, keys_of
 from notifier.config import Settings
-from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import Instance, engines
 from notifier.devkit.check.traffic import ONE, SOURCE, Tweet
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture.load import ONE_API_PROCESS, STANDS_STILL, Load
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Account, Standing
+from notifier.domain.delivery.ledger import BurstProgress, SliceState
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
@@ -40,7 +40,7 @@ class Stage:
     profile: Profile
     ports: Ports
     instance: Instance
-    wire: Wire
+    wire: HttpClient
     loaded_s: float
     """What loading the world took."""
     _numbers: Iterator[int] = field(default_factory=count)
@@ -81,13 +81,13 @@ class Stage:
             time.sleep(LOOKS_EVERY)
         raise TimeoutError(f"The event {event} has no burst after {within:g} s.")
 
-    def account(self, burst: BurstKey) -> Account | None:
+    def account(self, burst: BurstKey) -> BurstProgress | None:
         """None while it has no plan, or the store is busy."""
         with suppress(Unavailable):
             return self.ports.ledger.read([burst]).get(burst)
         return None
 
-    def wait(self, burst: BurstKey, tiers: Sequence[Tier], within: float) -> Account:
+    def wait(self, burst: BurstKey, tiers: Sequence[Tier], within: float) -> BurstProgress:
         """Its account once all rows of the tiers stand."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
@@ -126,7 +126,7 @@ def is_at_rest(ports: Ports) -> bool:
     return False
 
 
-def rows_of(account: Account, tiers: Sequence[Tier]) -> list[Standing]:
+def rows_of(account: BurstProgress, tiers: Sequence[Tier]) -> list[SliceState]:
     return [s for piece, s in account.standings.items() if piece.step is Step.ROWS and piece.tier in tiers]
 
 
@@ -153,6 +153,6 @@ def staged(
             f"NOTIFIER_{n.upper()}": str(value) for n, value in settings.items()
         }
         with Instance(data=folder, environment=given) as instance:
-            wire = Wire(url=instance.url, bearer=instance.service_key)
+            wire = HttpClient(url=instance.url, bearer=instance.service_key)
             yield Stage(world=world, profile=chosen, ports=ports, instance=instance, wire=wire, loaded_s=loaded_s)
             wire.close()

@@ -23,7 +23,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey, Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer, visible
-from notifier.flow.inbox.page import Look
+from notifier.flow.inbox.page import InboxView
 from notifier.metrics import Metrics
 
 PAGE, FOLLOWS = 20, 30
@@ -83,8 +83,8 @@ class Parts:
         return Viewer(user=VIEWER, follows=follows, blocked=frozenset(), volume={}, marks=Marks())
 
     @cached_property
-    def look(self) -> Look:
-        return Look(viewer=self.viewer, member=Member(42), now=self.now)
+    def look(self) -> InboxView:
+        return InboxView(viewer=self.viewer, member=Member(42), now=self.now)
 
     @cached_property
     def opaque(self) -> Opaque:

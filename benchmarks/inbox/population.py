@@ -20,7 +20,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import ShardBlob
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 
 SUBJECTS = 3_000
 """The first one is the award show, which every user follows except those of `gala`."""
@@ -161,7 +161,8 @@ class Loader:
         patiently(lambda: self.ports.sets.put(self._bitmaps(followers)))
         patiently(self._flag_vips)
         accounts = [
-            Account(user=name, member=Member(SHARD_MEMBERS + number)) for number, name in enumerate(people.accounts)
+            DirectoryEntry(user=name, member=Member(SHARD_MEMBERS + number))
+            for number, name in enumerate(people.accounts)
         ]
         self.ports.directory.enrol(accounts)
         self.ports.directory.enrol_range(IdRange(prefix="u", first=0, count=people.end, member=Member(0)))

@@ -22,7 +22,7 @@ from benchmarks.inbox.population import Loader, Population, mention_of
 from benchmarks.process_stats import allow_files, processor_s
 from notifier.adapters.valkey.server import free_port
 from notifier.config import Settings, environment_with
-from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import UNLIMITED, Engines, Instance, end_with_parent, engines
 from notifier.devkit.check.run import Tell
 from notifier.devkit.check.traffic import Tweet, letter
@@ -146,7 +146,7 @@ class Stage:
     def _answers(self, url: str, process: "subprocess.Popen[bytes]") -> None:
         """Wait until it does. Raises TimeoutError."""
         deadline = time.monotonic() + WITHIN
-        with closing(Wire(url=url, bearer=self.instance.service_key)) as wire:
+        with closing(HttpClient(url=url, bearer=self.instance.service_key)) as wire:
             while process.poll() is None and time.monotonic() < deadline:
                 if wire.get("/healthz").status == 200:
                     return
@@ -158,7 +158,7 @@ class Stage:
         old = self.api()
         os.kill(old, signal.SIGKILL)
         deadline = time.monotonic() + WITHIN
-        with closing(Wire(url=self.instance.url, bearer=self.instance.service_key)) as wire:
+        with closing(HttpClient(url=self.instance.url, bearer=self.instance.service_key)) as wire:
             while self.instance.pid("api") in (None, old) or wire.get("/healthz").status != 200:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"The API is not back after {WITHIN:g} s.")
@@ -172,8 +172,8 @@ class Stage:
         body, content_type = letter([tweet])
         deadline = time.monotonic() + WITHIN
         with (
-            closing(Wire(url=self.instance.url, bearer=self.instance.service_key)) as wire,
-            closing(Wire(url=self.instance.url, bearer=self.files.token("one", 0))) as reader,
+            closing(HttpClient(url=self.instance.url, bearer=self.instance.service_key)) as wire,
+            closing(HttpClient(url=self.instance.url, bearer=self.files.token("one", 0))) as reader,
         ):
             before = _count(reader)
             answer = wire.post("/v1/events", body, content_type)
@@ -184,7 +184,7 @@ class Stage:
                 time.sleep(LOOKS_EVERY)
 
 
-def _count(reader: Wire) -> tuple[int, int]:
+def _count(reader: HttpClient) -> tuple[int, int]:
     """Return the number of items and mentions of a user who follows the award show alone."""
     answer = reader.get("/v1/inbox")
     items = answer.body["items"] if answer.status == 200 else []

@@ -19,7 +19,7 @@ class Floor:
         place = urlsplit(post.origin)
         self._link = socket.create_connection((place.hostname, place.port))
         self._link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._reader = frames.Reader()
+        self._reader = frames.FrameReader()
         self._next, self._open = 1, 0
         own = [(":method", "POST"), (":scheme", place.scheme), (":authority", place.netloc), (":path", post.path)]
         self._block, self._body = encoded([*own, *post.headers]), post.body

@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks.fanout.stage import Stage
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.http_client import Wire
-from notifier.devkit.fake_providers.behaviour import Script
+from notifier.devkit.check.http_client import HttpClient
+from notifier.devkit.fake_providers.behaviour import ProviderScript
 from notifier.devkit.fake_providers.devices import PATH, TOPIC, fixture_apns_token, fixture_fcm_token
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import ACTIVE_24H, user
@@ -25,7 +25,7 @@ STRANGE = 1 << 255
 """From here on tokens are nobody's of the fixture."""
 
 
-class _Gone(Script):
+class _Gone(ProviderScript):
     """Whose device is no longer there, by the script of the fakes."""
 
     def __call__(self, m: int) -> bool:
@@ -68,7 +68,7 @@ class Dropping:
     def _register_again(self, device: Device) -> None:
         """As its app does whenever it starts."""
         assert isinstance(device.address, AppleToken)
-        wire = Wire(url=self.stage.instance.url, bearer=self.stage.token(user(device.member)))
+        wire = HttpClient(url=self.stage.instance.url, bearer=self.stage.token(user(device.member)))
         said = {"platform": "apns", "token": device.address.token, "topic": device.address.topic}
         answer = wire.put("/v1/devices", said)
         wire.close()

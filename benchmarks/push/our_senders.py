@@ -9,14 +9,14 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from notifier.adapters.http2 import Limits
-from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
+from notifier.adapters.http2 import Http2Limits
+from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
 from notifier.adapters.push.webpush import Vapid, WebPush
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.push.alert import KEPT, Alert, Mentioned
-from notifier.domain.push.device import Address, AppleToken, Device, Environment, FirebaseToken, WebSubscription
+from notifier.domain.push.alert import KEPT, Alert, MentionAlert
+from notifier.domain.push.device import Address, ApnsEnvironment, AppleToken, Device, FirebaseToken, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted
 from notifier.ports.push import Post, Provider, Reply, Transport
@@ -27,7 +27,7 @@ AGO = timedelta(days=30)
 TOPIC, SUBJECT = "com.example.app", "mailto:ops@example.org"
 BROWSERS = 64
 """Pairs of keys that all subscriptions share in turns: nobody keeps them parsed, and each takes time to make."""
-LIMITS = Limits(connections=6)
+LIMITS = Http2Limits(connections=6)
 
 clock = SystemClock()
 
@@ -38,7 +38,7 @@ def alert() -> Alert:
         burst=BurstKey(Subject(kind=Kind.MENTION, owner=UserId("nova")), 1),
         id=name,
         collapse_id=name,
-        news=Mentioned(opener=UserId("ada")),
+        news=MentionAlert(opener=UserId("ada")),
         expires_at=clock.now() + KEPT,
     )
 
@@ -67,14 +67,16 @@ _JSON = {"content-type": "application/json; charset=UTF-8"}
 
 def apns(place: Place, transport: Transport) -> Provider:
     key = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
-    origins = dict.fromkeys(Environment, place.origin)
-    return Apns(transport=transport, tokens=ProviderTokens(key), clock=clock, chance=random.random, origins=origins)
+    origins = dict.fromkeys(ApnsEnvironment, place.origin)
+    return ApnsSender(
+        transport=transport, tokens=ProviderTokens(key), clock=clock, chance=random.random, origins=origins
+    )
 
 
 def fcm(place: Place, transport: Transport) -> Provider:
     account = ServiceAccount.read(service_account(f"{place.origin}/token"))
     tokens = AccessTokens(account=account, transport=transport, clock=clock, chance=random.random)
-    return Fcm(tokens=tokens, origin=place.origin)
+    return FcmSender(tokens=tokens, origin=place.origin)
 
 
 def web(place: Place, transport: Transport) -> Provider:

@@ -18,7 +18,7 @@ from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.push.alert import WhileAway
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
-from notifier.flow.intake.gateway import Answer
+from notifier.flow.intake.gateway import IntakeStatus
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
@@ -98,7 +98,7 @@ class Evening:
             tweet = Tweet(id=f"night-{n}", author=UserId("ada"), mentioned=(NOVA.owner,), protected=False)
             event = tweet.event() | {"time": self.ground.clock.now().isoformat()}
             receipt = accept(self.system, event)
-            assert receipt.answer is Answer.ACCEPTED, receipt
+            assert receipt.answer is IntakeStatus.ACCEPTED, receipt
             self._sequence()
             self.work(5)
             self.ground.clock.advance(APART)

@@ -13,7 +13,7 @@ from notifier.adapters.push import fakes as development
 from notifier.adapters.push.webpush import Resolver, WebPush, guarded
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.fake_providers.devices import ORIGIN, PATH, fixture_subscription
 from notifier.devkit.fixture.world import user
 from notifier.devkit.http2.server import serving
@@ -80,7 +80,7 @@ def blocked(stage: Stage, burst: Burst) -> Finding:
 
 
 def _registered(stage: Stage, port: int) -> Iterator[str]:
-    wire = Wire(url=stage.instance.url, bearer=stage.token(user(WHO)))
+    wire = HttpClient(url=stage.instance.url, bearer=stage.token(user(WHO)))
     keys = fixture_subscription(ORIGIN, WHO)
     said = {"p256dh": _base64(keys.key), "auth": _base64(keys.secret)}
     for endpoint in [one.format(port=port) for one in FORGED]:

@@ -10,7 +10,7 @@ from benchmarks.fanout.stage import rows_of, staged
 from benchmarks.push.arrivals import Heard, Told
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import Finding, agreement, quantile
-from notifier.devkit.check.http_client import Wire, patiently
+from notifier.devkit.check.http_client import HttpClient, patiently
 from notifier.devkit.check.latency_report import VIP_PUSH_P95_S
 from notifier.devkit.fixture.users import platform
 from notifier.devkit.fixture.world import World, user
@@ -81,7 +81,7 @@ def _badges(heard: Heard, every: Sequence[Told]) -> Iterator[str]:
     """Of some whose provider stalls: they are told of nothing, and find it all."""
     some: list[Member] = [m for m in sorted(every[0].due) if platform(m) is STALLED][:TABS]
     for member in some:
-        wire = Wire(url=heard.stage.instance.url, bearer=heard.stage.token(user(member)))
+        wire = HttpClient(url=heard.stage.instance.url, bearer=heard.stage.token(user(member)))
         badge = patiently(wire, "/v1/inbox/unread").body
         wire.close()
         if badge["count"] != len(every):

@@ -18,7 +18,7 @@ from benchmarks.push.ssrf import NAME as FORGED
 from benchmarks.push.ssrf import blocked
 from benchmarks.rounds import Figure
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.traffic import ONE, SOURCE
 from notifier.devkit.fixture.world import World, user
 from notifier.domain.audience.tiers import Tier
@@ -91,7 +91,7 @@ def _see(heard: Heard, some: Sequence[Member]) -> frozenset[Member]:
     """They open their tabs, and have seen what is there."""
     for member in some:
         who = user(member)
-        wire = Wire(url=heard.stage.instance.url, bearer=heard.stage.token(who))
+        wire = HttpClient(url=heard.stage.instance.url, bearer=heard.stage.token(who))
         page = wire.get("/v1/inbox").body
         answer = wire.put("/v1/inbox/seen", {"token": page["seen"]})
         wire.close()

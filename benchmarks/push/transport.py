@@ -14,7 +14,7 @@ from benchmarks.push.baseline import Floor
 from benchmarks.push.goaway import DEVICES, GOAWAY_AFTER, parting
 from benchmarks.push.requests import accepts, posts
 from benchmarks.rounds import Cost, Figure, Spread, cost, told
-from notifier.adapters.http2 import Http2Transport, Limits
+from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.check.finding import at_least, at_most
 from notifier.devkit.http2.behaviour import Conduct
 from notifier.ports.push import Post, Reply
@@ -25,7 +25,7 @@ SENDS, SENDS_QUICK = 100_000, 40_000
 ROUNDS, ROUNDS_QUICK = 5, 3
 WARM = 10_000
 """Sends that aren't counted: connections are opened in them."""
-CONNECTIONS = Limits(connections=6)
+CONNECTIONS = Http2Limits(connections=6)
 """50,000 sends a second at 50 ms are 2,500 on their way, and a connection takes 1,000."""
 AWAY = timedelta(milliseconds=50)
 AWAY_RATIO = 0.8

@@ -22,7 +22,7 @@ def main(way: str, data: str, ready_file: str) -> None:
     from notifier.cli.commands.up import run_service
     from notifier.cli.options import settings_for
     from notifier.cli.supervisor.forkserver_client import OpenForks, fork_server
-    from notifier.cli.supervisor.heartbeat import Patience
+    from notifier.cli.supervisor.heartbeat import HeartbeatLimits
 
     forks: OpenForks = fork_server
     if way == "multiprocessing":
@@ -32,7 +32,7 @@ def main(way: str, data: str, ready_file: str) -> None:
     elif way == "interpreters":
         forks = no_forks
     settings = replace(settings_for(Path(data), port=0), data=Path(data).absolute())
-    run_service(settings, ready_file=Path(ready_file), patience=Patience(), began=began, forks_for=forks)
+    run_service(settings, ready_file=Path(ready_file), patience=HeartbeatLimits(), began=began, forks_for=forks)
 
 
 if __name__ == "__main__":

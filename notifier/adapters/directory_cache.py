@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import Account, Directory
+from notifier.ports.directory import Directory, DirectoryEntry
 
 REMEMBERED = 131_072
 """Of each way, those who were asked for last, and up to as many before them: some 60 MB at the most."""
@@ -19,10 +19,10 @@ class RememberedDirectory:
 
     def __init__(self, directory: Directory, remembered: int = REMEMBERED) -> None:
         self._directory = directory
-        self._numbers = Memory(directory.number, remembered)
-        self._users = Memory(directory.users, remembered)
+        self._numbers = TwoGenerationCache(directory.number, remembered)
+        self._users = TwoGenerationCache(directory.users, remembered)
 
-    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         return self._directory.accounts(users)
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
@@ -37,7 +37,7 @@ class RememberedDirectory:
     def end(self) -> Member:
         return self._directory.end()
 
-    def enrol(self, accounts: Collection[Account]) -> None:
+    def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         self._directory.enrol(accounts)
 
     def enrol_range(self, ids: IdRange) -> None:
@@ -47,7 +47,7 @@ class RememberedDirectory:
         return self._directory.range_of(user)
 
 
-class Memory(Generic[K, V]):
+class TwoGenerationCache(Generic[K, V]):
     """Of answers, in two halves: when the new one is full it becomes the old one, and what nobody asked for since the
     last time goes. For several threads: one that comes between asks again for what it doesn't find."""
 

@@ -16,7 +16,7 @@ from notifier.api.auth.service_keys import Keys
 from notifier.api.background.activity_recorder import Noting, Pause
 from notifier.api.background.event_intake import EventIntake
 from notifier.api.background.housekeeping import Auditing, Timing
-from notifier.api.background.limiters import Metering, Phones, metering
+from notifier.api.background.limiters import DeviceRequestLimiter, Metering, metering
 from notifier.api.background.overview import Looking, OverviewReader, Turns, Watchers
 from notifier.api.opaque_ids import Opaque
 from notifier.api.processes import Roles
@@ -27,7 +27,7 @@ from notifier.config.loader import installed_version
 from notifier.domain.ids import UserId
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox, OpeningObserver
-from notifier.flow.inbox.preferences import Asking
+from notifier.flow.inbox.preferences import PreferenceEditor
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.store_breaker import PageDeadline
 from notifier.flow.inbox.warm_up import WarmUp
@@ -68,8 +68,8 @@ class Edge:
     timing: Timing
     gaps: GapFetch
     hub: Hub
-    asking: Asking
-    phones: Phones
+    asking: PreferenceEditor
+    phones: DeviceRequestLimiter
     roles: Roles
     looking: Looking
     watchers: Watchers
@@ -131,13 +131,13 @@ def edge(
         ),
         gaps=build_gap_fetch(reads),
         hub=_hub(system, reads, threads, observers, pause),
-        asking=Asking(
+        asking=PreferenceEditor(
             people=reads.people,
             preferences=build_versioned_preferences(reads),
             clock=ports.clock,
             log=ThreadedLog(log=ports.log, threads=threads),
         ),
-        phones=Phones(book=build_device_registry(system), threads=share_of(threads)),
+        phones=DeviceRequestLimiter(book=build_device_registry(system), threads=share_of(threads)),
         roles=roles,
         looking=Looking(
             OverviewReader(overview=build_overview(system), roles=roles, data=settings.data, threads=threads)

@@ -14,8 +14,8 @@ from notifier.codec import pack, unpack
 from notifier.domain.errors import BadCursor, BadMark, BadSeen, Poison
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.domain.users.visibility import SeenToken
-from notifier.flow.live.stream import Told
-from notifier.ports.inbox import Place
+from notifier.flow.live.stream import StreamPosition
+from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"
 SEQ = 8
@@ -79,26 +79,26 @@ class Opaque:
             raise BadMark("A burst is named as it is in the person's own inbox.")
         return found.burst
 
-    def cursor(self, viewer: UserId, place: Place) -> str:
+    def cursor(self, viewer: UserId, place: InboxPosition) -> str:
         return self._seal("cursor", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
-    def place(self, viewer: UserId, cursor: str) -> Place:
+    def place(self, viewer: UserId, cursor: str) -> InboxPosition:
         """Raises BadCursor."""
         found = self._open("cursor", viewer, cursor, _Place)
         if found is None:
             raise BadCursor("Begin again without one.")
-        return Place(found.opened_at, found.burst.burst)
+        return InboxPosition(found.opened_at, found.burst.burst)
 
-    def gap_cursor(self, viewer: UserId, place: Place) -> str:
+    def gap_cursor(self, viewer: UserId, place: InboxPosition) -> str:
         """Return the cursor of a gap fetch's next page; it is good for the subject of the place only."""
         return self._seal("gap", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
-    def gap_place(self, viewer: UserId, subject: Subject, cursor: str) -> Place:
+    def gap_place(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
         """Raises BadCursor."""
         found = self._open("gap", viewer, cursor, _Place)
         if found is None or found.burst.subject != str(subject):
             raise BadCursor("Begin again without one.")
-        return Place(found.opened_at, found.burst.burst)
+        return InboxPosition(found.opened_at, found.burst.burst)
 
     def token(self, seen: SeenToken) -> str:
         return self._seal("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
@@ -110,14 +110,14 @@ class Opaque:
             raise BadSeen("Load the inbox again for a new one.")
         return SeenToken(viewer=viewer, as_of=found.as_of, newer=frozenset(key.burst for key in found.newer))
 
-    def moment(self, viewer: UserId, told: Told) -> str:
+    def moment(self, viewer: UserId, told: StreamPosition) -> str:
         """The id of an event of the viewer's stream, or of a page that a stream goes on from."""
         return self._seal("moment", viewer, _Moment(told.as_of, told.sight, told.marks))
 
-    def told(self, viewer: UserId, moment: str) -> Told | None:
+    def told(self, viewer: UserId, moment: str) -> StreamPosition | None:
         """None for what was never issued: then nothing is known of what the client has."""
         found = self._open("moment", viewer, moment, _Moment)
-        return None if found is None else Told(as_of=found.as_of, sight=found.sight, marks=found.marks)
+        return None if found is None else StreamPosition(as_of=found.as_of, sight=found.sight, marks=found.marks)
 
     def _seal(self, purpose: str, viewer: UserId, value: object) -> str:
         return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedStores:
     ports: Ports
     reads: Callable[[], ReadPorts]
     """To be called within the question, because its connections belong to one event loop."""
@@ -40,13 +40,13 @@ class Opened:
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Opened]:
+def opened(settings: Settings) -> Iterator[OpenedStores]:
     """Raises NoData for a folder that isn't there, and whatever keeps this version from reading it."""
     require_folder(settings.data)
     profile = choose(settings)
     try:
         profile.prepare()
-        yield Opened(ports=profile.ports(), reads=profile.reads, leave=profile.leave)
+        yield OpenedStores(ports=profile.ports(), reads=profile.reads, leave=profile.leave)
     finally:
         profile.close()
 

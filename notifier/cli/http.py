@@ -207,7 +207,7 @@ WAITS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RequestTimeout:
     seconds: float = GIVES_UP_AFTER
 
     def __call__(self, work: Callable[[], None]) -> None:

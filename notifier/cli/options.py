@@ -24,7 +24,7 @@ LONGEST = timedelta(days=36_500)
 """A calendar has room for so much from now on."""
 
 
-class Span(click.ParamType[timedelta]):
+class DurationParam(click.ParamType[timedelta]):
     """Written 15s, 20m, 2h or 7d."""
 
     name = "duration"

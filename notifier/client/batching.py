@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from notifier.client.event import Event, Refusal
+from notifier.client.event import EventRefusal, MentionEvent
 
 # The limits of `POST /v1/events`, from docs/http.md.
 MOST_EVENTS = 1_000
@@ -17,7 +17,7 @@ BRACKETS = len("[]") - len(",")
 ONE = "application/cloudevents+json"
 MANY = "application/cloudevents-batch+json"
 
-TOO_LARGE = Refusal(
+TOO_LARGE = EventRefusal(
     code="too_large",
     title="The body is larger than this service takes.",
     detail=f"An event may have {LARGEST_EVENT} bytes.",
@@ -26,10 +26,10 @@ TOO_LARGE = Refusal(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class QueuedEvent:
     """An event and its bytes."""
 
-    event: Event
+    event: MentionEvent
     content: bytes
 
     @property
@@ -38,10 +38,10 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EventBatch:
     """One request's letters, in order; never empty."""
 
-    letters: tuple[Letter, ...]
+    letters: tuple[QueuedEvent, ...]
 
     @property
     def kind(self) -> str:
@@ -53,23 +53,23 @@ class Batch:
             return self.letters[0].content
         return b"[" + b",".join(letter.content for letter in self.letters) + b"]"
 
-    def halves(self) -> "tuple[Batch, Batch]":
+    def halves(self) -> "tuple[EventBatch, EventBatch]":
         middle = len(self.letters) // 2
-        return Batch(self.letters[:middle]), Batch(self.letters[middle:])
+        return EventBatch(self.letters[:middle]), EventBatch(self.letters[middle:])
 
 
-def batches(events: Iterable[Event], source: str) -> Iterator[Batch]:
+def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]:
     """As few as the limits allow, in order. An event that is too large for any request is alone in its batch."""
-    waiting: list[Letter] = []
+    waiting: list[QueuedEvent] = []
     size = BRACKETS
     for event in events:
-        letter = Letter(event=event, content=event.spelled(source))
+        letter = QueuedEvent(event=event, content=event.spelled(source))
         more = len(letter.content) + len(",")
         full = len(waiting) == MOST_EVENTS or size + more > MOST_BYTES
         if waiting and (full or letter.too_large or waiting[-1].too_large):
-            yield Batch(tuple(waiting))
+            yield EventBatch(tuple(waiting))
             waiting, size = [], BRACKETS
         waiting.append(letter)
         size += more
     if waiting:
-        yield Batch(tuple(waiting))
+        yield EventBatch(tuple(waiting))

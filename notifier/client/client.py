@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from notifier.client.batching import TOO_LARGE, Batch, batches
-from notifier.client.errors import ClientError, Denied, NotTheService
-from notifier.client.event import Event, Receipt, Refusal, Status, refusal_of, refused
-from notifier.client.http import NoAnswer, Patience, Reply, Wire, asked_for
+from notifier.client.batching import TOO_LARGE, EventBatch, batches
+from notifier.client.errors import AccessDenied, ClientError, NotTheService
+from notifier.client.event import EventReceipt, EventRefusal, MentionEvent, ReceiptStatus, refusal_of, refused
+from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBudget, asked_for
 
 PATH = "/v1/events"
 
@@ -48,11 +48,11 @@ class Client:
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = field(default_factory=lambda: random.Random().random)
     """Of the client's own: whoever seeds the process's random numbers finds them undisturbed."""
-    _wire: Wire = field(init=False, repr=False)
+    _wire: HttpConnections = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raises BadSetting."""
-        self._wire = Wire(self.url, self.key)
+        self._wire = HttpConnections(self.url, self.key)
 
     def __enter__(self) -> Self:
         return self
@@ -75,9 +75,9 @@ class Client:
         protected: bool = False,
         id: str | None = None,
         within: timedelta = SENT_WITHIN,
-    ) -> Receipt:
+    ) -> EventReceipt:
         """Sends one event; without an `id` it has the tweet's. Raises what `send` raises."""
-        event = Event(
+        event = MentionEvent(
             id=tweet if id is None else id,
             at=at,
             tweet=tweet,
@@ -88,17 +88,17 @@ class Client:
         )
         return self.send([event], within=within)[0]
 
-    def send(self, events: Iterable[Event], *, within: timedelta = SENT_WITHIN) -> Sequence[Receipt]:
+    def send(self, events: Iterable[MentionEvent], *, within: timedelta = SENT_WITHIN) -> Sequence[EventReceipt]:
         """A receipt an event, in their order; refusals are receipts.
 
         Raises Unanswered when the time is up, Denied or NotTheService; the error has the receipts there are and the
         events that have none.
         """
         wanted = tuple(events)
-        patience = Patience(
+        patience = RetryBudget(
             deadline=self.clock() + within.total_seconds(), clock=self.clock, sleep=self.sleep, chance=self.chance
         )
-        receipts: list[Receipt] = []
+        receipts: list[EventReceipt] = []
         try:
             for found in self._answers(deque(batches(wanted, self.source)), patience):
                 receipts += found
@@ -107,7 +107,7 @@ class Client:
             raise
         return receipts
 
-    def _answers(self, waiting: deque[Batch], patience: Patience) -> "Iterable[Sequence[Receipt]]":
+    def _answers(self, waiting: deque[EventBatch], patience: RetryBudget) -> "Iterable[Sequence[EventReceipt]]":
         """In the order of the events."""
         while waiting:
             batch = waiting.popleft()
@@ -122,14 +122,14 @@ class Client:
             else:
                 yield _receipts(batch, reply)
 
-    def _reply(self, batch: Batch, patience: Patience) -> Reply:
+    def _reply(self, batch: EventBatch, patience: RetryBudget) -> HttpReply:
         """The first that isn't "not now"."""
         body = batch.body
         while True:
             try:
                 within = max(0.001, min(patience.left(), self.answers_within.total_seconds()))
                 reply = self._wire.post(PATH, batch.kind, body, within)
-            except NoAnswer as error:
+            except NoResponse as error:
                 patience.pause(f"The last try ended with {error}.")
                 continue
             if reply.status not in LATER and reply.status < 500:
@@ -137,10 +137,10 @@ class Client:
             patience.pause(f"The last answer was {_said(reply)}.", asked_for(reply.retry_after), reply.status)
 
 
-def _receipts(batch: Batch, reply: Reply) -> Sequence[Receipt]:
+def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
     """Raises Denied or NotTheService."""
     if reply.status in (401, 403):
-        raise Denied(f"It says {_said(reply)}.")
+        raise AccessDenied(f"It says {_said(reply)}.")
     try:
         match reply.status:
             case 202 if len(batch.letters) == 1:
@@ -155,17 +155,17 @@ def _receipts(batch: Batch, reply: Reply) -> Sequence[Receipt]:
     raise NotTheService(f"It says {_said(reply)}.")
 
 
-def _receipt(event: Event, result: dict[str, Any]) -> Receipt:
-    status = Status(result["status"])
-    refusal = refusal_of(result["problem"]) if status is Status.REFUSED else None
-    return Receipt(id=event.id, status=status, refusal=refusal)
+def _receipt(event: MentionEvent, result: dict[str, Any]) -> EventReceipt:
+    status = ReceiptStatus(result["status"])
+    refusal = refusal_of(result["problem"]) if status is ReceiptStatus.REFUSED else None
+    return EventReceipt(id=event.id, status=status, refusal=refusal)
 
 
-def _refusal(reply: Reply) -> Refusal:
+def _refusal(reply: HttpReply) -> EventRefusal:
     return refusal_of(json.loads(reply.body))
 
 
-def _said(reply: Reply) -> str:
+def _said(reply: HttpReply) -> str:
     """The problem's code and words, or the bare status."""
     try:
         return f"{reply.status} {_refusal(reply)}".rstrip(".")

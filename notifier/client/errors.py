@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from notifier.client.event import Event, Receipt
+    from notifier.client.event import EventReceipt, MentionEvent
 
 
 class ClientError(Exception):
     """The events could not be sent."""
 
-    receipts: "Sequence[Receipt]" = ()
+    receipts: "Sequence[EventReceipt]" = ()
     """Of the events that were answered before, in their order."""
-    events: "Sequence[Event]" = ()
+    events: "Sequence[MentionEvent]" = ()
     """The others, in their order. Some may have arrived; to send them all again, as they are, is safe."""
 
     def __init__(self, detail: str = "") -> None:
@@ -33,11 +33,11 @@ class ClientError(Exception):
         return f"{title} {self.detail}".strip()
 
 
-class BadSetting(ClientError):
+class InvalidClientSetting(ClientError):
     """The address or the key of the notification service can't be used."""
 
 
-class Denied(ClientError):
+class AccessDenied(ClientError):
     """The notification service doesn't take this key."""
 
 

@@ -14,7 +14,7 @@ TEXT_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class MentionEvent:
     """Immutable, so that every retry is spelled the same: the same id with other words is refused as a conflict."""
 
     id: str
@@ -50,7 +50,7 @@ class Event:
 # Receipts: what the service answered to an event.
 
 
-class Status(StrEnum):
+class ReceiptStatus(StrEnum):
     ACCEPTED = "accepted"
     """It survives a crash of any process of the service."""
     DUPLICATE = "duplicate"
@@ -62,7 +62,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class EventRefusal:
     """What docs/tweet-service.md tells you to do depends on `code`, which never changes; the texts may."""
 
     code: str
@@ -74,21 +74,21 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class EventReceipt:
     id: str
-    status: Status
-    refusal: Refusal | None = None
+    status: ReceiptStatus
+    refusal: EventRefusal | None = None
     """Of one that wasn't taken."""
 
     @property
     def taken(self) -> bool:
-        return self.status in (Status.ACCEPTED, Status.DUPLICATE)
+        return self.status in (ReceiptStatus.ACCEPTED, ReceiptStatus.DUPLICATE)
 
 
-def refused(id: str, refusal: Refusal) -> Receipt:
-    return Receipt(id=id, status=Status.REFUSED, refusal=refusal)
+def refused(id: str, refusal: EventRefusal) -> EventReceipt:
+    return EventReceipt(id=id, status=ReceiptStatus.REFUSED, refusal=refusal)
 
 
-def refusal_of(problem: Mapping[str, Any]) -> Refusal:
+def refusal_of(problem: Mapping[str, Any]) -> EventRefusal:
     """From problem+json. Raises KeyError when it is none of ours."""
-    return Refusal(code=str(problem["code"]), title=str(problem["title"]), detail=str(problem.get("detail", "")))
+    return EventRefusal(code=str(problem["code"]), title=str(problem["title"]), detail=str(problem.get("detail", "")))

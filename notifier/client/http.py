@@ -8,19 +8,19 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
-from notifier.client.errors import BadSetting, Unanswered
+from notifier.client.errors import InvalidClientSetting, Unanswered
 
 
-class NoAnswer(Exception):
+class NoResponse(Exception):
     """The request may have arrived, and may not."""
 
 
-class Stale(NoAnswer):
+class Stale(NoResponse):
     """The other side broke the connection off, as it does with one that was idle for long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class HttpReply:
     status: int
     retry_after: str
     """As the header has it, or empty."""
@@ -28,7 +28,7 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Wire:
+class HttpConnections:
     """For any number of threads: each request has a connection to itself. The first request opens the first one."""
 
     url: str
@@ -45,11 +45,13 @@ class Wire:
         except ValueError:
             usable = False
         if not usable or not _printable(self.url) or " " in self.url:
-            raise BadSetting(f"The address {self.url!r} is not like https://notifier.example.")
+            raise InvalidClientSetting(f"The address {self.url!r} is not like https://notifier.example.")
         if not self.key or not _printable(self.key):
-            raise BadSetting("The key is empty, or has characters that no key has, perhaps the end of a line.")
+            raise InvalidClientSetting(
+                "The key is empty, or has characters that no key has, perhaps the end of a line."
+            )
 
-    def post(self, path: str, kind: str, body: bytes, within: float) -> Reply:
+    def post(self, path: str, kind: str, body: bytes, within: float) -> HttpReply:
         """`within` bounds each single wait for the other side, in seconds. Raises NoAnswer."""
         if self._kept:
             # The service may have closed it while nothing was said, which means nothing: at once again on a new one.
@@ -68,7 +70,7 @@ class Wire:
         kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
         return kind(place.hostname or "", place.port)
 
-    def _exchange(self, connection: HTTPConnection, path: str, kind: str, body: bytes, within: float) -> Reply:
+    def _exchange(self, connection: HTTPConnection, path: str, kind: str, body: bytes, within: float) -> HttpReply:
         connection.timeout = within
         if connection.sock:
             connection.sock.settimeout(within)
@@ -76,13 +78,13 @@ class Wire:
             whole = self._ask(connection, path, kind, body)
             answer = connection.getresponse()
             later = answer.headers.get("Retry-After", "")
-            reply = Reply(status=answer.status, retry_after=later, body=answer.read())
+            reply = HttpReply(status=answer.status, retry_after=later, body=answer.read())
         except (ConnectionResetError, BrokenPipeError) as error:
             connection.close()
             raise Stale(_words(error)) from error
         except (OSError, HTTPException) as error:
             connection.close()
-            raise NoAnswer(_words(error)) from error
+            raise NoResponse(_words(error)) from error
         if whole:
             self._kept.append(connection)
         else:
@@ -121,7 +123,7 @@ LONGEST_ASKED = 30.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Patience:
+class RetryBudget:
     """Of one call. Pauses are random from nothing up ("full jitter"), so that many callers don't come back together."""
 
     deadline: float

@@ -13,7 +13,7 @@ from typing import Self
 from notifier.client.batching import MOST_EVENTS
 from notifier.client.client import Client
 from notifier.client.errors import ClientError, Unanswered
-from notifier.client.event import Event, Receipt, Refusal, Status
+from notifier.client.event import EventReceipt, EventRefusal, MentionEvent, ReceiptStatus
 from notifier.client.quarantine import Aside
 
 LOGGER = logging.getLogger("notifier.client")
@@ -27,8 +27,8 @@ FAILS = 500
 CLOSED_WITHIN = timedelta(seconds=5)
 
 
-def log_refusal(receipt: Receipt) -> None:
-    if receipt.status is Status.ASIDE:
+def log_refusal(receipt: EventReceipt) -> None:
+    if receipt.status is ReceiptStatus.ASIDE:
         LOGGER.error("The event %s is set aside until it is sent again by order: %s", receipt.id, receipt.refusal)
     elif not receipt.taken:
         LOGGER.error("The event %s was refused: %s", receipt.id, receipt.refusal)
@@ -50,13 +50,13 @@ class Outbox:
     _: KW_ONLY
     capacity: int = 10_000
     """Events; a typical one is half a kilobyte."""
-    told: Callable[[Receipt], None] = log_refusal
+    told: Callable[[EventReceipt], None] = log_refusal
     """Gets every receipt, in the outbox's thread."""
     closed_within: timedelta = CLOSED_WITHIN
     """For what is still in line at the end of its block."""
     aside: Aside = field(default_factory=Aside)
     """With a path, what is set aside outlives the process; without one it counts in the capacity."""
-    _line: deque[Event] = field(default_factory=deque, init=False, repr=False)
+    _line: deque[MentionEvent] = field(default_factory=deque, init=False, repr=False)
     _changed: Condition = field(default_factory=Condition, init=False, repr=False)
     _thread: Thread | None = field(default=None, init=False, repr=False)
     _closed: bool = field(default=False, init=False)
@@ -73,7 +73,7 @@ class Outbox:
         if left := self.close(self.closed_within):
             LOGGER.error("%d events were not sent; the first is %s", len(left), left[0].id)
 
-    def submit(self, event: Event) -> bool:
+    def submit(self, event: MentionEvent) -> bool:
         """Never waits for the service. False when the line is full or closed: the event stays the caller's to keep."""
         event.spelled(self.client.source)  # what can't be spelled fails here, and not in the thread for ever after
         with self._changed:
@@ -94,7 +94,7 @@ class Outbox:
                 self._queue(event)
         return len(found)
 
-    def flush(self, within: timedelta) -> Sequence[Event]:
+    def flush(self, within: timedelta) -> Sequence[MentionEvent]:
         """Waits until everything is answered or the time is up; returns what isn't answered, in order.
 
         With it, and before it, what is set aside in no file.
@@ -104,7 +104,7 @@ class Outbox:
             waiting = {event.id for event in self._line}
             return (*(event for event in self._unsafe() if event.id not in waiting), *self._line)
 
-    def close(self, within: timedelta) -> Sequence[Event]:
+    def close(self, within: timedelta) -> Sequence[MentionEvent]:
         """Takes no more and flushes. Of what it returns some may have arrived; to send all of it again is safe."""
         with self._changed:
             self._closed = True
@@ -114,14 +114,14 @@ class Outbox:
             self._changed.notify_all()
         return left
 
-    def _queue(self, event: Event) -> None:
+    def _queue(self, event: MentionEvent) -> None:
         self._line.append(event)
         if self._thread is None:
             self._thread = Thread(target=self._run, name="notifier-outbox", daemon=True)
             self._thread.start()
         self._changed.notify_all()
 
-    def _unsafe(self) -> Sequence[Event]:
+    def _unsafe(self) -> Sequence[MentionEvent]:
         return () if self.aside.kept else self.aside.events()
 
     def _run(self) -> None:
@@ -143,7 +143,7 @@ class Outbox:
                 LOGGER.exception("%d events wait", len(self._line))
                 self._rest(ROUND.total_seconds())
 
-    def _head(self) -> Sequence[Event]:
+    def _head(self) -> Sequence[MentionEvent]:
         """Waits for events; they stay in line. None of them when it is over. Of suspects the first half."""
         with self._changed:
             self._changed.wait_for(lambda: self._over or self._line)
@@ -162,21 +162,21 @@ class Outbox:
         except (OSError, ValueError):
             LOGGER.exception("The event %s can't be set aside, and is tried again", event.id)
             return
-        refusal = Refusal(code="error", title="The service failed at it every time.", detail=error.detail)
-        self._answered([Receipt(id=event.id, status=Status.ASIDE, refusal=refusal)])
+        refusal = EventRefusal(code="error", title="The service failed at it every time.", detail=error.detail)
+        self._answered([EventReceipt(id=event.id, status=ReceiptStatus.ASIDE, refusal=refusal)])
         self._suspects = 0
 
     def _rest(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._over, seconds)
 
-    def _answered(self, receipts: Sequence[Receipt]) -> None:
+    def _answered(self, receipts: Sequence[EventReceipt]) -> None:
         for receipt in receipts:
             try:
                 self.told(receipt)
             except Exception:
                 LOGGER.exception("Who is told of %s failed", receipt.id)
-        self._settled([receipt.id for receipt in receipts if receipt.status is not Status.ASIDE])
+        self._settled([receipt.id for receipt in receipts if receipt.status is not ReceiptStatus.ASIDE])
         with self._changed:
             self._suspects = max(0, self._suspects - len(receipts))
             for _ in receipts:

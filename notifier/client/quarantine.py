@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from notifier.client.event import Event
+from notifier.client.event import MentionEvent
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class Aside:
 
     path: Path | None = None
     """A file with an event a line, read when it is first needed; None: they live as long as the process."""
-    _events: dict[str, Event] | None = field(default=None, init=False, repr=False)
+    _events: dict[str, MentionEvent] | None = field(default=None, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __len__(self) -> int:
@@ -28,12 +28,12 @@ class Aside:
         """They outlive the process."""
         return self.path is not None
 
-    def events(self) -> Sequence[Event]:
+    def events(self) -> Sequence[MentionEvent]:
         """Raises OSError or ValueError for a file that can't be read."""
         with self._lock:
             return tuple(self._known().values())
 
-    def put(self, event: Event) -> None:
+    def put(self, event: MentionEvent) -> None:
         """Durable when it returns. Raises OSError, and then it isn't set aside."""
         with self._lock:
             known = self._known()
@@ -53,14 +53,14 @@ class Aside:
                 _write(self.path, left.values())
             self._events = left
 
-    def _known(self) -> dict[str, Event]:
+    def _known(self) -> dict[str, MentionEvent]:
         if self._events is None:
             lines = self.path.read_text("utf-8").splitlines() if self.path and self.path.exists() else []
             self._events = {event.id: event for event in map(_read, lines)}
         return self._events
 
 
-def _write(path: Path, events: Iterable[Event]) -> None:
+def _write(path: Path, events: Iterable[MentionEvent]) -> None:
     """Whoever reads finds the old file or the new one: they are few, and half of one would lose an event."""
     draft = path.with_name(f"{path.name}.draft")
     with draft.open("w", encoding="utf-8") as file:
@@ -75,14 +75,14 @@ def _write(path: Path, events: Iterable[Event]) -> None:
         os.close(folder)
 
 
-def _line(event: Event) -> str:
+def _line(event: MentionEvent) -> str:
     return json.dumps({**asdict(event), "mentions": list(event.mentions), "at": event.at.isoformat()}) + "\n"
 
 
-def _read(line: str) -> Event:
+def _read(line: str) -> MentionEvent:
     """Raises ValueError."""
     try:
         found = json.loads(line)
-        return Event(**{**found, "at": datetime.fromisoformat(found["at"])})
+        return MentionEvent(**{**found, "at": datetime.fromisoformat(found["at"])})
     except (TypeError, KeyError) as error:  # JSON, and no event of this version's
         raise ValueError(f"It is no event: {line!r}.") from error

@@ -11,7 +11,7 @@ import msgspec
 from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import Event
-from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent, NotifierError, TooLarge
 from notifier.domain.upstream.graph_changes import Deed, GraphChange
 from notifier.domain.upstream.validation import (
@@ -176,7 +176,7 @@ class _Deleted(_CloudEvent, tag=DELETED_TYPE):
         return checked_tweet(
             source=self.source,
             id=self.id,
-            cause=Cause.DELETE,
+            cause=RetractionCause.DELETE,
             tweet=tweet,
             author=author,
             happened_at=self.time,
@@ -191,7 +191,7 @@ class _Edited(_CloudEvent, tag=EDITED_TYPE):
         return checked_tweet(
             source=self.source,
             id=self.id,
-            cause=Cause.EDIT,
+            cause=RetractionCause.EDIT,
             tweet=self.data.tweet,
             author=self.data.author,
             happened_at=self.time,
@@ -206,14 +206,14 @@ class _Protected(_CloudEvent, tag=PROTECTED_TYPE):
     data: _User
 
     def checked(self, now: datetime) -> Retraction:
-        return _taken_back(self, Cause.PROTECT, now)
+        return _taken_back(self, RetractionCause.PROTECT, now)
 
 
 class _Erased(_CloudEvent, tag=ERASED_TYPE):
     data: _User
 
     def checked(self, now: datetime) -> Retraction:
-        return _taken_back(self, Cause.ERASE, now)
+        return _taken_back(self, RetractionCause.ERASE, now)
 
 
 Written = (
@@ -232,7 +232,7 @@ Written = (
 )
 
 
-def _taken_back(raw: _Protected | _Erased, cause: Cause, now: datetime) -> Retraction:
+def _taken_back(raw: _Protected | _Erased, cause: RetractionCause, now: datetime) -> Retraction:
     user = raw.data.user
     return checked_author(source=raw.source, id=raw.id, cause=cause, user=user, happened_at=raw.time, now=now)
 

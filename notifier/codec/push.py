@@ -14,20 +14,20 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
     Address,
+    ApnsEnvironment,
     AppleToken,
     Device,
     DeviceId,
     DeviceRecord,
     DeviceWord,
-    Environment,
     FirebaseInstallation,
     FirebaseToken,
     Gone,
     WebSubscription,
 )
-from notifier.domain.push.frequency_cap import Cause, History, Rung
+from notifier.domain.push.frequency_cap import CountedAlert, History, Rung
 from notifier.domain.push.rate_limit import Pace
-from notifier.domain.push.send_log import Fate, Missed, Olders, Try, Why, Window
+from notifier.domain.push.send_log import AlertOutcome, FailedAttempt, Olders, Try, Why, Window
 from notifier.domain.token_bucket import TokenBucket
 from notifier.domain.users.account_preferences import Asleep, Unwanted
 from notifier.ports.push import Spare
@@ -36,7 +36,7 @@ from notifier.ports.push import Spare
 class _Apple(msgspec.Struct, array_like=True, tag="apns"):
     token: str
     topic: str
-    environment: Environment
+    environment: ApnsEnvironment
 
 
 class _FirebaseToken(msgspec.Struct, array_like=True, tag="token"):
@@ -196,7 +196,7 @@ def unpack_history(blob: bytes) -> History:
 def _rung(packed: bytes) -> Rung:
     """Thousands rang at the same moment for the same burst: reading each anew would cost ten times as much."""
     at, burst, tweet = _RUNG.unpack(packed)
-    return Rung(at=from_ms(at), cause=Cause(burst=burst, tweet=tweet))
+    return Rung(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
 
 
 # Batches of the send log as the stores keep them: what is about to be sent, and later what was not accepted of it.
@@ -212,7 +212,7 @@ class _Try(msgspec.Struct, array_like=True):
 
 class _Missed(msgspec.Struct, array_like=True):
     tried: _Try
-    fate: Fate
+    fate: AlertOutcome
     at: datetime | None
     reason: str
 
@@ -260,7 +260,7 @@ def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
     )
 
 
-def _packed_missed(one: Missed) -> _Missed:
+def _packed_missed(one: FailedAttempt) -> _Missed:
     return _Missed(_try(one.tried), one.fate, one.at, one.reason)
 
 
@@ -272,8 +272,8 @@ def _tried(one: _Try) -> Try:
     return Try(device=one.device, member=one.member, first=one.first, tries=one.tries, away=one.away)
 
 
-def _missed(one: _Missed) -> Missed:
-    return Missed(tried=_tried(one.tried), fate=one.fate, at=one.at, reason=one.reason)
+def _missed(one: _Missed) -> FailedAttempt:
+    return FailedAttempt(tried=_tried(one.tried), fate=one.fate, at=one.at, reason=one.reason)
 
 
 # Who is to be spared an alert, as a store found it: shard by shard, and who merely sleeps apart from the others.

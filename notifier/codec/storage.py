@@ -8,7 +8,7 @@ import msgspec
 
 from notifier.domain.audience.bitmap import decode as decode_bits
 from notifier.domain.audience.bitmap import encode as encode_bits
-from notifier.domain.audience.snapshot import Part, Seal, Tally
+from notifier.domain.audience.snapshot import Seal, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import Poison
 
@@ -75,7 +75,7 @@ def _anywhere(blob: bytes, users: Collection[str]) -> bool:
     return any(user.encode() in blob for user in users)
 
 
-class Facts(msgspec.Struct, array_like=True, frozen=True):
+class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
     """What a seal says beside its bitmaps."""
 
     reached: tuple[int, int, int]
@@ -87,7 +87,7 @@ class Facts(msgspec.Struct, array_like=True, frozen=True):
     """The opening time that the rows of the shard have in their keys."""
 
     @classmethod
-    def of(cls, seal: Seal) -> "Facts":
+    def of(cls, seal: Seal) -> "SnapshotFacts":
         p0, p1, p2 = (seal.reached(tier) for tier in TIERS)
         rung = (seal.phones(Tier.P0), seal.phones(Tier.P1), seal.phones(Tier.P2))
         return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), rung, to_ms(seal.opened_at))
@@ -103,8 +103,8 @@ class Facts(msgspec.Struct, array_like=True, frozen=True):
         """Return whether somebody of the tier may be alerted. P2's number counts the dormant, too."""
         return self.phones_of(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
-    def tally(self, shard: int) -> Tally:
-        return Tally(
+    def tally(self, shard: int) -> SnapshotCounts:
+        return SnapshotCounts(
             shard=shard,
             reached=dict(zip(TIERS, self.reached, strict=True)),
             dormant=self.dormant,
@@ -115,13 +115,13 @@ class Facts(msgspec.Struct, array_like=True, frozen=True):
 class _PackedSeal(msgspec.Struct, array_like=True):
     tiers: tuple[bytes, bytes, bytes]
     push: bytes
-    facts: Facts
+    facts: SnapshotFacts
 
 
-def pack_seal(seal: Seal, facts: Facts | None = None) -> bytes:
+def pack_seal(seal: Seal, facts: SnapshotFacts | None = None) -> bytes:
     """Pack the seal with its facts, which are counted unless the caller has them."""
     p0, p1, p2 = (encode_bits(seal.tiers[tier]) for tier in TIERS)
-    return pack(_PackedSeal(tiers=(p0, p1, p2), push=encode_bits(seal.push), facts=facts or Facts.of(seal)))
+    return pack(_PackedSeal(tiers=(p0, p1, p2), push=encode_bits(seal.push), facts=facts or SnapshotFacts.of(seal)))
 
 
 def unpack_seal(shard: int, blob: bytes) -> Seal:
@@ -136,8 +136,10 @@ def unpack_seal(shard: int, blob: bytes) -> Seal:
     )
 
 
-def unpack_part(shard: int, blob: bytes, tier: Tier) -> Part:
+def unpack_part(shard: int, blob: bytes, tier: Tier) -> TierSnapshot:
     """Of one tier; the other bitmaps stay as they are."""
     packed = unpack(_PackedSeal, blob)
     members = decode_bits(packed.tiers[TIERS.index(tier)])
-    return Part(shard=shard, opened_at=packed.facts.opened_at, members=members, phones=packed.facts.phones_of(tier))
+    return TierSnapshot(
+        shard=shard, opened_at=packed.facts.opened_at, members=members, phones=packed.facts.phones_of(tier)
+    )

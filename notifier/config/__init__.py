@@ -1,8 +1,8 @@
 """The settings: every one with its default and its reason; the only reader of the environment."""
 
 from notifier.config.auth import Issuer
-from notifier.config.cluster import Brokers, Cassandra, Kafka
-from notifier.config.field import PREFIX, Named, Rule, named, plain, refusal, variable, without_password
+from notifier.config.cluster import BrokerSettings, CassandraSettings, KafkaSettings
+from notifier.config.field import PREFIX, Named, SettingRule, named, plain, refusal, variable, without_password
 from notifier.config.loader import (
     OF_PUSH,
     RUNNING,
@@ -12,8 +12,8 @@ from notifier.config.loader import (
     replace_environment,
     set_in_environment,
 )
-from notifier.config.push import Push
-from notifier.config.sections import InboxLimits, Limits
+from notifier.config.push import PushSettings
+from notifier.config.sections import InboxLimits, RequestLimits
 from notifier.config.settings import (
     CELEBRITY_THRESHOLD,
     HYSTERESIS,
@@ -34,15 +34,15 @@ __all__ = [
     "PROFILES",
     "RUNNING",
     "SHORTEST_SECRET",
-    "Brokers",
-    "Cassandra",
+    "BrokerSettings",
+    "CassandraSettings",
     "InboxLimits",
     "Issuer",
-    "Kafka",
-    "Limits",
+    "KafkaSettings",
     "Named",
-    "Push",
-    "Rule",
+    "PushSettings",
+    "RequestLimits",
+    "SettingRule",
     "Settings",
     "environment_with",
     "environment_without_settings",

@@ -22,7 +22,7 @@ def listed(pattern: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kafka:
+class KafkaSettings:
     servers: str = setting(
         "",
         must="empty, or host:port, several with commas between them",
@@ -47,7 +47,7 @@ class Kafka:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cassandra:
+class CassandraSettings:
     hosts: str = setting(
         "",
         must="empty, or hosts with commas between them",
@@ -95,7 +95,7 @@ def _broker(pool: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brokers:
+class BrokerSettings:
     p0: str = _broker("p0")
     p1: str = _broker("p1")
     p2: str = _broker("p2")

@@ -20,7 +20,7 @@ class Hides(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class SettingRule:
     must: str
     """What the value must be: ends the sentence "it must be"."""
     means: str
@@ -41,7 +41,7 @@ def setting(
     default: Any, *, must: str, means: str, holds: Callable[[Any], bool] = lambda _: True, hides: Hides = Hides.NOTHING
 ) -> Any:
     """The field of a settings' class."""
-    rule = Rule(must=must, means=means, holds=holds, hides=hides)
+    rule = SettingRule(must=must, means=means, holds=holds, hides=hides)
     return field(default=default, repr=hides is Hides.NOTHING, metadata={"rule": rule})
 
 
@@ -51,7 +51,7 @@ class Named:
     """`("threshold",)`, or `("kafka", "servers")` of a section."""
     kind: Any
     default: Any
-    rule: Rule
+    rule: SettingRule
 
     @property
     def variable(self) -> str:

@@ -15,7 +15,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
 from notifier.domain.push.device_address import KNOWN, PushServices
-from notifier.domain.push.frequency_cap import Caps
+from notifier.domain.push.frequency_cap import CapLimits
 from notifier.domain.push.rate_limit import TERMS, Terms
 
 MOST = 1_000_000_000
@@ -85,7 +85,7 @@ def _file(means: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apns:
+class ApnsSettings:
     key: str = _file("the key of APNs, Apple's AuthKey_….p8; none: no credentials for Apple's phones")
     key_id: str = setting("", must="ten capital letters and digits", means="its id, as Apple shows it beside the key")
     team_id: str = setting("", must="ten capital letters and digits", means="the id of the team whose key it is")
@@ -117,7 +117,7 @@ class Apns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fcm:
+class FcmSettings:
     account: str = _file("Google's file of JSON of a service account; none: no credentials for Firebase")
     origin: str = _origin("Google's server of FCM; none: Google's own")
     library: str = setting(
@@ -141,7 +141,7 @@ class Fcm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Web:
+class WebPushSettings:
     key: str = _file("the key of Web Push, PEM of the curve P-256; none: no credentials for browsers")
     subject: str = setting(
         "",
@@ -180,7 +180,7 @@ class Web:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
+class PushSettings:
     tiers: str = setting(
         "p0,p1",
         must=f"empty, or of {', '.join(TIERS)} with commas between them",
@@ -202,16 +202,16 @@ class Push:
         must="empty, or words as `gone=2%,latency=50ms`",
         means="what those fakes do besides answering well ([push](push.md#fakes))",
     )
-    apns: Apns = Apns()
-    fcm: Fcm = Fcm()
-    web: Web = Web()
+    apns: ApnsSettings = ApnsSettings()
+    fcm: FcmSettings = FcmSettings()
+    web: WebPushSettings = WebPushSettings()
 
     @property
     def pushed(self) -> Sequence[Tier]:
         """In their order."""
         return [tier for tier in TIERS if tier in self.tiers.split(",")]
 
-    def of(self, platform: Platform) -> Apns | Fcm | Web:
+    def of(self, platform: Platform) -> ApnsSettings | FcmSettings | WebPushSettings:
         match platform:
             case Platform.APNS:
                 return self.apns
@@ -254,8 +254,8 @@ class Push:
         return {platform: replace(TERMS[platform], per_minute=self.of(platform).per_minute) for platform in Platform}
 
     @property
-    def caps(self) -> Caps:
-        return Caps(hourly=self.hourly, daily=self.daily)
+    def caps(self) -> CapLimits:
+        return CapLimits(hourly=self.hourly, daily=self.daily)
 
 
 def _toml(one: Named, value: object) -> str:

@@ -20,7 +20,7 @@ def _count(default: int, means: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RequestLimits:
     reads: int = _count(1_500, "of one person in 15 minutes, a stream that is opened among them; 0: no limit")
     writes: int = _count(300, "of one person in 3 hours: marks, what was seen, preferences; 0: no limit")
     requests: int = _count(0, "with one service key in a minute, whatever they are; 0: no limit")
@@ -56,7 +56,7 @@ LONGEST = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class ReachSettings:
     capacity: int = setting(
         AUTHOR_LIMIT.capacity,
         must="a whole number from 1 to 1000000",

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from notifier.config.auth import Issuer, is_loopback
-from notifier.config.cluster import MOST_PORT, REDIS, Brokers, Cassandra, Kafka, matches
+from notifier.config.cluster import MOST_PORT, REDIS, BrokerSettings, CassandraSettings, KafkaSettings, matches
 from notifier.config.field import Hides, setting, variable
 from notifier.config.loader import read
-from notifier.config.push import Push
-from notifier.config.sections import DeadLetterSettings, InboxLimits, Limits, Reach
+from notifier.config.push import PushSettings
+from notifier.config.sections import DeadLetterSettings, InboxLimits, ReachSettings, RequestLimits
 from notifier.domain.audience.activity import REACHES
 from notifier.domain.errors import BadSetting
 
@@ -196,15 +196,15 @@ class Settings:
         means="how the lines to copy on the page of `notifier demo` begin; it sets this itself",
         holds=lambda words: bool(words.strip()),
     )
-    kafka: Kafka = Kafka()
-    cassandra: Cassandra = Cassandra()
-    brokers: Brokers = Brokers()
+    kafka: KafkaSettings = KafkaSettings()
+    cassandra: CassandraSettings = CassandraSettings()
+    brokers: BrokerSettings = BrokerSettings()
     issuer: Issuer = Issuer()
-    limits: Limits = Limits()
+    limits: RequestLimits = RequestLimits()
     inbox: InboxLimits = InboxLimits()
-    reach: Reach = Reach()
+    reach: ReachSettings = ReachSettings()
     dead_letters: DeadLetterSettings = DeadLetterSettings()
-    push: Push = Push()
+    push: PushSettings = PushSettings()
 
     def __post_init__(self) -> None:
         if self.demo and self.issuer.name:

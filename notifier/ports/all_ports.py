@@ -10,12 +10,12 @@ from notifier.ports.cache import BacklogReport, Buckets, Pressure, Recent
 from notifier.ports.coordination import Clock, Epochs, Leases, Nonces, Queue, Throttles
 from notifier.ports.directory import Directory, Flags
 from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
-from notifier.ports.inbox import Inbox, Seals, Timeline
+from notifier.ports.inbox import InboxStore, Seals, Timeline
 from notifier.ports.inbox_versions import BurstChanges, InboxVersions, ViewerLapses, ViewerVersions
 from notifier.ports.ledger import Archive, Claims, Ledger, Sleepers
 from notifier.ports.live_bus import LiveBus, LiveReader
 from notifier.ports.pull_index import PullIndex, PullReader
-from notifier.ports.push import Caps, Devices, LineReport, Paces, Provider, Sent, Spared, TabReport
+from notifier.ports.push import Devices, FrequencyCapStore, LineReport, Paces, Provider, SendLog, Spared, TabReport
 from notifier.ports.retractions import Holds, Reaches, Retractions, Traces
 from notifier.ports.users import Overalls, Partings, People, Preferences, Wants
 
@@ -37,7 +37,7 @@ class Ports:
     sleepers: Sleepers
     claims: Claims
     seals: Seals
-    inbox: Inbox
+    inbox: InboxStore
     follows: Follows
     wants: Wants
     overalls: Overalls
@@ -52,7 +52,7 @@ class Ports:
     throttles: Throttles
     dead_letters: DeadLetters
     lane_tallies: LaneTallies
-    sent: Sent
+    sent: SendLog
     spared: Spared
     leases: Leases
     archive: Archive
@@ -63,7 +63,7 @@ class Ports:
     report: BacklogReport
     active_hours: ActiveHours
     paces: Paces
-    caps: Caps
+    caps: FrequencyCapStore
     tabs: TabReport
     lines: LineReport
     bus: LiveBus

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Outcome:
     event: EventId
     account: UserId
     burst: BurstKey | None
-    refusal: Refusal | None
+    refusal: MentionRefusal | None
 
 
 class Bursts(Protocol):
@@ -48,7 +48,7 @@ class Bursts(Protocol):
 
 
 class RecentBursts(Protocol):
-    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
         """Bursts opened since then, newest first, behind a place: what the pull index is rebuilt from, page by page."""
         ...
 

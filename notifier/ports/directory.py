@@ -14,7 +14,7 @@ LEASED = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class DirectoryEntry:
     user: UserId
     member: Member
     deleted: bool = False
@@ -24,7 +24,7 @@ class Account:
 class Directory(Protocol):
     """Durable; a number once given is never given again. Everything raises StoreUnavailable."""
 
-    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         """Of those who exist, in one look-up."""
         ...
 
@@ -47,7 +47,7 @@ class Directory(Protocol):
         """Beyond all numbers that anybody was given or has leased."""
         ...
 
-    def enrol(self, accounts: Collection[Account]) -> None:
+    def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         """Writes what is known of them, replacing what was known before.
 
         Their numbers are their own, leased by the caller, or beyond all that anybody was given or has leased; these are

@@ -22,7 +22,7 @@ class Some(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch(Generic[T]):
+class ImportBatch(Generic[T]):
     rows: Sequence[T]
     read: int
 
@@ -43,7 +43,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
+class NumberedFollows:
     """The same of a source whose ids are whole numbers; who follows himself is among them."""
 
     followers: Ids

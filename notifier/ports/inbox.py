@@ -7,13 +7,13 @@ from typing import Protocol
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows
-from notifier.domain.audience.snapshot import Part, Seal, Tally
+from notifier.domain.audience.snapshot import Seal, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
 
-class Inbox(Protocol):
+class InboxStore(Protocol):
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
         """Durable when it returns; the same rows again change nothing.
 
@@ -33,7 +33,7 @@ class Inbox(Protocol):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class InboxPosition:
     """A place in a list that is newest first: bursts are ordered by opening, then by key."""
 
     opened_at: datetime
@@ -48,7 +48,7 @@ class Timeline(Protocol):
     async def before(
         self,
         subjects: Collection[Subject],
-        place: Place | None,
+        place: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -62,7 +62,7 @@ class Timeline(Protocol):
         ...
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         """The newest rows of these subjects that reach the member behind the place, newest first.
 
@@ -82,11 +82,11 @@ class Seals(Protocol):
         """Of those shards that have one. Whoever needs only a part asks for it: a large seal is 64 KiB."""
         ...
 
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]: ...
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]: ...
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]: ...
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]: ...
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]: ...
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
         """Inserts each seal if the shard has none yet; returns what stands now, the winner's, in the same order."""

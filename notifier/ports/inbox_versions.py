@@ -8,7 +8,7 @@ from typing import NewType, Protocol
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Viewer
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 MOST = 5_000
 """Changed bursts in one answer. Reading more of them costs more than to fill a cache again."""
@@ -23,7 +23,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class ChangesSince:
     bursts: Sequence[Burst]
     """Each changed burst once, as it is now or newer; the burst that changed last is the last."""
     viewers_lapsed: bool
@@ -46,7 +46,7 @@ class BurstChanges(Protocol):
         """
         ...
 
-    async def after(self, position: Position) -> Changes | None:
+    async def after(self, position: Position) -> ChangesSince | None:
         """Return what changed since the position.
 
         Each write that returned before this call began is in this answer or was in an earlier one, provided that the
@@ -120,7 +120,7 @@ class RememberedPage:
     """Of the items, newest first, packed: a process that sends the page as it is rendered needs none of them."""
     newest: datetime | None
     """When the latest of them was opened."""
-    next: Place | None
+    next: InboxPosition | None
     unread: int
     more_unread: bool
     current_at: datetime

@@ -9,7 +9,7 @@ from notifier.domain.audience.inbox_rows import InboxRow
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.backlog import Sleeper
-from notifier.domain.delivery.ledger import Account, Claim, Entry
+from notifier.domain.delivery.ledger import BurstProgress, Claim, LedgerEntry
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import BurstKey
@@ -26,11 +26,11 @@ class Ledger(Protocol):
         """Bursts with work left that don't sleep, oldest first; all, or those that opened then or later."""
         ...
 
-    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         """The account of each burst that has a plan."""
         ...
 
-    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+    def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         """Writes each cell (slice, fact, n) unless it is there already, and says which were written now. Of what
         happens time and again (dispatched, attempt, waits) a cell may count as being there once a later one is."""
         ...
@@ -89,7 +89,7 @@ class Archive(Protocol):
 
     def bursts(self) -> Iterator[Burst]: ...
 
-    def accounts(self) -> Iterator[Account]: ...
+    def accounts(self) -> Iterator[BurstProgress]: ...
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:
         """By shard."""

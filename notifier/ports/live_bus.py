@@ -13,7 +13,7 @@ CAUGHT_UP_EVERY = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class MissedUpdates:
     """Bursts may have grown before this word without a word of it."""
 
 
@@ -28,11 +28,11 @@ class Marked:
     """Whoever tells it, and needn't be told."""
 
 
-Word = Burst | Missed | Marked
+Word = Burst | MissedUpdates | Marked
 
 
 class LiveBus(Protocol):
-    def publish(self, words: Sequence[Burst | Missed]) -> None:
+    def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
         """One message each, in order, whatever the number of listeners; a burst only after it and its index are
         durable.
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 FRESH_FOR = timedelta(seconds=3)
 """An index that nobody has compared with the store for so long proves nothing: announcements may have been missed, by
@@ -61,7 +61,7 @@ class Pulled:
     `complete_since` is None when it proves nothing.
     """
 
-    places: Sequence[Place]
+    places: Sequence[InboxPosition]
     complete_since: datetime | None
     as_of: datetime | None = None
     """When it was last compared with the store; a burst that became readable later may be missing."""

@@ -43,7 +43,7 @@ class Spared(Protocol):
         ...
 
 
-class Sent(Protocol):
+class SendLog(Protocol):
     """Durable for as long as a burst may be delivered. One writer of each sending, the holder of the slice's claim.
     Raises StoreUnavailable, and Full where it writes."""
 
@@ -82,7 +82,7 @@ class Paces(Protocol):
         ...
 
 
-class Caps(Protocol):
+class FrequencyCapStore(Protocol):
     """Each person's alerts of the last day: the rule is `domain/caps`."""
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from notifier.domain.bursts.held_mention import Decision, Hold
+from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import ReachWord
 from notifier.domain.bursts.retraction import Retraction, Trail
@@ -14,7 +14,7 @@ from notifier.ports.event_log import DeadLetter
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class MentionLocation:
     """Where a mention is kept."""
 
     burst: BurstKey
@@ -37,12 +37,12 @@ class Retractions(Protocol):
         """What stands under them; most have nothing."""
         ...
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
+    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
         """All that they lead to, one after another, or what of it is in the burst; read as it is asked for, however
         much there is."""
         ...
 
-    def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
+    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         """The mentions as they stand there, also those that were retracted."""
         ...
 
@@ -57,11 +57,11 @@ class Retractions(Protocol):
 class Traces(Protocol):
     """Durable. Everything raises StoreUnavailable, and Full where it writes; whoever blanks again changes nothing."""
 
-    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         """The authors', decided or not, whose event has a text; read as they are asked for."""
         ...
 
-    def blank(self, holds: Collection[Hold]) -> None:
+    def blank(self, holds: Collection[HeldMention]) -> None:
         """Their events have no text any more, also where somebody puts them again. All else of them stays."""
         ...
 
@@ -81,11 +81,11 @@ class Holds(Protocol):
     """Durable; a hold is known as long as its event may be asked for, its text while it may wait. Raises
     StoreUnavailable, and Full where it writes."""
 
-    def put(self, holds: Collection[Hold]) -> None:
+    def put(self, holds: Collection[HeldMention]) -> None:
         """Each, unless it is there: of an event the first hold stands, decided or not."""
         ...
 
-    def waiting(self) -> Iterator[Hold]:
+    def waiting(self) -> Iterator[HeldMention]:
         """Those that nobody has decided yet, in no order; read as they are asked for. One that is decided meanwhile may
         be left out."""
         ...
@@ -94,12 +94,12 @@ class Holds(Protocol):
         """How many wait."""
         ...
 
-    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+    def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
         """Of every event with one of these ids, whatever its source, by id and source; decided and lapsed ones as well.
         One look-up, for routers."""
         ...
 
-    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+    def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
         """Decides what waits, once, and writes who did to the audit in the same step; False where it doesn't wait."""
         ...
 

@@ -15,7 +15,7 @@ from notifier.domain.users.visibility import Mark, Viewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class InboxContext:
     """What an inbox is opened with."""
 
     member: Member
@@ -45,7 +45,7 @@ class People(Protocol):
         """
         ...
 
-    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         """`member` and then `viewer` in one call. None for a user that doesn't exist or was deleted.
 
         The answer doesn't depend on `expected`; with the right member the account is read beside everything else.

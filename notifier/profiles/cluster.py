@@ -29,6 +29,7 @@ from notifier.adapters.cassandra import (
     CassandraPeople,
     CassandraPreferences,
     CassandraReaches,
+    CassandraReader,
     CassandraRecentBursts,
     CassandraRetractions,
     CassandraSeals,
@@ -43,7 +44,6 @@ from notifier.adapters.cassandra import (
     CassandraWants,
     Cluster,
     Phase,
-    Reader,
     migrate,
     pending,
     require,
@@ -231,7 +231,7 @@ class Clustered:
         return versioned(ports)
 
     def reads(self, metrics: Metrics | None = None) -> ReadPorts:
-        cache, reader = connect_async(self.redis_url(), metrics), Reader(self._cluster)
+        cache, reader = connect_async(self.redis_url(), metrics), CassandraReader(self._cluster)
         self._leaving.push_async_callback(cache.aclose)
         versions = RedisInboxVersions(cache)
         self._leaving.push_async_callback(versions.close)

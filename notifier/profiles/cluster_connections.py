@@ -21,9 +21,9 @@ def of_kafka(settings: Settings) -> kafka.Access:
     )
 
 
-def of_cassandra(settings: Settings) -> cassandra.Access:
+def of_cassandra(settings: Settings) -> cassandra.CassandraAccess:
     at = settings.cassandra
-    return cassandra.Access(
+    return cassandra.CassandraAccess(
         hosts=_needed(at.hosts, "cassandra", "hosts").split(","),
         port=at.port,
         keyspace=at.keyspace,

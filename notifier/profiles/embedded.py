@@ -28,7 +28,6 @@ from notifier.adapters.redis import (
 )
 from notifier.adapters.sqlite import (
     Files,
-    Reader,
     SqliteArchive,
     SqliteBurstChanges,
     SqliteBursts,
@@ -52,6 +51,7 @@ from notifier.adapters.sqlite import (
     SqlitePeople,
     SqlitePreferences,
     SqliteReaches,
+    SqliteReader,
     SqliteRecentBursts,
     SqliteRetractions,
     SqliteSeals,
@@ -210,7 +210,7 @@ class Embedded:
         return versioned(ports)
 
     def reads(self, metrics: Metrics | None = None) -> ReadPorts:
-        redis, reader = connect_async(self.redis_url(), metrics), Reader()
+        redis, reader = connect_async(self.redis_url(), metrics), SqliteReader()
         self._leaving.push_async_callback(redis.aclose)
         versions = RedisInboxVersions(redis)
         self._leaving.push_async_callback(versions.close)

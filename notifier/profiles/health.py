@@ -85,7 +85,7 @@ KIB = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
 REPAIR = "Then `nodetool repair --full` on each node, for what was written before has its old copies alone."
 
 
-def of_cassandra(nodes: cassandra.Nodes, access: cassandra.Access) -> Iterator[Inspection]:
+def of_cassandra(nodes: cassandra.Nodes, access: cassandra.CassandraAccess) -> Iterator[Inspection]:
     here = [node for node in nodes.each if node.datacenter == access.datacenter]
     yield cassandra_version([node.version for node in nodes.each if node.up])
     yield clock("cassandra", max((node.ahead for node in nodes.each if node.up), key=abs, default=0.0))
@@ -170,7 +170,7 @@ def schema(nodes: cassandra.Nodes) -> Inspection:
 
 
 def replication(
-    copies: int, here: Sequence[cassandra.Node], access: cassandra.Access, *, known: bool = True
+    copies: int, here: Sequence[cassandra.Node], access: cassandra.CassandraAccess, *, known: bool = True
 ) -> Inspection:
     """Whether each row's quorum answers, also of those whose copies are on the nodes that don't.
 
@@ -274,7 +274,7 @@ def topic(stream: str, one: kafka.TopicStatus) -> Inspection:
     )
 
 
-def of_redis(name: str, server: redis.Server, *, queues: bool) -> Iterator[Inspection]:
+def of_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iterator[Inspection]:
     old = _numbers(server.version) < OLDEST_REDIS
     yield Inspection(
         name=f"{name} version",
@@ -299,7 +299,7 @@ def of_redis(name: str, server: redis.Server, *, queues: bool) -> Iterator[Inspe
         )
 
 
-def _copies(nodes: cassandra.Nodes, access: cassandra.Access) -> int:
+def _copies(nodes: cassandra.Nodes, access: cassandra.CassandraAccess) -> int:
     """In our datacenter; a transient copy (`3/1`) counts as one."""
     said = nodes.replication or {}
     text = said.get(access.datacenter) or said.get("replication_factor") or "0"

@@ -7,27 +7,27 @@ from importlib.util import find_spec
 from pathlib import Path
 from random import random
 
-from notifier.adapters.http2 import Http2Transport, Limits, addresses
-from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
+from notifier.adapters.http2 import Http2Limits, Http2Transport, addresses
+from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
 from notifier.adapters.push import fakes as development
 from notifier.adapters.push.apns.sender import ORIGINS
 from notifier.adapters.push.fakes import Late, Rerouted, Unconfigured
 from notifier.adapters.push.fcm.sender import ORIGIN
 from notifier.adapters.push.webpush import Pairs, Vapid, WebPush, guarded
-from notifier.config import Push, Settings, variable
+from notifier.config import PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
-from notifier.domain.push.device import Environment
+from notifier.domain.push.device import ApnsEnvironment
 from notifier.domain.push.device_address import PushServices
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider, Transport
 
-CONNECTIONS: Mapping[Platform, Limits] = {
+CONNECTIONS: Mapping[Platform, Http2Limits] = {
     # Of one process. Streams are many there, and more connections are opened only where posts wait for them.
-    Platform.APNS: Limits(connections=6),
+    Platform.APNS: Http2Limits(connections=6),
     # Google gives each 100 streams: at 50 ms eight are 16,000 a second, more than a core sends.
-    Platform.FCM: Limits(connections=8),
-    Platform.WEB: Limits(),
+    Platform.FCM: Http2Limits(connections=8),
+    Platform.WEB: Http2Limits(),
 }
 CREDENTIALS: Mapping[Platform, str] = {
     Platform.APNS: variable("push", "apns", "key"),
@@ -37,7 +37,7 @@ CREDENTIALS: Mapping[Platform, str] = {
 
 
 def providers(
-    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Limits] = CONNECTIONS
+    settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Http2Limits] = CONNECTIONS
 ) -> Mapping[Platform, Provider]:
     """One for each platform. Reads no file and connects to nothing before the first alert."""
     found: dict[Platform, Provider] = {}
@@ -55,7 +55,7 @@ def served(providers: Mapping[Platform, Provider]) -> Sequence[Platform]:
     return [platform for platform, provider in providers.items() if not isinstance(provider, Unconfigured)]
 
 
-def credentials(push: Push, platform: Platform) -> str:
+def credentials(push: PushSettings, platform: Platform) -> str:
     """Reads those that are set, and says whose they are. Raises BadSetting."""
     match platform:
         case Platform.APNS:
@@ -67,7 +67,7 @@ def credentials(push: Push, platform: Platform) -> str:
             return f"the key with whose public half browsers subscribe, {_vapid(push).public}"
 
 
-def require_credentials(push: Push, platforms: Iterable[Platform] = Platform) -> None:
+def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Platform) -> None:
     """Returns where all that are set can be used, by what is to use them. Raises BadSetting."""
     for platform in platforms:
         if push.is_real(platform):
@@ -80,10 +80,10 @@ def require_credentials(push: Push, platforms: Iterable[Platform] = Platform) ->
 class _Making:
     """Of one platform's provider."""
 
-    push: Push
+    push: PushSettings
     platform: Platform
     clock: Clock
-    limits: Limits
+    limits: Http2Limits
 
     @property
     def trouble(self) -> str:
@@ -105,8 +105,8 @@ class _Making:
         push = self.push
         match self.platform:
             case Platform.APNS:
-                own = {Environment.PRODUCTION: push.apns.production, Environment.SANDBOX: push.apns.sandbox}
-                return self._apns(_apple(push), {one: own[one] or ORIGINS[one] for one in Environment}, opened)
+                own = {ApnsEnvironment.PRODUCTION: push.apns.production, ApnsEnvironment.SANDBOX: push.apns.sandbox}
+                return self._apns(_apple(push), {one: own[one] or ORIGINS[one] for one in ApnsEnvironment}, opened)
             case Platform.FCM if push.fcm.is_by_google:
                 return self._by_google(_read(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, opened)
             case Platform.FCM:
@@ -121,7 +121,7 @@ class _Making:
         match self.platform:
             case Platform.APNS:
                 # Without topics: the fixture's app is none of theirs.
-                return self._apns(development.apple(), dict.fromkeys(Environment, fake), opened, named=False)
+                return self._apns(development.apple(), dict.fromkeys(ApnsEnvironment, fake), opened, named=False)
             case Platform.FCM if self.push.fcm.is_by_google:
                 return self._by_google(development.google_file(fake + development.TOKEN_PATH), fake, opened)
             case Platform.FCM:
@@ -132,9 +132,9 @@ class _Making:
                 return self._web(development.web(), services, near, opened)
 
     def _apns(
-        self, key: AppleKey, origins: Mapping[Environment, str], opened: ExitStack, *, named: bool = True
+        self, key: AppleKey, origins: Mapping[ApnsEnvironment, str], opened: ExitStack, *, named: bool = True
     ) -> Provider:
-        return Apns(
+        return ApnsSender(
             transport=self._transport(*origins.values(), opened=opened),
             tokens=ProviderTokens(key),
             clock=self.clock,
@@ -146,7 +146,7 @@ class _Making:
     def _fcm(self, account: ServiceAccount, origin: str, opened: ExitStack) -> Provider:
         transport = self._transport(origin, account.token_origin, opened=opened)
         tokens = AccessTokens(account=account, transport=transport, clock=self.clock, chance=random)
-        return Fcm(tokens=tokens, origin=origin)
+        return FcmSender(tokens=tokens, origin=origin)
 
     def _by_google(self, account: bytes, origin: str, opened: ExitStack) -> Provider:
         """Raises BadSetting."""
@@ -155,7 +155,7 @@ class _Making:
 
         tokens = FirebaseAdmin.open(account, clock=self.clock, chance=random, origin=origin)
         opened.callback(tokens.close)
-        return Fcm(tokens=tokens, origin=origin)
+        return FcmSender(tokens=tokens, origin=origin)
 
     def _web(self, vapid: Vapid, services: PushServices, transport: Transport, opened: ExitStack) -> Provider:
         pairs = opened.enter_context(closing(Pairs()))
@@ -183,15 +183,15 @@ def _closed(transport: Http2Transport, opened: ExitStack) -> Transport:
     return transport
 
 
-def _apple(push: Push) -> AppleKey:
+def _apple(push: PushSettings) -> AppleKey:
     return AppleKey.read(_read(push.apns.key, "apns", "key"), key_id=push.apns.key_id, team_id=push.apns.team_id)
 
 
-def _google(push: Push) -> ServiceAccount:
+def _google(push: PushSettings) -> ServiceAccount:
     return ServiceAccount.read(_read(push.fcm.account, "fcm", "account"))
 
 
-def _vapid(push: Push) -> Vapid:
+def _vapid(push: PushSettings) -> Vapid:
     return Vapid.read(_read(push.web.key, "web", "key"), subject=push.web.subject)
 
 

@@ -8,10 +8,10 @@ from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.change_follower import ChangeFollower
 from notifier.flow.inbox.gap_fetch import GapFetch
 from notifier.flow.inbox.inbox import Inbox, OpeningObserver, Tab
-from notifier.flow.inbox.invalidation import AsyncInvalidation, Look, SharedLooks
+from notifier.flow.inbox.invalidation import AsyncInvalidation, SharedLooks, VersionCheck
 from notifier.flow.inbox.last_known_pages import PageRenderer
 from notifier.flow.inbox.shared_loads import SharedLoads
-from notifier.flow.inbox.store_breaker import Deadline, StoreBreaker
+from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.versioned_ports import VersionedPeople, VersionedPreferences
 from notifier.flow.inbox.viewer_cache import ViewerCache
@@ -40,7 +40,7 @@ def build_inbox(
     *,
     metrics: Metrics,
     loads: Callable[[], SharedLoads[Any, Any]],
-    deadline: Deadline,
+    deadline: ReadDeadline,
     megabytes: int,
     share_looks_within: timedelta | None = None,
     observers: Sequence[OpeningObserver] = (),
@@ -72,7 +72,7 @@ def build_inbox(
     follower = ChangeFollower(
         changes=reads.burst_changes, subjects=subjects, viewers=viewers, clock=reads.clock, metrics=metrics
     )
-    look = Look(versions=reads.versions, follower=follower, metrics=metrics)
+    look = VersionCheck(versions=reads.versions, follower=follower, metrics=metrics)
     people = build_versioned_people(reads)
     facts = ViewerFacts(
         people=people,

@@ -9,7 +9,7 @@ from notifier import topics
 from notifier.cli.commands.events import mention_event as event
 from notifier.config import Settings
 from notifier.consumer_loop import pump
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice import Slice
 from notifier.metrics import Metrics
 from notifier.profiles import choose
@@ -46,7 +46,7 @@ def _system(folder: Path) -> Iterator[System]:
         profile.close()
 
 
-def _slices(accounts: Sequence[Account]) -> list[Slice]:
+def _slices(accounts: Sequence[BurstProgress]) -> list[Slice]:
     return [piece for account in accounts for piece in account.standings]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.fanout.stage import Stage, staged
 from benchmarks.push.arrivals import Heard, Told
-from notifier.devkit.check.http_client import Wire, patiently
+from notifier.devkit.check.http_client import HttpClient, patiently
 from notifier.devkit.fixture.world import ACTIVE_30D, World, user
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
@@ -30,7 +30,7 @@ def unread(stage: Stage, members: Collection[int]) -> set[int]:
     """Return the numbers of unread items that these members find in a whole page of their inbox."""
     found = set()
     for member in members:
-        wire = Wire(url=stage.instance.url, bearer=stage.token(user(member)))
+        wire = HttpClient(url=stage.instance.url, bearer=stage.token(user(member)))
         page = patiently(wire, "/v1/inbox").body
         found.add(sum(item["unread"] for item in page["items"]))
         wire.close()

@@ -17,7 +17,7 @@ from notifier.config import Settings
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.activity import Published
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from notifier.flow.operations.overview import COUNTED, Fresh
 from notifier.ports.event_log import Record
@@ -113,7 +113,7 @@ def test_a_preview_says_what_of_a_tweet_was_taken_back(folder: Path, notifier: N
     now, ada = SystemClock().now(), UserId("ada")
     files = Files.at(folder)
     SqliteRetractions(files.core).write(
-        [Retraction(id=EventId("x", "d1"), cause=Cause.DELETE, author=ada, tweet="t1", at=now)]
+        [Retraction(id=EventId("x", "d1"), cause=RetractionCause.DELETE, author=ada, tweet="t1", at=now)]
     )
     files.close()
 

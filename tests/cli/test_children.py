@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.supervisor.child import BACKOFF, DIED, HUNG, LONGEST_LOG, STEADY_AFTER, Child, put_aside
-from notifier.cli.supervisor.heartbeat import Patience, Pulse
+from notifier.cli.supervisor.heartbeat import HeartbeatLimits, Pulse
 
 PAUSE = BACKOFF.first.total_seconds()
 
@@ -72,7 +72,7 @@ def test_a_child_that_hangs_is_killed_replaced_told_of_and_counted(
     starts: Starts, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch, ends = Watch(), list[str]()
-    pulse = Pulse(file=tmp_path / "p0", patience=Patience(silent_for=3, starts_within=4), now=watch)
+    pulse = Pulse(file=tmp_path / "p0", patience=HeartbeatLimits(silent_for=3, starts_within=4), now=watch)
     child = Child(role="p0", start=starts, now=watch, pulse=pulse, ended=ends.append)
     child.tend()
     first = starts.made[0]

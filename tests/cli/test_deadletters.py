@@ -13,8 +13,8 @@ from notifier import topics
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteLaneTallies
 from notifier.adapters.sqlite.stores.inbox import entries
-from notifier.cli.commands.import_.loader import Waiting, index
-from notifier.cli.http import Patience
+from notifier.cli.commands.import_.loader import IndexerBacklog, index
+from notifier.cli.http import RequestTimeout
 from notifier.config import Settings
 from notifier.domain.delivery.dead_letter_limit import Death, LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import LaneStopped
@@ -126,9 +126,9 @@ def test_import_ends_with_a_sentence_where_its_lane_is_stopped() -> None:
     stage = Stage()
     stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
     stage.ground.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
-    waiting = Waiting(stage.ground.log, topics.FOLLOWS)
+    waiting = IndexerBacklog(stage.ground.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. It is follows"):
-        index(stage.ports, Settings(), waiting, Patience(), lambda _: None)
+        index(stage.ports, Settings(), waiting, RequestTimeout(), lambda _: None)
     assert waiting.left()
 
 

@@ -14,7 +14,7 @@ from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.dead_letters import SqliteDeadLetters
 from notifier.adapters.system_clock import SystemClock
 from notifier.cli.commands.doctor.command import (
-    Finding,
+    DoctorFinding,
     Level,
     push_findings,
     python_finding,
@@ -22,8 +22,8 @@ from notifier.cli.commands.doctor.command import (
     sqlite_finding,
 )
 from notifier.cli.commands.doctor.data_folder import activity_finding, bursts_finding
-from notifier.config import Push
-from notifier.config.push import Apns, Web
+from notifier.config import PushSettings
+from notifier.config.push import ApnsSettings, WebPushSettings
 from notifier.devkit.fake_providers.hosting import hosted
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import CacheUnavailable
@@ -179,9 +179,9 @@ def test_bursts_of_sleepers_are_told_apart_from_those_with_work_left() -> None:
 
 def test_a_fake_that_is_sent_to_and_doesn_t_listen_is_a_warning_with_the_way_to_run_it() -> None:
     with hosted(Platform.WEB) as one:
-        found = _of_push(web=Web(fake=one.origin))["push web"]
+        found = _of_push(web=WebPushSettings(fake=one.origin))["push web"]
         assert (found.level, one.origin in found.detail) == (Level.OK, True)
-    found = _of_push(web=Web(fake=one.origin))["push web"]
+    found = _of_push(web=WebPushSettings(fake=one.origin))["push web"]
     assert (found.level, found.detail) == (Level.WARN, f"No fake listens at {one.origin}.")
     assert found.remedy == "Run it (`notifier fake webpush`), or take NOTIFIER_PUSH_WEB_FAKE away."
 
@@ -189,11 +189,13 @@ def test_a_fake_that_is_sent_to_and_doesn_t_listen_is_a_warning_with_the_way_to_
 def test_credentials_that_can_t_be_used_fail_for_their_platform_alone(tmp_path: Path) -> None:
     key = tmp_path / "AuthKey.p8"
     key.write_text("no key")
-    found = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))
+    found = _of_push(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))
     assert [each.level for each in found.values()] == [Level.FAIL, Level.OK, Level.OK]
     assert "is not PEM" in found["push apns"].detail
     key.write_bytes(pem(apple_key()))
-    [apns, *_] = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID, topics="com.example.app")).values()
+    [apns, *_] = _of_push(
+        apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID, topics="com.example.app")
+    ).values()
     assert apns.detail == f"With the key {KEY_ID} of the team {TEAM_ID}."
     assert apns.level is Level.OK
 
@@ -201,10 +203,10 @@ def test_credentials_that_can_t_be_used_fail_for_their_platform_alone(tmp_path: 
 def test_a_key_of_apple_s_without_the_names_of_our_apps_is_a_warning(tmp_path: Path) -> None:
     key = tmp_path / "AuthKey.p8"
     key.write_bytes(pem(apple_key()))
-    found = _of_push(apns=Apns(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
+    found = _of_push(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
     assert (found.level, found.remedy) == (Level.WARN, "Name your apps: NOTIFIER_PUSH_APNS_TOPICS.")
     assert found.detail.startswith(f"With the key {KEY_ID} of the team {TEAM_ID}. Devices of any app")
 
 
-def _of_push(**sections: Any) -> Mapping[str, Finding]:
-    return {each.name: each for each in push_findings(Push(**sections))}
+def _of_push(**sections: Any) -> Mapping[str, DoctorFinding]:
+    return {each.name: each for each in push_findings(PushSettings(**sections))}

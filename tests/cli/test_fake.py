@@ -13,7 +13,7 @@ import pytest
 
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
-from notifier.config.push import Apns, Push
+from notifier.config.push import ApnsSettings, PushSettings
 from notifier.devkit.fake_providers.devices import fixture_address, member_of
 from notifier.domain.ids import Member, Platform, UserId
 from notifier.domain.push.alert import trial
@@ -41,7 +41,7 @@ def test_a_fake_says_where_it_is_takes_alerts_and_counts_them(tmp_path: Path) ->
             until(ready.exists, STARTS_WITHIN)
             said = json.loads(ready.read_text())
             with ExitStack() as stack:
-                settings = Settings(push=Push(apns=Apns(fake=said["url"])))
+                settings = Settings(push=PushSettings(apns=ApnsSettings(fake=said["url"])))
                 provider = providers(settings, SystemClock(), stack)[Platform.APNS]
                 alert = trial(UserId("ada"), "hi", now=NOW, nonce="1")
                 became = {device.member: receipt for device, receipt in provider.send(alert, devices(50))}

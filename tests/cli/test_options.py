@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifier.cli.options import Rate, Span
+from notifier.cli.options import DurationParam, Rate
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from notifier.cli.options import Rate, Span
     ],
 )
 def test_durations(text: str, meant: timedelta) -> None:
-    assert Span().convert(text, None, None) == meant
+    assert DurationParam().convert(text, None, None) == meant
 
 
 @pytest.mark.parametrize(("text", "meant"), [("500", 500.0), ("20k", 20_000.0), ("1.5M", 1_500_000.0)])
@@ -33,6 +33,6 @@ def test_rates(text: str, meant: float) -> None:
 @given(st.text(alphabet="0123456789.smhdkM -", max_size=400))
 def test_whatever_is_written_is_understood_or_refused(text: str) -> None:
     with suppress(click.BadParameter):
-        assert Span().convert(text, None, None) >= timedelta(0)
+        assert DurationParam().convert(text, None, None) >= timedelta(0)
     with suppress(click.BadParameter):
         assert Rate().convert(text, None, None) >= 0

@@ -16,9 +16,9 @@ from notifier.adapters.sqlite.stores.moderation import SqliteHolds
 from notifier.adapters.sqlite.stores.retractions import SqliteRetractions
 from notifier.adapters.system_clock import SystemClock
 from notifier.codec import unpack
-from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Arrival, Event, EventId
-from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from tests.cli.conftest import Notifier
 
@@ -36,7 +36,7 @@ def held(data: Path) -> Iterable[list[str]]:
     files, clock = Files.at(data), SystemClock()
     now = clock.now()
     holds = [
-        Hold.of(
+        HeldMention.of(
             Event(
                 id=EventId("tweets", f"{now.timestamp()}-{n}"),
                 tweet=f"t{n}",
@@ -197,7 +197,7 @@ def test_nobody_reads_what_was_taken_back_while_it_waited(held: list[str], reach
     now, by = SystemClock().now(), UserId("u1")
     SqliteRetractions(files.core).write(
         [
-            Retraction(id=EventId("x", tweet), cause=Cause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
+            Retraction(id=EventId("x", tweet), cause=RetractionCause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
             for tweet in ("t0", "t1")
         ]
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any, BinaryIO
 
-from notifier.client import Client, Event
+from notifier.client import Client, MentionEvent
 from tests.support.fakes.clock import START
 
 
@@ -165,6 +165,6 @@ def client_of(url: str, pauses: Pauses, *, chance: float = 0.5, **more: Any) -> 
     return Client(url, "a key", clock=pauses.clock, sleep=pauses.sleep, chance=lambda: chance, **more)
 
 
-def event(id: str = "t1", **more: Any) -> Event:
+def event(id: str = "t1", **more: Any) -> MentionEvent:
     given: dict[str, Any] = {"tweet": id, "author": "ada", "mentions": ["nova"], "at": START, "text": "hello", **more}
-    return Event(id=id, **given)
+    return MentionEvent(id=id, **given)

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from notifier.api.routes.events import LARGEST_BATCH_BODY
-from notifier.client import BadSetting, Client, Event, Receipt, Status
+from notifier.client import Client, EventReceipt, InvalidClientSetting, MentionEvent, ReceiptStatus
 from notifier.client.batching import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, batches
 from notifier.client.event import TEXT_KEPT, TYPE
 from notifier.codec import cloudevents
@@ -32,7 +32,7 @@ def test_a_batch_has_at_most_1000_events_in_their_order() -> None:
 
 
 def test_a_batch_may_have_exactly_4_mib_and_not_a_byte_more() -> None:
-    def sized(number: int, size: int) -> Event:
+    def sized(number: int, size: int) -> MentionEvent:
         return event(str(number), mentions=["n" * (size - len(event(str(number), mentions=[""]).spelled("//x")))])
 
     many = [sized(number, 60_000) for number in range(1_000, 1_069)]
@@ -71,7 +71,7 @@ def test_a_proxy_that_takes_less_than_the_service_is_sent_less() -> None:
 
     with serving(*[narrow] * 100) as service, client_of(service.url, Pauses()) as client:
         receipts = client.send([event(str(number)) for number in range(7)])
-    assert receipts == [Receipt(id=str(number), status=Status.ACCEPTED) for number in range(7)]
+    assert receipts == [EventReceipt(id=str(number), status=ReceiptStatus.ACCEPTED) for number in range(7)]
 
 
 def test_nothing_is_sent_for_nothing() -> None:
@@ -93,13 +93,13 @@ def test_a_name_where_a_list_of_names_belongs_is_a_mistake_of_the_caller() -> No
     "url", ["", "notifier.example", "ftp://x", "http://", "http://x:99999", "http://x y", "http://ü"]
 )
 def test_an_address_that_cannot_be_one_is_told_before_anything_is_sent(url: str) -> None:
-    with pytest.raises(BadSetting, match="The address"):
+    with pytest.raises(InvalidClientSetting, match="The address"):
         Client(url, "a key")
 
 
 @pytest.mark.parametrize("key", ["", "a key\n", "a kéy", "a key\r\nb: c"])
 def test_a_key_that_cannot_be_one_is_told_and_not_shown(key: str) -> None:
-    with pytest.raises(BadSetting, match="The key is empty, or") as caught:
+    with pytest.raises(InvalidClientSetting, match="The key is empty, or") as caught:
         Client("http://127.0.0.1:1", key)
     assert not key or key not in str(caught.value)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from notifier.client import Client, Denied, NotTheService, Receipt, Status
+from notifier.client import AccessDenied, Client, EventReceipt, NotTheService, ReceiptStatus
 from tests.client.scripted import event
 from tests.http.test_listening import served
 from tests.support.fakes.clock import START
@@ -25,12 +25,12 @@ def client(url: str) -> Iterator[Client]:
 
 
 def test_a_mention_is_accepted_and_the_same_again_is_a_duplicate(client: Client) -> None:
-    def mention(id: str | None = None) -> Receipt:
+    def mention(id: str | None = None) -> EventReceipt:
         return client.mention(tweet="m1", author="ada", mentions=["nova"], at=START, text="hello", id=id)
 
-    assert mention() == Receipt(id="m1", status=Status.ACCEPTED)
-    assert mention() == Receipt(id="m1", status=Status.DUPLICATE)
-    assert mention("m2") == Receipt(id="m2", status=Status.ACCEPTED)
+    assert mention() == EventReceipt(id="m1", status=ReceiptStatus.ACCEPTED)
+    assert mention() == EventReceipt(id="m1", status=ReceiptStatus.DUPLICATE)
+    assert mention("m2") == EventReceipt(id="m2", status=ReceiptStatus.ACCEPTED)
 
 
 def test_each_event_of_a_batch_has_its_receipt(client: Client) -> None:
@@ -59,13 +59,13 @@ def test_each_event_of_a_batch_of_refusals_has_its_own(client: Client) -> None:
 def test_2500_events_are_all_accepted_in_order(client: Client) -> None:
     receipts = client.send(event(f"many{number}") for number in range(2_500))
     assert [receipt.id for receipt in receipts] == [f"many{number}" for number in range(2_500)]
-    assert {receipt.status for receipt in receipts} == {Status.ACCEPTED}
+    assert {receipt.status for receipt in receipts} == {ReceiptStatus.ACCEPTED}
 
 
 def test_whatever_text_python_can_hold_is_taken(client: Client) -> None:
     texts = ["", "ünï 🎉", "half \ud83d", "\x00\x1b[31m", '"\\', "x" * 100_000]
     receipts = client.send(event(f"text{number}", text=text) for number, text in enumerate(texts))
-    assert {receipt.status for receipt in receipts} == {Status.ACCEPTED}
+    assert {receipt.status for receipt in receipts} == {ReceiptStatus.ACCEPTED}
 
 
 def test_an_account_that_is_half_a_character_is_refused_and_no_other_is_meant(client: Client) -> None:
@@ -77,7 +77,7 @@ def test_an_account_that_is_half_a_character_is_refused_and_no_other_is_meant(cl
 @pytest.mark.parametrize("number", [1, 1_000])
 def test_a_wrong_key_is_denied_also_in_the_middle_of_a_large_body(url: str, number: int) -> None:
     large = [event(f"d{each}", text="x" * 1_000, mentions=["n" * 250] * 10) for each in range(number)]
-    with Client(url, "another") as client, pytest.raises(Denied, match="401 bad_token"):
+    with Client(url, "another") as client, pytest.raises(AccessDenied, match="401 bad_token"):
         client.send(large)
 
 

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from notifier.client import Client, Outbox, Receipt
+from notifier.client import Client, EventReceipt, Outbox
 from notifier.client.batching import LARGEST_EVENT
 from tests.cli.running import until
 from tests.client.scripted import Scripted, accept, event, problem, serving
@@ -46,7 +46,7 @@ def away() -> Iterator[Away]:
 
 
 def test_what_is_submitted_is_sent_in_order_and_told() -> None:
-    told: list[Receipt] = []
+    told: list[EventReceipt] = []
     with serving() as service, Client(service.url, "a key") as client:
         outbox = Outbox(client, told=told.append)
         assert all(outbox.submit(event(f"t{number}")) for number in range(50))
@@ -94,7 +94,7 @@ def test_a_refused_event_is_told_to_the_log_and_leaves_the_line(caplog: pytest.L
 
 
 def test_who_is_told_and_fails_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(_: Receipt) -> None:
+    def fail(_: EventReceipt) -> None:
         raise RuntimeError("not here")
 
     with serving() as service, Client(service.url, "a key") as client:

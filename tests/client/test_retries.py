@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from notifier.client import Client, Denied, NotTheService, Status, Unanswered
+from notifier.client import AccessDenied, Client, NotTheService, ReceiptStatus, Unanswered
 from notifier.client.http import LONGEST, LONGEST_ASKED
 from tests.client.scripted import (
     Act,
@@ -45,7 +45,7 @@ def test_the_same_bytes_are_sent_again_until_they_are_taken(trouble: Act) -> Non
     pauses = Pauses()
     with serving(trouble, trouble) as service, client_of(service.url, pauses) as client:
         [receipt] = client.send([event()])
-    assert receipt.status is Status.ACCEPTED
+    assert receipt.status is ReceiptStatus.ACCEPTED
     assert len({request.body for request in service.requests}) == 1
     assert len(service.requests) == 3
     assert len(pauses.slept) == 2
@@ -57,7 +57,7 @@ def test_a_silent_service_is_asked_again_on_another_connection() -> None:
         client_of(service.url, Pauses(), answers_within=timedelta(seconds=0.3)) as client,
     ):
         [receipt] = client.send([event()], within=timedelta(hours=1))
-    assert receipt.status is Status.ACCEPTED
+    assert receipt.status is ReceiptStatus.ACCEPTED
     assert len(service.connections) >= 2
     assert {request.body for request in service.requests} == {service.requests[0].body}
 
@@ -151,7 +151,7 @@ def test_it_gives_up_at_once_when_the_service_asks_for_more_time_than_there_is()
 def test_a_refusal_is_a_receipt_and_never_sent_again(status: int, code: str) -> None:
     with serving(problem(status, code)) as service, client_of(service.url, Pauses()) as client:
         [receipt] = client.send([event()])
-    assert receipt.status is Status.REFUSED
+    assert receipt.status is ReceiptStatus.REFUSED
     assert str(receipt.refusal) == f"{code}: No. Because."
     assert len(service.requests) == 1
 
@@ -161,7 +161,7 @@ def test_a_key_that_is_not_taken_is_an_error_and_not_tried_again(status: int) ->
     with (
         serving(problem(status, "bad_token")) as service,
         client_of(service.url, Pauses()) as client,
-        pytest.raises(Denied, match="bad_token") as caught,
+        pytest.raises(AccessDenied, match="bad_token") as caught,
     ):
         client.send([event()])
     assert list(caught.value.events) == [event()]
@@ -181,7 +181,7 @@ def test_a_refusal_that_comes_before_the_body_was_read_is_heard() -> None:
         thread.start()
         large = [event(str(number), mentions=["n" * 60_000]) for number in range(60)]
         url = f"http://127.0.0.1:{door.getsockname()[1]}"
-        with client_of(url, Pauses()) as client, pytest.raises(Denied, match="bad_token"):
+        with client_of(url, Pauses()) as client, pytest.raises(AccessDenied, match="bad_token"):
             client.send(large)
         thread.join()
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from notifier.adapters.http2 import Http2Transport, Limits, Resolver, addresses
+from notifier.adapters.http2 import Http2Limits, Http2Transport, Resolver, addresses
 from notifier.ports.push import Post, Reply, Silence
 from tests.contracts.transports import PATIENT
 
@@ -18,7 +18,7 @@ def asked(
     path: str = "/send",
     value: str = "a",
     clear: bool = True,
-    limits: Limits = PATIENT,
+    limits: Http2Limits = PATIENT,
     authorities: Path | None = None,
     resolver: Resolver = addresses,
 ) -> Reply | Silence:

@@ -23,9 +23,9 @@ from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Epochs, Leases, Throttles
 from notifier.ports.directory import Directory, Flags
 from notifier.ports.event_log import DeadLetters, EventLog, LaneTallies
-from notifier.ports.inbox import Inbox, Seals
+from notifier.ports.inbox import InboxStore, Seals
 from notifier.ports.ledger import Archive, Ledger
-from notifier.ports.push import Devices, Sent
+from notifier.ports.push import Devices, SendLog
 from notifier.ports.retractions import Holds, Reaches, Traces
 from tests.support.fakes.archive import MemoryArchive
 from tests.support.fakes.audience import MemoryMemberSets, MemoryStays
@@ -59,13 +59,13 @@ class Backend:
     throttles: Throttles
     dead_letters: DeadLetters
     lane_tallies: LaneTallies
-    sent: Sent
+    sent: SendLog
     leases: Leases
     archive: Archive
     bursts: Bursts
     ledger: Ledger
     seals: Seals
-    inbox: Inbox
+    inbox: InboxStore
 
 
 def in_memory() -> Backend:

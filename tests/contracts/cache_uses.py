@@ -29,7 +29,7 @@ from notifier.adapters.redis import (
     connect_async,
 )
 from notifier.adapters.redis.activity import NEIGHBOURS
-from notifier.adapters.redis.connect import AsyncClient, Client
+from notifier.adapters.redis.connect import AsyncClient, RedisClient
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind
@@ -64,7 +64,7 @@ class Caches:
     """All adapters on one server."""
 
     server: Valkey
-    client: Client
+    client: RedisClient
     reading: AsyncClient
     runner: asyncio.Runner
     """Of the loop to which the connections of `reading` belong."""

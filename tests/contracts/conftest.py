@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.cassandra import Access, Cluster
+from notifier.adapters.cassandra import CassandraAccess, Cluster
 from notifier.adapters.directory_cache import RememberedDirectory
 from notifier.adapters.sqlite.files import Files
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
@@ -36,7 +36,7 @@ def sqlite(files: Files) -> Backend:
 
 
 @pytest.fixture(scope="session")
-def contracts(cassandra: Access) -> Iterator[Cluster]:
+def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from notifier.adapters.sqlite.async_reader import Reader
+from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.stores.burst_changes import SqliteBurstChanges, SqliteViewerLapses
@@ -38,7 +38,7 @@ from notifier.domain.users.user_blocks import Parting
 from notifier.ports.audience import Follows, MemberSets
 from notifier.ports.bursts import Bursts, Heads, RecentBursts
 from notifier.ports.directory import Directory, Flags
-from notifier.ports.inbox import Inbox, Seals, Timeline
+from notifier.ports.inbox import InboxStore, Seals, Timeline
 from notifier.ports.inbox_versions import BurstChanges, ViewerLapses
 from notifier.ports.ledger import Claims, Ledger, Sleepers
 from notifier.ports.push import Spared
@@ -89,7 +89,7 @@ class Store:
     sleepers: Sleepers
     claims: Claims
     seals: Seals
-    inbox: Inbox
+    inbox: InboxStore
     people: People
     timeline: Timeline
     directory: Directory
@@ -155,7 +155,7 @@ def memory_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
 
 @contextmanager
 def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
-    files, reader = Files.at(folder), Reader()
+    files, reader = Files.at(folder), SqliteReader()
     files.migrate()
     yield Store(
         heads=SqliteHeads(files.core),

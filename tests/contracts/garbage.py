@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from notifier.adapters.redis.keys import HASH, STRING, Kind, kind_of
+from notifier.adapters.redis.keys import HASH, STRING, KeyKind, kind_of
 
 Garble = Callable[[], object]
 
@@ -73,7 +73,7 @@ def _within_hash(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
 
 def is_bitmap(key: str) -> bool:
     """Whether any bytes behind the header are as good as any others: bits are set in their place."""
-    return kind_of(key) is Kind.ACTIVE and key.partition(":")[2] != "rolled-up"
+    return kind_of(key) is KeyKind.ACTIVE and key.partition(":")[2] != "rolled-up"
 
 
 def _damaged(value: bytes) -> Mapping[str, bytes]:

@@ -13,7 +13,7 @@ from notifier.domain.users.account_preferences import OverallWord
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA, ORION, burst
 from tests.support.fakes.clock import START
@@ -78,7 +78,7 @@ LUNCH = Hours(start=time(11), end=time(14))
 DEEDS: Mapping[str, Deed] = {
     "nothing": lambda store, user, member: None,
     "deleted the account": lambda store, user, member: store.directory.enrol(
-        [Account(user=user, member=member, deleted=True)]
+        [DirectoryEntry(user=user, member=member, deleted=True)]
     ),
     "saw it": see(timedelta()),
     "saw what was before it": see(timedelta(milliseconds=-1)),
@@ -165,9 +165,9 @@ ASLEEP = {"is asleep", "sleeps longer"}
 def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
     """One for each deed, all followers of nova and of bob since long ago, spread over the shard."""
     people = {deed: (UserId(f"p{n}"), Member(BASE + n * 2_500 + n)) for n, deed in enumerate(DEEDS)}
-    store.directory.enrol([Account(user=user, member=member) for user, member in people.values()])
+    store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in people.values()])
     others = ADA, BOB, UserId("eve"), NOVA.owner
-    store.directory.enrol([Account(user=name, member=Member(n)) for n, name in enumerate(others)])
+    store.directory.enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(others)])
     for user, _ in people.values():
         store.facts.follow(user, NOVA, BEFORE)
         store.facts.follow(user, OF_BOB, BEFORE)

@@ -19,7 +19,7 @@ from notifier.domain.audience.inbox_rows import (
     cut,
 )
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.ledger import StoredRow
 from tests.contracts.backends import Backend, in_memory
@@ -54,7 +54,7 @@ def test_bursts_are_all_there_once(backend: Backend) -> None:
 def test_accounts_say_what_the_ledger_says(backend: Backend) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 301)]
     backend.ledger.plan([plan(key) for key in keys])
-    backend.ledger.record([Entry(slice=piece(keys[7]), fact=Fact.DONE, at=START, people=5)])
+    backend.ledger.record([LedgerEntry(slice=piece(keys[7]), fact=Fact.DONE, at=START, people=5)])
     backend.ledger.close(keys[:10])
     found = sorted(backend.archive.accounts(), key=lambda account: account.plan.burst)
     assert [account.plan.burst for account in found] == keys

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import notifier.adapters.cassandra as package
-from notifier.adapters.cassandra import Access, Cluster
+from notifier.adapters.cassandra import CassandraAccess, Cluster
 from notifier.adapters.cassandra.driver.warmup import prepare, statements
 from notifier.cli.context import system_of
 from notifier.config import Settings
@@ -51,7 +51,7 @@ def test_no_more_is_prepared_when_the_time_is_up(contracts: Cluster) -> None:
 
 def test_a_store_that_is_away_is_said_and_a_role_starts_all_the_same(tmp_path: Path) -> None:
     port = free_port()
-    with pytest.raises(StoreUnavailable), closing(Cluster(Access(hosts=["127.0.0.1"], port=port))) as cluster:
+    with pytest.raises(StoreUnavailable), closing(Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port))) as cluster:
         prepare(cluster)
     (tmp_path / "services").mkdir()
     (tmp_path / "services" / "settings.toml").write_text(

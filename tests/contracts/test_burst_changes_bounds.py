@@ -7,7 +7,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.burst_changes import OLDEST, WRITTEN_WITHIN, CassandraBurstChanges
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts
@@ -41,7 +41,7 @@ class SlowWrites:
 
 
 def followed(cluster: Cluster, clock: ManualClock) -> CassandraBurstChanges:
-    return CassandraBurstChanges(Reader(cluster), clock, UuidNonces())
+    return CassandraBurstChanges(CassandraReader(cluster), clock, UuidNonces())
 
 
 @pytest.mark.parametrize("ahead", [CLOCKS_DIFFER, -CLOCKS_DIFFER])
@@ -83,7 +83,7 @@ def test_write_fails_when_each_row_takes_long(cluster: Cluster) -> None:
     with pytest.raises(StoreUnavailable, match="change feed"):
         CassandraBursts(cluster, SlowWrites(LATE)).write([burst()], [])
     with pytest.raises(StoreUnavailable, match="change feed"):
-        run(CassandraBurstChanges(Reader(cluster), SlowWrites(LATE), UuidNonces()).lapse())
+        run(CassandraBurstChanges(CassandraReader(cluster), SlowWrites(LATE), UuidNonces()).lapse())
 
 
 def test_position_is_too_old_before_rows_expire(cluster: Cluster) -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import place_of
@@ -56,7 +56,7 @@ def test_a_mention_keeps_its_first_burst(store: Store) -> None:
 
 
 def test_an_event_tells_what_became_of_every_account(store: Store) -> None:
-    refused = Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=Refusal.NOT_WANTED)
+    refused = Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.NOT_WANTED)
     both = [Sequenced(mention=mention(NOVA, event=EVENT), seq=1), Sequenced(mention=mention(OWN, event=EVENT), seq=4)]
     store.bursts.write([], both)
     store.bursts.refuse([refused])
@@ -72,7 +72,10 @@ def test_an_event_tells_what_became_of_every_account(store: Store) -> None:
 def test_without_a_source_every_event_of_the_id_answers(store: Store) -> None:
     elsewhere = EventId("elsewhere", EVENT.id)
     store.bursts.refuse(
-        [Outcome(event=e, account=UserId("zoe"), burst=None, refusal=Refusal.DENIED) for e in (EVENT, elsewhere, OTHER)]
+        [
+            Outcome(event=e, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)
+            for e in (EVENT, elsewhere, OTHER)
+        ]
     )
     assert [outcome.event for outcome in store.bursts.outcomes(None, EVENT.id)] == [elsewhere, EVENT]
     assert [outcome.event for outcome in store.bursts.outcomes(EVENT.source, EVENT.id)] == [EVENT]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notifier.adapters import redis
-from notifier.adapters.redis.keys import TYPES, Kind, kind_of
+from notifier.adapters.redis.keys import TYPES, KeyKind, kind_of
 from tests.contracts.cache_use import Use
 from tests.contracts.cache_uses import Caches, caches_on
 from tests.contracts.garbage import Garble, whole, within
@@ -54,7 +54,7 @@ def unlike(server: Valkey) -> list[str]:
     """The keys, but of the pull index's parts one with a list and one without: all others are like these."""
     found: dict[object, str] = {}
     for key in keys(server):
-        found.setdefault(server.client.hlen(key) if kind_of(key) is Kind.PULL else key, key)
+        found.setdefault(server.client.hlen(key) if kind_of(key) is KeyKind.PULL else key, key)
     return list(found.values())
 
 
@@ -88,7 +88,7 @@ def test_every_key_has_a_kind_and_every_kind_is_written(caches: Caches) -> None:
     client: Any = caches.client
     found = {key: client.type(key).decode() for key in keys(caches.server)}
     assert found == {key: TYPES[kind_of(key)] for key in found}
-    assert {kind_of(key) for key in found} == TYPES.keys() == set(Kind) - {Kind.LIVE}
+    assert {kind_of(key) for key in found} == TYPES.keys() == set(KeyKind) - {KeyKind.LIVE}
 
 
 @pytest.mark.timeout(300)

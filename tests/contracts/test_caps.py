@@ -12,16 +12,16 @@ from notifier.adapters.redis.push_limits import RedisCaps
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Member, Subject
-from notifier.domain.push.frequency_cap import Caps as Terms
+from notifier.domain.push.frequency_cap import CapLimits as Terms
 from notifier.domain.push.frequency_cap import Ruling
-from notifier.ports.push import Caps
+from notifier.ports.push import FrequencyCapStore
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import START
 from tests.support.fakes.push import MemoryCaps
 
 __all__ = ["valkey", "valkey_server"]
 
-Backend = tuple[Caps, Callable[[], None]]
+Backend = tuple[FrequencyCapStore, Callable[[], None]]
 """The port, and the way to wipe it."""
 
 ZOE, ADA, FAR = Member(3), Member(4), Member(3 + 9 * BLOCK_MEMBERS)
@@ -40,7 +40,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 def spend(
-    caps: Caps, seq: int, *people: Member, hours: float = 0, tweet: str = "", subject: Subject = NOVA
+    caps: FrequencyCapStore, seq: int, *people: Member, hours: float = 0, tweet: str = "", subject: Subject = NOVA
 ) -> Mapping[Member, Ruling]:
     return caps.spend(BurstKey(subject, seq), tweet or f"{subject}/{seq}", people, START + hours * HOUR)
 

@@ -13,11 +13,11 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
     KEPT,
     Address,
+    ApnsEnvironment,
     AppleToken,
     Device,
     DeviceId,
     DeviceWord,
-    Environment,
     FirebaseInstallation,
     FirebaseToken,
     Gone,
@@ -32,7 +32,7 @@ from tests.support.fakes.clock import START
 ADA, BEA = Member(7), Member(3 * SHARD_MEMBERS + 5)
 PHONE = AppleToken(token="ab" * 32, topic="com.example.app")
 OTHERS: list[Address] = [
-    AppleToken(token="ab" * 32, topic="com.example.app", environment=Environment.SANDBOX),
+    AppleToken(token="ab" * 32, topic="com.example.app", environment=ApnsEnvironment.SANDBOX),
     FirebaseToken(token="t" * 140),
     FirebaseInstallation(fid="c" * 22),
     WebSubscription(endpoint="https://push.example/1", key=b"\x04" + bytes(range(64)), secret=bytes(range(16))),

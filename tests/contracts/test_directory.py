@@ -2,14 +2,14 @@
 
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.backends import Backend
 
-NOVA = Account(user=UserId("nova"), member=Member(7), verified=True, deleted=True)
+NOVA = DirectoryEntry(user=UserId("nova"), member=Member(7), verified=True, deleted=True)
 MANY = IdRange(prefix="u", first=10, count=5, member=Member(1000))
 
 
-def account(backend: Backend, user: str) -> Account | None:
+def account(backend: Backend, user: str) -> DirectoryEntry | None:
     return backend.directory.accounts([UserId(user)]).get(UserId(user))
 
 
@@ -32,7 +32,7 @@ def test_those_who_do_not_exist_are_left_out(backend: Backend) -> None:
 
 def test_enrolling_again_replaces_what_was_known(backend: Backend) -> None:
     backend.directory.enrol([NOVA])
-    better = Account(user=UserId("nova"), member=Member(7))
+    better = DirectoryEntry(user=UserId("nova"), member=Member(7))
     backend.directory.enrol([better])
     assert account(backend, "nova") == better
 
@@ -48,27 +48,27 @@ def test_only_the_plain_way_to_write_a_number_is_an_id_of_a_range(backend: Backe
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=100, member=Member(0)))
     strange = ["u007", "u+7", "u 7", "u7 ", "u٧", "u", "7", "v7", "u-7", "u" + "9" * 40]
     assert backend.directory.accounts([UserId(user) for user in strange]) == {}
-    assert account(backend, "u0") == Account(user=UserId("u0"), member=Member(0))
+    assert account(backend, "u0") == DirectoryEntry(user=UserId("u0"), member=Member(0))
 
 
 def test_the_ids_of_a_range_may_be_numbers_and_nothing_else(backend: Backend) -> None:
     backend.directory.enrol_range(IdRange(prefix="", first=0, count=100, member=Member(300)))
-    assert account(backend, "7") == Account(user=UserId("7"), member=Member(307))
+    assert account(backend, "7") == DirectoryEntry(user=UserId("7"), member=Member(307))
     assert account(backend, "u7") is None
     assert backend.directory.users([Member(307)]) == {Member(307): "7"}
 
 
 def test_who_is_enrolled_twice_at_once_is_as_the_last_says(backend: Backend) -> None:
-    backend.directory.enrol([NOVA, Account(user=UserId("nova"), member=Member(7))])
-    assert account(backend, "nova") == Account(user=UserId("nova"), member=Member(7))
+    backend.directory.enrol([NOVA, DirectoryEntry(user=UserId("nova"), member=Member(7))])
+    assert account(backend, "nova") == DirectoryEntry(user=UserId("nova"), member=Member(7))
 
 
 def test_a_single_account_overrides_its_range(backend: Backend) -> None:
     backend.directory.enrol_range(MANY)
-    gone = Account(user=UserId("u11"), member=Member(1001), deleted=True)
+    gone = DirectoryEntry(user=UserId("u11"), member=Member(1001), deleted=True)
     backend.directory.enrol([gone])
     assert account(backend, "u11") == gone
-    assert account(backend, "u12") == Account(user=UserId("u12"), member=Member(1002))
+    assert account(backend, "u12") == DirectoryEntry(user=UserId("u12"), member=Member(1002))
 
 
 def test_ranges_with_the_same_prefix_stand_side_by_side(backend: Backend) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import BLOCK_BYTES, BLOCK_MEMBERS, SHARD_MEMBERS, members
 from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION
 from tests.support.fakes.clock import START
@@ -26,7 +26,7 @@ LATER = START + timedelta(hours=1)
 
 @pytest.fixture
 def graph(store: Store) -> Store:
-    store.directory.enrol([Account(user=ADA, member=MEMBER)])
+    store.directory.enrol([DirectoryEntry(user=ADA, member=MEMBER)])
     return store
 
 

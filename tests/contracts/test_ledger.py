@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
@@ -17,8 +17,8 @@ KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)
 LATER = START + timedelta(seconds=1)
 
 
-def entry(piece: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> Entry:
-    return Entry(slice=piece, fact=fact, n=n, at=START, people=40, rows=3, note=note)
+def entry(piece: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> LedgerEntry:
+    return LedgerEntry(slice=piece, fact=fact, n=n, at=START, people=40, rows=3, note=note)
 
 
 def test_a_plan_is_written_once(store: Store) -> None:

@@ -16,7 +16,7 @@ from notifier.adapters.redis.live_bus import CHANNEL, RedisBus, RedisLiveReader
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import UserId
-from notifier.ports.live_bus import CAUGHT_UP_EVERY, LiveBus, LiveReader, Marked, Missed, Word
+from notifier.ports.live_bus import CAUGHT_UP_EVERY, LiveBus, LiveReader, Marked, MissedUpdates, Word
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.live_bus import MemoryBus
@@ -96,10 +96,10 @@ def test_a_loss_is_told_at_its_place_among_the_bursts(backend: Backend) -> None:
     async def run() -> list[Word]:
         async with aclosing(backend.reader().listen()) as listening:
             await anext(listening)
-            backend.bus.publish([burst(1), Missed(), burst(2)])
+            backend.bus.publish([burst(1), MissedUpdates(), burst(2)])
             return await words(listening, 3)
 
-    assert asyncio.run(run()) == [burst(1), Missed(), burst(2)]
+    assert asyncio.run(run()) == [burst(1), MissedUpdates(), burst(2)]
 
 
 def test_what_somebody_marked_is_told_to_all_who_listen(backend: Backend) -> None:

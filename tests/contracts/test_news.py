@@ -9,7 +9,7 @@ from notifier.adapters.redis.connect import connect_async
 from notifier.adapters.redis.viewer_versions import MOST_NEWS, NEWS, RedisInboxVersions
 from notifier.domain.errors import CacheUnavailable
 from notifier.ports.inbox_versions import NewsPosition
-from notifier.ports.live_bus import Missed
+from notifier.ports.live_bus import MissedUpdates
 from tests.contracts.pull_backends import burst
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.contracts.version_backends import Versions, reader_of, versions
@@ -41,7 +41,7 @@ def test_same_position_gives_same_news_again(versions: Versions) -> None:
 
 def test_word_of_loss_is_gap(versions: Versions) -> None:
     position = _position(versions)
-    versions.bus.publish([Missed(), burst(1)])
+    versions.bus.publish([MissedUpdates(), burst(1)])
     assert versions.news(position) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASED, Account
+from notifier.ports.directory import LEASED, DirectoryEntry
 from tests.contracts.backends import Backend
 
 CROWD = [UserId(f"person {n}") for n in range(3_000)]
@@ -19,7 +19,7 @@ def test_who_has_none_is_given_one_and_is_found_by_it(backend: Backend) -> None:
     assert set(given) == {"ada", "bea"}
     assert backend.directory.users(list(given.values())) == {member: user for user, member in given.items()}
     assert backend.directory.accounts(list(given)) == {
-        user: Account(user=user, member=member) for user, member in given.items()
+        user: DirectoryEntry(user=user, member=member) for user, member in given.items()
     }
 
 
@@ -32,7 +32,7 @@ def test_a_number_is_for_ever(backend: Backend) -> None:
 
 def test_who_was_deleted_keeps_the_number_and_what_is_known(backend: Backend) -> None:
     member = backend.directory.number([UserId("ada")])[UserId("ada")]
-    gone = Account(user=UserId("ada"), member=member, deleted=True, verified=True)
+    gone = DirectoryEntry(user=UserId("ada"), member=member, deleted=True, verified=True)
     backend.directory.enrol([gone])
     assert backend.directory.number([UserId("ada")]) == {UserId("ada"): member}
     assert backend.directory.accounts([UserId("ada")]) == {UserId("ada"): gone}
@@ -64,7 +64,7 @@ def test_who_is_in_a_range_has_its_number(backend: Backend) -> None:
 
 
 def test_nobody_is_given_what_was_enrolled(backend: Backend) -> None:
-    backend.directory.enrol([Account(user=UserId("nova"), member=Member(7))])
+    backend.directory.enrol([DirectoryEntry(user=UserId("nova"), member=Member(7))])
     assert backend.directory.number([UserId("ada")])[UserId("ada")] > 7
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10_000, member=Member(5_000)))
     assert backend.directory.lease(1) >= 15_000
@@ -75,7 +75,7 @@ def test_nobody_has_two_numbers(backend: Backend) -> None:
     member = backend.directory.number([ada])[ada]
     other = backend.directory.lease(1)
     with pytest.raises(NumberTaken):
-        backend.directory.enrol([Account(user=ada, member=other)])
+        backend.directory.enrol([DirectoryEntry(user=ada, member=other)])
     assert backend.directory.number([ada]) == {ada: member}
     assert backend.directory.users([member]) == {member: ada}
 
@@ -84,17 +84,17 @@ def test_nobody_has_another_s_number(backend: Backend) -> None:
     ada, bea, cleo = UserId("ada"), UserId("bea"), UserId("cleo")
     member = backend.directory.number([ada])[ada]
     with pytest.raises(NumberTaken):
-        backend.directory.enrol([Account(user=bea, member=member)])
+        backend.directory.enrol([DirectoryEntry(user=bea, member=member)])
     other = backend.directory.lease(1)
     with pytest.raises(NumberTaken):
-        backend.directory.enrol([Account(user=bea, member=other), Account(user=cleo, member=other)])
+        backend.directory.enrol([DirectoryEntry(user=bea, member=other), DirectoryEntry(user=cleo, member=other)])
     assert backend.directory.users([member, other]) == {member: ada}
     assert backend.directory.accounts([bea, cleo]) == {}
 
 
 def test_what_is_leased_can_be_given_to_somebody(backend: Backend) -> None:
     first = backend.directory.lease(2)
-    backend.directory.enrol([Account(user=UserId("bea"), member=Member(first + 1))])
+    backend.directory.enrol([DirectoryEntry(user=UserId("bea"), member=Member(first + 1))])
     assert backend.directory.number([UserId("bea")]) == {UserId("bea"): first + 1}
 
 

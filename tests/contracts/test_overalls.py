@@ -14,7 +14,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, OF_OVERALLS, Overall, OverallWord
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.support.fakes.clock import START
 
@@ -134,7 +134,7 @@ def test_each_shard_is_of_its_own_members(store: Store) -> None:
 
 def test_it_is_part_of_what_decides_what_the_person_sees(store: Store) -> None:
     ada, nova, orion = UserId("ada"), Subject(Kind.MENTION, UserId("nova")), Subject(Kind.MENTION, UserId("orion"))
-    store.directory.enrol([Account(user=ada, member=MEMBER)])
+    store.directory.enrol([DirectoryEntry(user=ada, member=MEMBER)])
     for subject in (nova, orion):
         store.facts.follow(ada, subject, START - timedelta(days=1))
     store.facts.volume(ada, orion, Volume.ALL)

@@ -12,7 +12,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.user_blocks import Parting, PartingChange
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import MOST_BLOCKERS, Store, parting, reopened
 from tests.support.fakes.clock import START
 
@@ -25,7 +25,7 @@ BEFORE, LATER = START - timedelta(days=1), START + timedelta(hours=1)
 @pytest.fixture
 def people(store: Store) -> Store:
     """Ada and eve follow each other, and ada follows bob."""
-    store.directory.enrol([Account(user=user, member=member) for user, member in MEMBERS.items()])
+    store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in MEMBERS.items()])
     store.facts.follow(ADA, OF_EVE, BEFORE)
     store.facts.follow(EVE, OF_ADA, BEFORE)
     store.facts.follow(ADA, OF_BOB, BEFORE)

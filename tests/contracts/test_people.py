@@ -13,8 +13,8 @@ from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import named
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.directory import Account
-from notifier.ports.users import Facts
+from notifier.ports.directory import DirectoryEntry
+from notifier.ports.users import InboxContext
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, ORION, burst
 from tests.support.fakes.clock import START
@@ -27,7 +27,9 @@ KEY, OTHER = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
 
 @pytest.fixture
 def people(store: Store) -> Store:
-    store.directory.enrol([Account(user=ADA, member=MEMBER), Account(user=ZOE, member=Member(MEMBER + 1))])
+    store.directory.enrol(
+        [DirectoryEntry(user=ADA, member=MEMBER), DirectoryEntry(user=ZOE, member=Member(MEMBER + 1))]
+    )
     return store
 
 
@@ -59,7 +61,7 @@ def test_account_of_its_own_comes_before_a_range_that_was_used(people: Store) ->
     assert run(people.people.member(UserId("u3"))) is None
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     assert [run(people.people.member(UserId(f"u{n}"))) for n in (3, 4, 10)] == [503, 504, None]
-    people.directory.enrol([Account(user=UserId("u4"), member=Member(504), deleted=True)])
+    people.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
     assert [run(people.people.member(UserId(f"u{n}"))) for n in (3, 4)] == [503, None]
 
 
@@ -72,7 +74,7 @@ def test_open_tells_vips_from_others(people: Store) -> None:
 
 
 def test_a_deleted_user_is_nobody(people: Store) -> None:
-    people.directory.enrol([Account(user=ADA, member=MEMBER, deleted=True)])
+    people.directory.enrol([DirectoryEntry(user=ADA, member=MEMBER, deleted=True)])
     assert run(people.people.member(ADA)) is None
 
 
@@ -84,25 +86,25 @@ def test_open_is_the_member_and_the_viewer_in_one_call(people: Store) -> None:
     run(people.people.mark(MEMBER, [KEY], Mark.READ))
     run(people.people.see(MEMBER, LATER, [OTHER]))
     with reopened(people) as again:
-        assert run(again.people.open(ADA)) == Facts(member=MEMBER, viewer=viewer(again), vip=False)
+        assert run(again.people.open(ADA)) == InboxContext(member=MEMBER, viewer=viewer(again), vip=False)
         of_range = run(again.people.viewer(UserId("u7"), Member(507)))
-        assert run(again.people.open(UserId("u7"))) == Facts(member=Member(507), viewer=of_range, vip=False)
+        assert run(again.people.open(UserId("u7"))) == InboxContext(member=Member(507), viewer=of_range, vip=False)
 
 
 def test_user_that_does_not_exist_has_nothing_to_open(people: Store) -> None:
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
-    people.directory.enrol([Account(user=ADA, member=MEMBER, deleted=True)])
+    people.directory.enrol([DirectoryEntry(user=ADA, member=MEMBER, deleted=True)])
     for user in (ADA, UserId("nobody"), UserId("u10"), UserId("")):
         assert run(people.people.open(user)) is None
 
 
 def test_open_returns_the_same_whatever_member_is_expected(people: Store) -> None:
-    people.directory.enrol([Account(user=UserId("u3"), member=Member(77))])
+    people.directory.enrol([DirectoryEntry(user=UserId("u3"), member=Member(77))])
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
-    people.directory.enrol([Account(user=UserId("u4"), member=Member(504), deleted=True)])
+    people.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
     people.facts.follow(ADA, NOVA, START)
     for expected in (None, MEMBER, Member(MEMBER + 1), Member(0)):
-        assert run(people.people.open(ADA, expected)) == Facts(member=MEMBER, viewer=viewer(people), vip=False)
+        assert run(people.people.open(ADA, expected)) == InboxContext(member=MEMBER, viewer=viewer(people), vip=False)
     for expected in (None, Member(77), Member(503)):
         found = run(people.people.open(UserId("u3"), expected))
         assert found is not None

@@ -10,7 +10,7 @@ from time import monotonic
 import pytest
 
 from notifier.adapters.redis.cache import RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.connect import TIMEOUT, Breaker, connect
+from notifier.adapters.redis.connect import TIMEOUT, RedisBreaker, connect
 from notifier.adapters.redis.live_bus import RedisBus
 from notifier.adapters.redis.pull_index import SWEPT_EVERY, RedisPullIndex
 from notifier.adapters.redis.pull_reader import PARTS, key
@@ -195,7 +195,7 @@ def test_a_hung_server_costs_a_process_one_time_out_however_much_it_asks(valkey:
 
 def test_after_its_rest_one_call_asks_for_all(valkey: Valkey) -> None:
     now = [0.0]
-    breaker = Breaker(lambda: now[0])
+    breaker = RedisBreaker(lambda: now[0])
 
     def fails(how: Exception) -> str:
         with pytest.raises(CacheUnavailable) as caught, breaker.answered():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.redis.connect import Breaker, connect
+from notifier.adapters.redis.connect import RedisBreaker, connect
 from notifier.adapters.redis.pull_index import RedisPullIndex
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
@@ -241,7 +241,7 @@ def test_an_announcement_that_redis_missed_comes_first_in_the_next(valkey: Valke
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     with connect(valkey.patient) as client:
-        client.answered = Breaker(count(step=60).__next__).answered
+        client.answered = RedisBreaker(count(step=60).__next__).answered
         index = RedisPullIndex(client, CountedNonces())
         way = client.connection_pool.connection_kwargs
         port, way["port"] = way["port"], 1

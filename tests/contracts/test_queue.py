@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from notifier.adapters.celery.app import ANSWER_WITHIN, application, on_redis, queue_names
-from notifier.adapters.celery.queue import REST, VAIN, Breaker, CeleryQueue
+from notifier.adapters.celery.queue import REST, VAIN, BrokerBreaker, CeleryQueue
 from notifier.adapters.celery.transport import TASK
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
@@ -236,7 +236,7 @@ def depth_of(queue: Queue, pool: Pool) -> int | None:
 
 def test_after_a_wait_in_vain_one_call_asks_for_all_and_a_refusal_at_once_keeps_nobody_away() -> None:
     now = [10.0]
-    breaker = Breaker(lambda: now[0])
+    breaker = BrokerBreaker(lambda: now[0])
 
     def fails(after: float) -> None:
         began = breaker.admit()

@@ -9,7 +9,7 @@ from threading import Event, current_thread, get_ident
 import pytest
 
 from notifier.adapters.sqlite import Files, SqlitePeople
-from notifier.adapters.sqlite.async_reader import Reader, Writer
+from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark
@@ -22,20 +22,20 @@ def refuse() -> None:
 
 
 def test_a_question_is_asked_in_another_thread() -> None:
-    reader = Reader()
+    reader = SqliteReader()
     assert run(reader(get_ident)) != get_ident()
     reader.close()
 
 
 def test_an_error_of_the_store_reaches_the_one_who_asked() -> None:
-    reader = Reader()
+    reader = SqliteReader()
     with pytest.raises(Poison, match="on purpose"):
         run(reader(refuse))
     reader.close()
 
 
 def test_a_store_that_does_not_answer_is_unavailable_and_waiting_questions_are_dropped() -> None:
-    reader, answer, asked = Reader(threads=1, deadline=timedelta(milliseconds=20)), Event(), Event()
+    reader, answer, asked = SqliteReader(threads=1, deadline=timedelta(milliseconds=20)), Event(), Event()
 
     async def ask_both() -> list[object]:
         return list(await gather(reader(answer.wait), reader(asked.set), return_exceptions=True))
@@ -48,7 +48,7 @@ def test_a_store_that_does_not_answer_is_unavailable_and_waiting_questions_are_d
 
 
 def test_a_question_behind_too_many_others_is_refused_at_once() -> None:
-    reader, answer = Reader(threads=1, waiting=2), Event()
+    reader, answer = SqliteReader(threads=1, waiting=2), Event()
 
     async def ask_three() -> list[object]:
         asked = gather(*(reader(answer.wait) for _ in range(3)), return_exceptions=True)
@@ -63,7 +63,7 @@ def test_a_question_behind_too_many_others_is_refused_at_once() -> None:
 
 
 def test_question_that_is_held_up_holds_up_no_other() -> None:
-    reader, answer = Reader(held_up_after=timedelta(0)), Event()
+    reader, answer = SqliteReader(held_up_after=timedelta(0)), Event()
 
     async def ask_behind() -> bool:
         held_up = create_task(reader(answer.wait))
@@ -83,18 +83,18 @@ def test_each_question_is_answered_once_whichever_threads_ask() -> None:
         asked.append(n)
         return n
 
-    async def ask_all(reader: Reader) -> list[int]:
+    async def ask_all(reader: SqliteReader) -> list[int]:
         return list(await gather(*(reader(ask, n) for n in range(900))))
 
     for held_up_after in (timedelta(0), timedelta(seconds=9)):
-        reader = Reader(held_up_after=held_up_after, deadline=timedelta(seconds=60))
+        reader = SqliteReader(held_up_after=held_up_after, deadline=timedelta(seconds=60))
         assert run(ask_all(reader)) == run(ask_all(reader)) == list(range(900))
         reader.close()
     assert sorted(asked) == sorted([*range(900)] * 4)
 
 
 def test_answer_of_a_write_waits_for_no_other_write() -> None:
-    writer, answer = Writer(threads=1, deadline=timedelta(seconds=60)), Event()
+    writer, answer = SqliteWriter(threads=1, deadline=timedelta(seconds=60)), Event()
 
     async def write_both() -> bool:
         first, second = create_task(writer(get_ident)), create_task(writer(answer.wait))
@@ -108,7 +108,7 @@ def test_answer_of_a_write_waits_for_no_other_write() -> None:
 
 
 def test_threads_end_with_their_reader() -> None:
-    reader = Reader()
+    reader = SqliteReader()
     thread = run(reader(current_thread))
     del reader
     collect()
@@ -119,7 +119,7 @@ def test_threads_end_with_their_reader() -> None:
 def test_marks_that_wait_for_a_locked_database_hold_up_no_reading_and_are_refused_in_time(tmp_path: Path) -> None:
     files = Files.at(tmp_path)
     files.migrate()
-    reader, writer = Reader(), Writer(deadline=timedelta(milliseconds=200))
+    reader, writer = SqliteReader(), SqliteWriter(deadline=timedelta(milliseconds=200))
     people = SqlitePeople(files.core, reader, writer)
 
     async def mark_and_read() -> list[object]:

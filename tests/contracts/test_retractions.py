@@ -5,10 +5,17 @@ from datetime import timedelta
 from itertools import permutations
 
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.retraction import Cause, Retraction, author_trail, day_trails, erased_trail, tweet_trail
+from notifier.domain.bursts.retraction import (
+    Retraction,
+    RetractionCause,
+    author_trail,
+    day_trails,
+    erased_trail,
+    tweet_trail,
+)
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.ports.retractions import Place
+from notifier.ports.retractions import MentionLocation
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import EVENT, NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
@@ -18,7 +25,9 @@ T1 = tweet_trail(ADA, "t1")
 [TODAY] = day_trails(ADA, START, START)
 
 
-def said(cause: Cause = Cause.DELETE, *, tweet: str = "t1", sequence: int = 1, minutes: int = 0) -> Retraction:
+def said(
+    cause: RetractionCause = RetractionCause.DELETE, *, tweet: str = "t1", sequence: int = 1, minutes: int = 0
+) -> Retraction:
     at = START + timedelta(minutes=minutes)
     return Retraction(id=EVENT, cause=cause, author=ADA, tweet=tweet, at=at, sequence=sequence, mentioned=(NOVA.owner,))
 
@@ -41,25 +50,30 @@ def test_of_what_nothing_was_said_nothing_stands(store: Store) -> None:
 
 
 def test_of_a_tweets_edits_the_highest_sequence_stands_and_its_deletion_above_all(store: Store) -> None:
-    words = [said(Cause.EDIT, sequence=2), said(Cause.EDIT, sequence=9), said(), said(Cause.EDIT, sequence=3)]
+    words = [
+        said(RetractionCause.EDIT, sequence=2),
+        said(RetractionCause.EDIT, sequence=9),
+        said(),
+        said(RetractionCause.EDIT, sequence=3),
+    ]
     for n, order in enumerate(permutations(words)):
         for word in order:
             store.retractions.write([replace(word, tweet=f"t{n}")])
     with reopened(store) as again:
         found = again.retractions.standing([tweet_trail(ADA, f"t{n}") for n in range(24)])
-        assert [one.cause for one in found.values()] == [Cause.DELETE] * 24
-    store.retractions.write([said(Cause.EDIT, tweet="e", sequence=n) for n in (2, 9, 3)])
+        assert [one.cause for one in found.values()] == [RetractionCause.DELETE] * 24
+    store.retractions.write([said(RetractionCause.EDIT, tweet="e", sequence=n) for n in (2, 9, 3)])
     assert store.retractions.standing([tweet_trail(ADA, "e")]) == {
-        tweet_trail(ADA, "e"): said(Cause.EDIT, tweet="e", sequence=9),
+        tweet_trail(ADA, "e"): said(RetractionCause.EDIT, tweet="e", sequence=9),
     }
 
 
 def test_of_an_author_the_latest_moment_stands_and_erasure_beside_it(store: Store) -> None:
-    early, late = (said(Cause.PROTECT, tweet="", minutes=n) for n in (1, 2))
+    early, late = (said(RetractionCause.PROTECT, tweet="", minutes=n) for n in (1, 2))
     store.retractions.write([late])
     store.retractions.write([early])
     assert store.retractions.standing([author_trail(ADA), T1]) == {author_trail(ADA): late}
-    erased = said(Cause.ERASE, tweet="")
+    erased = said(RetractionCause.ERASE, tweet="")
     store.retractions.write([erased])
     store.retractions.write([replace(erased, at=erased.at - timedelta(minutes=1))])
     both = {author_trail(ADA): late, erased_trail(ADA): erased}
@@ -70,10 +84,10 @@ def test_a_mention_is_found_by_its_tweet_and_by_its_authors_day(store: Store) ->
     own = Subject(Kind.SELF, NOVA.owner)
     written = [sequenced(1), sequenced(1, subject=own, seq=4), sequenced(2, tweet="t2")]
     store.bursts.write([burst()], written)
-    of_one = {Place(BurstKey(NOVA, 1), event(1)), Place(BurstKey(own, 4), event(1))}
+    of_one = {MentionLocation(BurstKey(NOVA, 1), event(1)), MentionLocation(BurstKey(own, 4), event(1))}
     with reopened(store) as again:
         assert {*again.retractions.along([T1])} == of_one
-        assert {*again.retractions.along([TODAY])} == of_one | {Place(BurstKey(NOVA, 1), event(2))}
+        assert {*again.retractions.along([TODAY])} == of_one | {MentionLocation(BurstKey(NOVA, 1), event(2))}
         assert [*again.retractions.along(day_trails(ADA, START - timedelta(days=3), START - timedelta(days=1)))] == []
         assert [*again.retractions.along(day_trails(UserId("bob"), START, START))] == []
         later, sooner = tweet_trail(ADA, "t2"), T1
@@ -102,7 +116,7 @@ def test_a_mention_is_what_it_was_changed_to(store: Store) -> None:
     first, second = sequenced(1), sequenced(2)
     store.bursts.write([burst()], [first, second])
     store.bursts.write([burst(version=2)], [], [gone(first)])
-    places = [Place(BurstKey(NOVA, 1), event(n)) for n in (1, 2, 3)]
+    places = [MentionLocation(BurstKey(NOVA, 1), event(n)) for n in (1, 2, 3)]
     with reopened(store) as again:
         assert again.retractions.read(places) == {places[0]: gone(first).mention, places[1]: second.mention}
         assert {one.event: one for one in again.retractions.within(BurstKey(NOVA, 1))} == {
@@ -114,7 +128,7 @@ def test_a_mention_is_what_it_was_changed_to(store: Store) -> None:
 def test_of_two_changes_that_of_the_higher_version_stands_and_a_late_first_write_undoes_none(store: Store) -> None:
     one = sequenced(1)
     edited = replace(one, mention=replace(one.mention, text="edited"))
-    [place] = [Place(BurstKey(NOVA, 1), event(1))]
+    [place] = [MentionLocation(BurstKey(NOVA, 1), event(1))]
     store.bursts.write([burst()], [one])
     store.bursts.write([burst(version=5)], [], [gone(one)])
     store.bursts.write([burst(version=4)], [], [edited])

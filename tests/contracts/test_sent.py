@@ -14,7 +14,7 @@ from notifier.domain.audience.bitmap import Bits, everybody, from_offsets, nobod
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
-from notifier.domain.push.send_log import Fate, Missed, Sending, Try, Why, Window
+from notifier.domain.push.send_log import AlertOutcome, FailedAttempt, Sending, Try, Why, Window
 from tests.contracts.backends import Backend
 from tests.contracts.made import NOVA, ORION
 from tests.support.fakes.clock import START
@@ -32,11 +32,13 @@ TRIED = Try(
     device=DeviceId("d1"), member=Member(3 * 131_072 + 7), first=START + timedelta(microseconds=1), tries=2, away=5
 )
 MISSED = (
-    Missed(tried=TRIED, fate=Fate.RETRY, at=START + timedelta(seconds=9, microseconds=7), reason="503"),
-    Missed(tried=replace(TRIED, device=DeviceId("d2"), away=0), fate=Fate.DROPPED, reason="Unregistered"),
-    Missed(
+    FailedAttempt(tried=TRIED, fate=AlertOutcome.RETRY, at=START + timedelta(seconds=9, microseconds=7), reason="503"),
+    FailedAttempt(
+        tried=replace(TRIED, device=DeviceId("d2"), away=0), fate=AlertOutcome.DROPPED, reason="Unregistered"
+    ),
+    FailedAttempt(
         tried=replace(TRIED, device=DeviceId("d3")),
-        fate=Fate.HELD,
+        fate=AlertOutcome.HELD,
         at=START + timedelta(hours=1),
         reason="circuit open",
     ),

@@ -14,7 +14,7 @@ from notifier.domain.errors import Poison
 from notifier.domain.fencing import stamp
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBlob
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.backends import Backend, in_memory
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
@@ -69,7 +69,7 @@ def test_a_restricted_burst_is_sealed_with_its_authors_followers(backend: Backen
 
 
 def test_a_personal_subject_is_restricted_to_its_authors_followers_too(backend: Backend) -> None:
-    backend.directory.enrol([Account(user=NOVA.owner, member=Member(7))])
+    backend.directory.enrol([DirectoryEntry(user=NOVA.owner, member=Member(7))])
     put(backend, SetKind.FOLLOWERS, ADA, 2, 3)
     live = backend.sets.live(Subject(Kind.SELF, NOVA.owner), [0], restricted_to=UserId("ada"))[0]
     assert told(live)[SetKind.FOLLOWERS] == [7]
@@ -106,7 +106,7 @@ def test_a_personal_subject_is_followed_by_its_owner_alone(backend: Backend) -> 
 
 
 def test_the_head_of_a_personal_subject_counts_one_in_its_owners_shard(backend: Backend) -> None:
-    backend.directory.enrol([Account(user=UserId("u5"), member=Member(2 * SHARD_MEMBERS + 5))])
+    backend.directory.enrol([DirectoryEntry(user=UserId("u5"), member=Member(2 * SHARD_MEMBERS + 5))])
     head = backend.sets.head(Subject(Kind.SELF, UserId("u5")))
     assert (head.total, list(head.counts)) == (1, [0, 0, 1])
 
@@ -114,7 +114,7 @@ def test_the_head_of_a_personal_subject_counts_one_in_its_owners_shard(backend: 
 @pytest.mark.parametrize("deleted", [True, False])
 def test_a_personal_subject_without_an_owner_has_no_audience(backend: Backend, deleted: bool) -> None:
     if deleted:
-        backend.directory.enrol([Account(user=UserId("gone"), member=Member(5), deleted=True)])
+        backend.directory.enrol([DirectoryEntry(user=UserId("gone"), member=Member(5), deleted=True)])
     own = Subject(Kind.SELF, UserId("gone"))
     assert backend.sets.head(own) == NO_FOLLOWERS
     assert told(backend.sets.live(own, [0])[0]) == {}

@@ -14,7 +14,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWord
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import pushable, pushable_awake
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.made import NOVA, burst
 from tests.contracts.sparing import (
@@ -74,15 +74,17 @@ def test_nobody_is_spared_where_nobody_did_anything(store: Store) -> None:
 def test_who_came_back_after_deleting_the_account_is_not_spared(store: Store) -> None:
     user, member = enrolled(store)["nothing"]
     for deleted in (True, False):
-        store.directory.enrol([Account(user=user, member=member, deleted=deleted)])
+        store.directory.enrol([DirectoryEntry(user=user, member=member, deleted=deleted)])
         assert spared(store, BURST) == ([member] if deleted else [])
 
 
 @pytest.mark.parametrize("deed", sorted(SILENCING))
 def test_each_shard_speaks_of_its_own_members(store: Store, deed: str) -> None:
     edges = [Member(BASE - 1), Member(BASE), Member(BASE + SHARD_MEMBERS - 1), Member(BASE + SHARD_MEMBERS)]
-    store.directory.enrol([Account(user=UserId(f"e{m}"), member=m) for m in edges])
-    store.directory.enrol([Account(user=ADA, member=Member(1)), Account(user=NOVA.owner, member=Member(2))])
+    store.directory.enrol([DirectoryEntry(user=UserId(f"e{m}"), member=m) for m in edges])
+    store.directory.enrol(
+        [DirectoryEntry(user=ADA, member=Member(1)), DirectoryEntry(user=NOVA.owner, member=Member(2))]
+    )
     for member in edges:
         store.facts.follow(UserId(f"e{member}"), NOVA, BEFORE)
         DEEDS[deed](store, UserId(f"e{member}"), member)
@@ -93,7 +95,7 @@ def test_each_shard_speaks_of_its_own_members(store: Store, deed: str) -> None:
 
 def test_a_whole_block_that_follows_later_is_spared_but_for_those_with_an_earlier_row(store: Store) -> None:
     people = [(UserId(f"p{slot}"), Member(BASE + slot)) for slot in (4, 9, 1_023)]
-    store.directory.enrol([Account(user=user, member=member) for user, member in people])
+    store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in people])
     bits = bytearray(BLOCK_MEMBERS // 8)
     for slot in (4, 9):
         bits[slot // 8] |= 1 << slot % 8
@@ -130,7 +132,7 @@ def test_quiet_hours_count_at_the_moment_of_the_alert(store: Store) -> None:
 
 def test_each_shard_is_asleep_until_the_first_of_its_people_wakes_who_may_be_alerted(store: Store) -> None:
     here = [Member(BASE + 1), Member(BASE + 2), Member(BASE + 3), Member(BASE + SHARD_MEMBERS)]
-    store.directory.enrol([Account(user=UserId(f"s{m}"), member=m) for m in here])
+    store.directory.enrol([DirectoryEntry(user=UserId(f"s{m}"), member=m) for m in here])
     for member, deed in zip(here, ("is asleep and muted", "sleeps longer", "sleeps longer", "is asleep"), strict=True):
         store.facts.follow(UserId(f"s{member}"), NOVA, BEFORE)
         DEEDS[deed](store, UserId(f"s{member}"), member)
@@ -149,7 +151,7 @@ def test_a_personal_burst_is_spared_by_who_wants_no_alerts_and_by_nobody_who_wan
 ) -> None:
     own = burst(Subject(Kind.SELF, UserId("nova")))
     nova = Member(BASE + 5)
-    store.directory.enrol([Account(user=UserId("nova"), member=nova)])
+    store.directory.enrol([DirectoryEntry(user=UserId("nova"), member=nova)])
     store.overalls.write([OverallWord(member=nova, at=START, volume=Volume.OFF, visible_from=SOON)])
     assert spared(store, own) == []
     store.overalls.write([OverallWord(member=nova, at=START, push=False)])
@@ -158,7 +160,7 @@ def test_a_personal_burst_is_spared_by_who_wants_no_alerts_and_by_nobody_who_wan
 
 def test_a_personal_burst_spares_its_owner_who_has_seen_it(store: Store) -> None:
     own = burst(Subject(Kind.SELF, UserId("nova")))
-    store.directory.enrol([Account(user=UserId("nova"), member=Member(BASE + 5))])
+    store.directory.enrol([DirectoryEntry(user=UserId("nova"), member=Member(BASE + 5))])
     assert spared(store, own) == []
     run(store.people.see(Member(BASE + 5), START, []))
     assert spared(store, own) == [BASE + 5]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import BEFORE_ALL
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA, ORION, burst
 from tests.support.fakes.clock import START
@@ -21,11 +21,11 @@ EXAMPLES = count(1)
 SUBJECTS = [Subject(Kind.MENTION, UserId(owner)) for owner in ("a", "b", "ä", "z", "Z", "a-b")]
 
 
-def place_of(of: Burst) -> Place:
-    return Place(of.opened_at, of.key)
+def place_of(of: Burst) -> InboxPosition:
+    return InboxPosition(of.opened_at, of.key)
 
 
-def before(store: Store, subjects: list[Subject], place: Place | None = None, limit: int = 10) -> list[Burst]:
+def before(store: Store, subjects: list[Subject], place: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
     return list(run(store.timeline.before(subjects, place, limit)))
 
 
@@ -91,7 +91,7 @@ def test_of_those_since_a_moment_none_is_left_out(store: Store) -> None:
     store.bursts.write(made, [])
     newest = sorted(made, key=place_of, reverse=True)
 
-    def since(days: int, place: Place | None = None, limit: int = 10) -> list[Burst]:
+    def since(days: int, place: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
         return list(run(store.timeline.before([NOVA, ORION], place, limit, None, START + days * DAY)))
 
     assert since(3) == newest[:3]
@@ -104,7 +104,7 @@ def test_of_those_since_a_moment_none_is_left_out(store: Store) -> None:
 def test_the_bursts_between_two_moments_are_read_without_those_of_the_later_one(store: Store) -> None:
     made = [burst(subject, n, opened_at=START + n * DAY) for n in range(1, 5) for subject in (NOVA, ORION)]
     store.bursts.write(made, [])
-    until = Place(START + 4 * DAY, BEFORE_ALL)
+    until = InboxPosition(START + 4 * DAY, BEFORE_ALL)
     found = run(store.timeline.before([NOVA, ORION], until, 9, (), START + 2 * DAY))
     assert list(found) == sorted(made[2:6], key=place_of, reverse=True)
     assert list(run(store.timeline.before([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(found[:3])

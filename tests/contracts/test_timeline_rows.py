@@ -15,7 +15,7 @@ from notifier.domain.audience.inbox_rows import INBOX_WINDOW, RANGE_MEMBERS, Inb
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.flow.inbox.burst_walk import BEFORE_ALL
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from tests.contracts.flow_stores import Store
 from tests.contracts.made import NOVA, ORION
 from tests.support.fakes.clock import START
@@ -45,7 +45,7 @@ def rows(
     store: Store,
     member: int = ME,
     subjects: Collection[Subject] = (NOVA, ORION),
-    place: Place | None = None,
+    place: InboxPosition | None = None,
     limit: int = 10,
 ) -> list[InboxRow]:
     return list(run(store.timeline.rows(Member(member), subjects, place, limit)))
@@ -55,8 +55,8 @@ def keys(found: Iterable[InboxRow]) -> list[BurstKey]:
     return [row.burst for row in found]
 
 
-def place_of(row: InboxRow | InboxRows) -> Place:
-    return Place(row.opened_at, row.burst)
+def place_of(row: InboxRow | InboxRows) -> InboxPosition:
+    return InboxPosition(row.opened_at, row.burst)
 
 
 def newest(made: Iterable[InboxRows]) -> list[BurstKey]:
@@ -124,7 +124,7 @@ def test_place_needs_no_row(store: Store) -> None:
     opened = newest(made)
 
     def behind(moment: datetime, key: BurstKey) -> list[BurstKey]:
-        return keys(rows(store, subjects=SUBJECTS, place=Place(moment, key), limit=99))
+        return keys(rows(store, subjects=SUBJECTS, place=InboxPosition(moment, key), limit=99))
 
     assert behind(START, BEFORE_ALL) == opened
     assert behind(START - TICK, BEFORE_ALL) == behind(START - 2 * TICK, BurstKey(NOVA, 7)) == opened[6:]
@@ -146,8 +146,8 @@ def test_windows_without_rows_are_passed_over(store: Store) -> None:
     made = [written(key, START - days * DAY) for key, days in zip(numbered(3, 2, 1), (0, 30, 85), strict=True)]
     store.inbox.write(made)
     assert keys(rows(store)) == numbered(3, 2, 1)
-    assert keys(rows(store, place=Place(START - 10 * DAY, BEFORE_ALL))) == numbered(2, 1)
-    assert keys(rows(store, place=Place(START - 60 * DAY, BEFORE_ALL), limit=1)) == numbered(1)
+    assert keys(rows(store, place=InboxPosition(START - 10 * DAY, BEFORE_ALL))) == numbered(2, 1)
+    assert keys(rows(store, place=InboxPosition(START - 60 * DAY, BEFORE_ALL), limit=1)) == numbered(1)
 
 
 def test_windows_with_rows_of_other_subjects_alone_are_passed_over(store: Store) -> None:
@@ -181,7 +181,7 @@ def test_burst_in_two_tiers_has_two_rows_next_to_each_other(store: Store) -> Non
     assert keys(found) == newest(made)
     assert keys(found).count(both) == 2
     assert {row.tier for row in found if row.burst == both} == {Tier.P0, Tier.P2}
-    assert keys(rows(store, subjects=[ORION], place=Place(START, both))) == [BurstKey(ORION, 1)]
+    assert keys(rows(store, subjects=[ORION], place=InboxPosition(START, both))) == [BurstKey(ORION, 1)]
 
 
 def many(mine: Collection[int], apart: timedelta) -> list[InboxRows]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifier.codec import names, pack
-from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
+from notifier.domain.bursts.held_mention import WAITS, HeldMention, ModerationDecision
 from notifier.domain.ids import UserId
 from notifier.ports.event_log import DeadLetter
 from tests.contracts.backends import Backend
@@ -14,8 +14,8 @@ from tests.support.fakes.clock import START
 BOB, EVE, NOVA = UserId("bob"), UserId("eve"), (UserId("nova"),)
 
 
-def held(id: str, author: UserId = BOB) -> Hold:
-    return Hold.of(replace(event(id), author=author), NOVA)
+def held(id: str, author: UserId = BOB) -> HeldMention:
+    return HeldMention.of(replace(event(id), author=author), NOVA)
 
 
 def letter(id: str, body: bytes) -> DeadLetter:
@@ -25,7 +25,7 @@ def letter(id: str, body: bytes) -> DeadLetter:
 def test_an_author_s_held_events_are_found_decided_or_not(backend: Backend) -> None:
     holds = [held("e1"), held("e2"), held("e3", EVE)]
     backend.holds.put(holds)
-    assert backend.holds.decide(holds[0].id, Decision.DROPPED, "grace", START)
+    assert backend.holds.decide(holds[0].id, ModerationDecision.DROPPED, "grace", START)
     assert sorted(hold.id.id for hold in backend.traces.held([BOB])) == ["e1", "e2"]
     assert sorted(hold.id.id for hold in backend.traces.held([BOB, EVE])) == ["e1", "e2", "e3"]
     assert [*backend.traces.held([UserId("nova")])] == []
@@ -45,8 +45,8 @@ def test_a_blanked_event_has_no_text_though_it_is_held_again_and_all_else_stays(
         "other": "hello @nova",
     }
     assert backend.holds.of(["e1"]) == [holds[1].blank]
-    assert backend.holds.decide(holds[1].id, Decision.RELEASED, "grace", START)
-    assert backend.holds.of(["e1"]) == [replace(holds[1].blank, decision=Decision.RELEASED)]
+    assert backend.holds.decide(holds[1].id, ModerationDecision.RELEASED, "grace", START)
+    assert backend.holds.of(["e1"]) == [replace(holds[1].blank, decision=ModerationDecision.RELEASED)]
 
 
 def test_of_many_every_one_is_found(backend: Backend) -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from notifier.adapters.http2 import Http2Transport, Limits
+from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.http2.behaviour import Conduct
-from notifier.devkit.http2.server import Server, serving
+from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import Post, Reply, Silence, Transport
 from tests.support.fakes.push import MemoryTransport
 from tests.support.test_ca import Authority
 
-SOON = Limits(
+SOON = Http2Limits(
     answer=timedelta(seconds=0.4),
     quiet=timedelta(seconds=0.1),
     pong=timedelta(seconds=0.1),
@@ -83,14 +83,14 @@ WIRES: list[Callable[[Path], AbstractContextManager[Wire]]] = [by_a_function, in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faulty(Wire):
-    server: Server
+    server: Http2Server
     transport: Http2Transport
 
 
 @contextmanager
 def faulty(
     conduct: Conduct,
-    limits: Limits = PATIENT,
+    limits: Http2Limits = PATIENT,
     answer: Callable[[Post], Reply | Silence] | None = None,
     authority: Authority | None = None,
 ) -> Iterator[Faulty]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.adapters.redis.connect import Client, connect
+from notifier.adapters.redis.connect import RedisClient, connect
 from notifier.adapters.valkey.server import ValkeyServer
 
 PATIENT = "?socket_timeout=15&socket_connect_timeout=15"
@@ -17,7 +17,7 @@ to a service and nothing to a test of anything else."""
 @dataclass(frozen=True, slots=True)
 class Valkey:
     server: ValkeyServer
-    client: Client
+    client: RedisClient
 
     @property
     def url(self) -> str:

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from notifier.adapters.redis.connect import Client, connect
+from notifier.adapters.redis.connect import RedisClient, connect
 from notifier.devkit.engines.engine import Engine
 from tests.contracts.valkey_fixture import PATIENT
 from tests.support.valkey_cluster import nodes, slots
@@ -20,9 +20,9 @@ class Valkeys:
     """A cluster; for a contract what one server is."""
 
     engines: list[Engine]
-    clients: list[Client]
+    clients: list[RedisClient]
     """Of each node."""
-    client: Client
+    client: RedisClient
     """Of the cluster."""
     url: str
 

@@ -6,8 +6,8 @@ import pytest
 
 from notifier.adapters.push.apns import responses as apns_answers
 from notifier.adapters.push.fcm import responses as fcm_answers
-from notifier.cli.commands.explain.push import Rule, Told
-from notifier.domain.push.send_log import Fate, Why
+from notifier.cli.commands.explain.push import AlertState, ExplainRule
+from notifier.domain.push.send_log import AlertOutcome, Why
 from notifier.domain.push.translations import PHRASES
 from notifier.domain.users.visibility import Unpushed
 from tests.docs.pages import Page
@@ -52,7 +52,7 @@ def test_every_language_is_named() -> None:
 def test_what_explain_says_of_an_alert_is_told_word_for_word() -> None:
     states = PUSH.table("`state`")
     words = {word for row in states for word in re.findall(r"`([a-z_]+)`", row[1])}
-    assert [state.strip("`") for state, *_ in states] == list(Told)
-    assert {*Why, *Unpushed, *Rule} <= words
+    assert [state.strip("`") for state, *_ in states] == list(AlertState)
+    assert {*Why, *Unpushed, *ExplainRule} <= words
     [devices] = [row[1] for row in PUSH.table("member") if row[0] == "`devices`"]
-    assert set(Fate) <= set(re.findall(r"`([a-z_]+)`", devices))
+    assert set(AlertOutcome) <= set(re.findall(r"`([a-z_]+)`", devices))

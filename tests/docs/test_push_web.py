@@ -4,7 +4,7 @@ import pytest
 
 from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP
 from notifier.adapters.push.webpush.responses import BAD_TOKEN, NO_KEY, OTHER_KEY, receipt_of
-from notifier.adapters.push.webpush.vapid import Standing
+from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.circuit_breaker import BreakerSettings
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.device_address import KNOWN
@@ -30,7 +30,7 @@ def test_every_push_service_is_listed(host: str) -> None:
 
 @pytest.mark.parametrize("status", [200, 201, 301, 302, 308, 404, 406, 408, 410, 413, 421, 425, 429])
 def test_every_status_that_means_something_of_its_own_is_in_the_table(status: int) -> None:
-    receipt = receipt_of(Reply(status=status), "https://push.example", Standing(), NOON, 0.0)
+    receipt = receipt_of(Reply(status=status), "https://push.example", KeyReputation(), NOON, 0.0)
     rows = {cell: means for cell, means, _ in PAGE.table("answer")}
     [means] = [means for cell, means in rows.items() if str(status) in cell] or [rows[f"{_class(status)}"]]
     assert means == RECEIPTS[type(receipt)]

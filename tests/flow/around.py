@@ -16,7 +16,7 @@ from notifier.flow.indexing.activity import RollUp
 from notifier.flow.leadership import Leadership
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryActiveHours, MemoryActivity, MemoryMemberSets, MemoryStays
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.coordination import MemoryEpochs, MemoryLeases
@@ -46,7 +46,7 @@ class World:
     def __post_init__(self) -> None:
         self.hours = MemoryActiveHours(self.activity, self.clock)
         self.sets = MemoryMemberSets(self.directory)
-        self.directory.enrol([Account(user=UserId("last"), member=Member(SHARDS * SHARD_MEMBERS - 1))])
+        self.directory.enrol([DirectoryEntry(user=UserId("last"), member=Member(SHARDS * SHARD_MEMBERS - 1))])
 
     def job(self, owner: str = "a", reach: int = 30, **ports: Any) -> RollUp:
         given: dict[str, Any] = {name: ports.get(name, getattr(self, name)) for name in PORTS}

@@ -13,7 +13,7 @@ from notifier.consumer_loop import Pump, pump
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOLLOWED_TYPE
-from notifier.flow.intake.gateway import Answer
+from notifier.flow.intake.gateway import IntakeStatus
 from notifier.flow.intake.router import Router
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
@@ -161,7 +161,7 @@ class Crossing:
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": id, "data": data}
         event |= {"time": self.ports.clock.now().isoformat()}
         receipt = accept(self.system("gateway"), event)
-        assert receipt.answer is Answer.ACCEPTED
+        assert receipt.answer is IntakeStatus.ACCEPTED
 
     _done: dict[str, int] = field(default_factory=dict)
 

@@ -1,11 +1,11 @@
 """What became of events, in few words: for tests of how far mentions carry."""
 
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.flow.operations.event_status import Fates
 from tests.support.in_memory_system import Stage
 
 
-def fate(stage: Stage, id: str) -> tuple[str, dict[str, tuple[Refusal | None, int]]]:
+def fate(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusal | None, int]]]:
     """With the refusal and the number of bursts of each account."""
     g = stage.ground
     fates = Fates(

@@ -23,7 +23,7 @@ from notifier.flow.indexing.graph_indexer import Indexer
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
 from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import Batch
+from notifier.ports.imports import ImportBatch
 from tests.support.fakes.audience import MemoryFollows, MemoryMemberSets
 from tests.support.fakes.clock import START
 from tests.support.fakes.coordination import MemoryEpochs
@@ -224,7 +224,10 @@ class AsleepBeforeWrite:
 
 
 def import_with_crashes(
-    importer: Callable[[Fuse], Import[Batch[Row]]], batches: Sequence[Batch[Row]], edges: MemoryEdges, cuts: list[int]
+    importer: Callable[[Fuse], Import[ImportBatch[Row]]],
+    batches: Sequence[ImportBatch[Row]],
+    edges: MemoryEdges,
+    cuts: list[int],
 ) -> None:
     """Import all batches, with a crash after each of so many calls; each run goes on where the last one stopped."""
     for calls in (*cuts, 10_000):

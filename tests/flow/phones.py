@@ -13,7 +13,7 @@ from notifier.domain.push.device import Address, Device, DeviceRecord, FirebaseT
 from notifier.flow.devices.device_indexer import Departed, Switchboard
 from notifier.flow.devices.registry import PhoneBook, record
 from notifier.metrics import Metrics
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.bursts import MemoryBursts
@@ -42,7 +42,7 @@ class Exchange:
     def __post_init__(self) -> None:
         self.log, self.devices = MemoryLog(self.clock), MemoryDevices(self.clock)
         self.sets = MemoryMemberSets(self.directory)
-        self.directory.enrol([Account(user=UserId(name), member=member) for name, member in PEOPLE.items()])
+        self.directory.enrol([DirectoryEntry(user=UserId(name), member=member) for name, member in PEOPLE.items()])
 
     def book(self, **ports: Any) -> PhoneBook:
         own: dict[str, Any] = {

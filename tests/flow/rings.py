@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device
-from notifier.domain.push.send_log import Fate
+from notifier.domain.push.send_log import AlertOutcome
 from tests.support.in_memory_system import NOVA, Stage
 
 SOON = timedelta(seconds=12)
@@ -27,7 +27,7 @@ def rang(stage: Stage, name: str) -> int:
     return rings(stage)[str(phone(stage, name).address)]
 
 
-def fates(stage: Stage, name: str) -> list[Fate]:
+def fates(stage: Stage, name: str) -> list[AlertOutcome]:
     member = Member(stage.scene.people[name].member)
     found = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
     every = [one for windows in found for window in windows for one in window.missed or ()]

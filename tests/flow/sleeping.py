@@ -6,7 +6,7 @@ from datetime import time, timedelta
 from notifier.domain.audience.bitmap import holds
 from notifier.domain.delivery.slice import PHONES, Pool
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, Subject, UserId
-from notifier.domain.push.alert import Mentioned, WhileAway
+from notifier.domain.push.alert import MentionAlert, WhileAway
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.send_log import Window
 from notifier.domain.users.account_preferences import OverallWish
@@ -31,7 +31,7 @@ def heard(stage: Stage, name: str = KIM, *, on: Platform = Platform.FCM) -> list
     for sent, device in stage.ground.phones.arrived:
         if (device.member, device.platform, sent.subject) == (member(stage, name), on, NOVA):
             match sent.news:
-                case Mentioned():
+                case MentionAlert():
                     found.append(1)
                 case WhileAway(count=count):
                     found.append(count)

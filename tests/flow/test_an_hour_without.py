@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, Unknown
-from notifier.domain.push.send_log import TRIES, Fate
+from notifier.domain.push.send_log import TRIES, AlertOutcome
 from notifier.ports.push import Provider
 from tests.flow.sleeping import KIM, by, heard, member, with_apple
 from tests.support.in_memory_system import Stage
@@ -59,7 +59,7 @@ def test_a_provider_that_stalls_for_an_hour_keeps_back_its_own_alerts_alone() ->
         _pass(stage, opened + EVERY)
     assert 0 < google.asked[member(stage)] <= TRIES * MENTIONS
     assert heard(stage) == []
-    assert [_last(stage, burst) for burst in stage.bursts()] == [Fate.GIVEN_UP] * MENTIONS
+    assert [_last(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
     assert stage.ground.ledger.unsettled() == []
     google.stalls = False
     stage.mention("nova", of="t9")
@@ -67,7 +67,7 @@ def test_a_provider_that_stalls_for_an_hour_keeps_back_its_own_alerts_alone() ->
     assert heard(stage) == [1]
 
 
-def _last(stage: Stage, burst: BurstKey) -> Fate:
+def _last(stage: Stage, burst: BurstKey) -> AlertOutcome:
     """Of its alert by the provider that stalls, in the end."""
     every = [window for some in stage.ground.sent.read(burst, Platform.FCM, [0]).values() for window in some]
     missed = [one for window in every for one in window.missed or ()]

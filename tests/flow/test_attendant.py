@@ -13,7 +13,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity import Attendant
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged, Record
 from tests.flow.around import HOUR, MINUTE, World
 from tests.support.fakes.audience import MemoryActiveHours
@@ -31,7 +31,9 @@ def seen(world: World, *users: str, ago: timedelta = MINUTE) -> list[Logged]:
 
 def world() -> World:
     found = World()
-    found.directory.enrol([Account(user=UserId(name), member=Member(n)) for n, name in enumerate(("ada", "bea"))])
+    found.directory.enrol(
+        [DirectoryEntry(user=UserId(name), member=Member(n)) for n, name in enumerate(("ada", "bea"))]
+    )
     return found
 
 

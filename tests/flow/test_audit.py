@@ -15,7 +15,7 @@ from notifier.domain.upstream.validation import DELETED_TYPE, PROTECTED_TYPE
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.audit import Audit
-from notifier.flow.inbox.page import Badge, Opened, Page
+from notifier.flow.inbox.page import Badge, OpenedInbox, Page
 from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.inbox import MemoryTimeline
@@ -43,12 +43,12 @@ class Audited:
             self.stage.pass_time(minutes=2)
         return self
 
-    def open(self, limit: int = 3, who: UserId = KIM) -> Opened:
+    def open(self, limit: int = 3, who: UserId = KIM) -> OpenedInbox:
         found = Openings()
         driven(replace(self.stage.tab(), observers=[found]).open(who, limit=limit))
         return found[0]
 
-    def drifts(self, opened: Opened) -> float:
+    def drifts(self, opened: OpenedInbox) -> float:
         """How many the audit of this answer adds."""
         before, g = self.count("drift"), self.stage.ground
         driven(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause).compare(opened))
@@ -61,7 +61,7 @@ class Audited:
         self.meanwhile()
 
 
-def page_of(opened: Opened) -> Page:
+def page_of(opened: OpenedInbox) -> Page:
     assert opened.page is not None
     return opened.page
 
@@ -92,7 +92,7 @@ def test_whatever_is_wrong_with_list_or_badge_is_told(change: str) -> None:
     opened = audited.open()
     page = page_of(opened)
     first, second, third = page.items
-    wrong: dict[str, Opened] = {
+    wrong: dict[str, OpenedInbox] = {
         "missing": replace(opened, page=replace(page, items=[first, third])),
         "doubled": replace(opened, page=replace(page, items=[first, first, second, third])),
         "swapped": replace(opened, page=replace(page, items=[second, first, third])),
@@ -229,7 +229,7 @@ def test_a_store_that_is_away_is_told_to_the_one_who_audits() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
     """Mentions, deliveries, wiped caches, marks and looks in any order; each answer is audited some steps later."""
-    audited, dice, waiting = Audited(), random.Random(seed), list[Opened]()
+    audited, dice, waiting = Audited(), random.Random(seed), list[OpenedInbox]()
     stage, ground = audited.stage, audited.stage.ground
 
     def deliver() -> None:

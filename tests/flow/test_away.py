@@ -9,7 +9,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Member, UserId
-from notifier.domain.push.alert import Mentioned, WhileAway
+from notifier.domain.push.alert import MentionAlert, WhileAway
 from notifier.domain.push.receipt import RetryAt
 from notifier.domain.timing import STALE
 from notifier.domain.users.account_preferences import OverallWish
@@ -34,7 +34,7 @@ def heard(stage: Stage, name: str) -> list[int]:
     for sent, device in stage.ground.phones.arrived:
         if device.member == member and sent.subject == NOVA:
             match sent.news:
-                case Mentioned():
+                case MentionAlert():
                     found.append(0)
                 case WhileAway(count=count):
                     found.append(count)
@@ -95,7 +95,7 @@ def test_a_single_one_of_the_night_is_told_as_it_was_and_wakes_nobody() -> None:
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
     [sent] = [sent for sent, device in stage.ground.phones.arrived if device.member == stage.scene.people["kim"].member]
-    assert (sent.news, sent.urgent) == (Mentioned(opener=UserId("ada")), False)
+    assert (sent.news, sent.urgent) == (MentionAlert(opener=UserId("ada")), False)
 
 
 def test_what_is_told_in_the_morning_reaches_a_phone_that_is_turned_on_an_hour_later() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.scheduling import CREDITS
 from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.errors import Poison
@@ -35,9 +35,9 @@ class Counted:
         self.listed.append(since)
         return self.ledger.open(since)
 
-    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         self.asked.append(len(bursts))
-        found: Mapping[BurstKey, Account] = self.ledger.read(bursts)
+        found: Mapping[BurstKey, BurstProgress] = self.ledger.read(bursts)
         return found
 
 
@@ -158,7 +158,7 @@ def test_a_plan_that_cannot_be_read_holds_up_no_other() -> None:
     bad = stage.bursts(LYRA)[2]
 
     class Broken(Counted):
-        def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+        def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
             if bad in bursts:
                 raise Poison("It can't be decoded.")
             return super().read(bursts)

@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.flow.inbox.viewer_cache import viewer_scopes
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox import Timeline
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.inboxes import KIM, Processes
@@ -105,7 +105,7 @@ def test_cold_start_first_page_reads_few_bursts_where_everything_is_unread(stage
 def ranged_stage() -> Stage:
     """The users u0 to u9 come from one range, but u3 had a number before."""
     stage = Stage()
-    stage.ground.directory.enrol([Account(user=UserId("u3"), member=Member(77))])
+    stage.ground.directory.enrol([DirectoryEntry(user=UserId("u3"), member=Member(77))])
     stage.ground.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     for user in ("u3", "u4"):
         stage.ground.people.follow(UserId(user), Subject(Kind.MENTION, UserId("nova")), SINCE)
@@ -132,7 +132,7 @@ def test_user_with_a_number_of_its_own_is_not_taken_for_that_of_the_range() -> N
 
 def test_deleted_user_of_a_range_has_no_inbox() -> None:
     stage = ranged_stage()
-    stage.ground.directory.enrol([Account(user=UserId("u4"), member=Member(504), deleted=True)])
+    stage.ground.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
     processes = Processes(stage)
     with pytest.raises(NotFound):
         processes.open(0, UserId("u4"))

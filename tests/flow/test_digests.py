@@ -17,7 +17,7 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.digests import digests_by
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.page import DigestItem, Page
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
 from tests.support.failing_ports import Refusing
 from tests.support.fakes.clock import START
@@ -80,7 +80,7 @@ class Digesting:
     def tab(self) -> Tab:
         return replace(self.stage.tab(), timeline=self.reads, observers=[self.answers])
 
-    def page(self, limit: int = 20, after: Place | None = None) -> Page:
+    def page(self, limit: int = 20, after: InboxPosition | None = None) -> Page:
         """Its badge is audited, and agrees with the list."""
         page, badge = driven(self.tab().open(LEE, limit=limit, after=after))
         if not page.partial:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from notifier.codec import pack
-from notifier.domain.bursts.held_mention import Decision
-from notifier.domain.bursts.moderation import Refusal, Verdict
-from notifier.domain.bursts.retraction import Cause, tweet_trail
+from notifier.domain.bursts.held_mention import ModerationDecision
+from notifier.domain.bursts.moderation import MentionRefusal, Verdict
+from notifier.domain.bursts.retraction import RetractionCause, tweet_trail
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
@@ -44,7 +44,7 @@ def spoken() -> Stage:
     for id in ("held1", "held2"):
         stage.tweet("nova", author="bob", of=WORDS[0], id=id)
     stage.sequence()
-    stage.ground.holds.decide(stage.held()[0].id, Decision.DROPPED, "amy", stage.ground.clock.now())
+    stage.ground.holds.decide(stage.held()[0].id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
     for n, author in enumerate(("bob", "eve")):
         body = pack({"author": author, "text": WORDS[0]})
         stage.ground.dead_letters.put(DeadLetter(id=f"l{n}", stage="router", cause="Poison", body=body, at=START))
@@ -148,7 +148,7 @@ def test_what_was_held_and_erased_is_told_to_nobody_when_it_is_let_go() -> None:
     [hold] = stage.held()
     Release.of(stage.system().ports)([hold], "amy")
     stage.sequence()
-    assert fate(stage, "held2")[1]["nova"][0] is Refusal.RETRACTED
+    assert fate(stage, "held2")[1]["nova"][0] is MentionRefusal.RETRACTED
 
 
 def test_who_writes_again_afterwards_is_held_with_the_words() -> None:
@@ -175,7 +175,7 @@ def test_its_word_that_comes_again_leaves_what_was_written_and_edited_since() ->
     stage.sequence()
     build_retractor(stage.system())(said)
     [word] = stage.ground.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
-    assert (word.cause, word.text) == (Cause.EDIT, "bob edits")
+    assert (word.cause, word.text) == (RetractionCause.EDIT, "bob edits")
 
 
 def test_a_head_that_cant_be_read_keeps_no_words_but_its_own() -> None:

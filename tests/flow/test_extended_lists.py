@@ -12,7 +12,7 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import BADGE_MOST
 from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.flow.inbox.subject_cache import SubjectCache, burst_size
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.pull_index import SubjectList, SubjectLists
 from tests.support.interleavings.orders import Threads
 from tests.support.interleavings.world import FIRST, KIM, LEE, OF_LYRA, OF_NOVA, SECOND, SINCE, World, burst_of
@@ -135,7 +135,7 @@ def measured(subjects: SubjectCache) -> int:
 
 def followers(found: World, number: int) -> Sequence[UserId]:
     users = [UserId(f"u{at}") for at in range(number)]
-    found.directory.enrol([Account(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
+    found.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
     for user in users:
         found.people.follow(user, OF_NOVA, SINCE)
     return users

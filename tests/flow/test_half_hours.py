@@ -12,7 +12,7 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import BreakerSettings, Open
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt
-from notifier.domain.push.send_log import TRIES, WORTH, Fate
+from notifier.domain.push.send_log import TRIES, WORTH, AlertOutcome
 from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
@@ -121,10 +121,10 @@ def test_a_retry_whose_half_hour_is_slept_through_is_in_the_app_alone_and_counte
     rounds(stage, work, 5)
     stage.ground.people.arrange(KIM, ASLEEP)
     rounds(stage, work, 30)
-    assert (rang(stage, "kim"), fates(stage, "kim")) == (0, [Fate.RETRY])
+    assert (rang(stage, "kim"), fates(stage, "kim")) == (0, [AlertOutcome.RETRY])
     stage.ground.clock.advance(NIGHT)
     rounds(stage, work, 5)
-    assert (rang(stage, "kim"), fates(stage, "kim")) == (0, [Fate.RETRY, Fate.GIVEN_UP])
+    assert (rang(stage, "kim"), fates(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
     assert not stage.ground.ledger.open()
     labels = {"platform": "fcm", "fate": "given_up"}
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1

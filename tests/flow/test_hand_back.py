@@ -8,7 +8,7 @@ from notifier.domain.audience.inbox_rows import InboxRows
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, Again, Done, Slice, Step
 from notifier.flow.delivery.row_writer import SHARDS_AT_ONCE
-from notifier.ports.inbox import Inbox
+from notifier.ports.inbox import InboxStore
 from notifier.wiring.delivery import build_slice_worker
 from tests.support.fakes.clock import ManualClock
 from tests.support.in_memory_system import Stage
@@ -19,7 +19,7 @@ TOO_SLOW = HAND_BACK_AFTER * 0.6
 
 @dataclass
 class Slow:
-    inbox: Inbox
+    inbox: InboxStore
     clock: ManualClock
     takes: timedelta
     wrote: list[int] = field(default_factory=list)
@@ -63,7 +63,7 @@ def test_a_claim_outlives_a_store_that_is_slow_with_one_run() -> None:
 
 @dataclass
 class Crawling:
-    inbox: Inbox
+    inbox: InboxStore
     slowly: Callable[[], None]
 
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from notifier.domain.audience.account_flags import Flag
 from notifier.domain.ids import UserId
 from notifier.domain.users.import_rows import AccountRow
-from notifier.flow.imports.importer import Accounts, Import
+from notifier.flow.imports.importer import AccountImport, Import
 from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import Batch
+from notifier.ports.imports import ImportBatch
 from tests.flow.accounts import Registry
 from tests.flow.graph import Fuse, import_with_crashes
 from tests.support.fakes.imports import MemoryEdges
@@ -31,17 +31,17 @@ class Stream:
 
 def importer(
     registry: Registry, edges: MemoryEdges, fuse: Fuse | None = None, *, ranges: bool = False
-) -> Import[Batch[AccountRow]]:
+) -> Import[ImportBatch[AccountRow]]:
     on = fuse.on if fuse else lambda port: port
-    accounts = Accounts(
+    accounts = AccountImport(
         directory=on(registry.directory), flags=on(registry.flags), log=on(Stream(registry)), ranges=ranges
     )
     return Import(matter=accounts, edges=on(edges))
 
 
-def batches(rows: Sequence[tuple[str, Said]], of: int = 3) -> list[Batch[AccountRow]]:
+def batches(rows: Sequence[tuple[str, Said]], of: int = 3) -> list[ImportBatch[AccountRow]]:
     made = [AccountRow(user=UserId(user), said={Flag(name): on for name, on in said.items()}) for user, said in rows]
-    return [Batch(rows=made[n : n + of], read=min(n + of, len(made))) for n in range(0, len(made), of)]
+    return [ImportBatch(rows=made[n : n + of], read=min(n + of, len(made))) for n in range(0, len(made), of)]
 
 
 def imported(registry: Registry, *rows: tuple[str, Said], ranges: bool = False, of: int = 3) -> None:

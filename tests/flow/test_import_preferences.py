@@ -12,8 +12,8 @@ from notifier.domain.users.account_preferences import Overall, visible_from
 from notifier.domain.users.import_rows import PreferenceRow
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
-from notifier.flow.imports.importer import Import, Preferences
-from notifier.ports.imports import Batch
+from notifier.flow.imports.importer import Import, PreferenceImport
+from notifier.ports.imports import ImportBatch
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
 from tests.flow.test_importing import Said
 from tests.support.fakes.clock import START, ManualClock
@@ -22,9 +22,9 @@ from tests.support.fakes.imports import MemoryEdges
 
 def importer(
     graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None, clock: ManualClock | None = None
-) -> Import[Batch[PreferenceRow]]:
+) -> Import[ImportBatch[PreferenceRow]]:
     on = fuse.on if fuse else lambda port: port
-    preferences = Preferences(
+    preferences = PreferenceImport(
         directory=on(graph.directory),
         wants=on(graph.wants),
         overalls=on(graph.overalls),
@@ -38,8 +38,8 @@ def row(user: str, account: UserId | None = None, **said: Any) -> PreferenceRow:
     return PreferenceRow(user=UserId(user), account=account, **said)
 
 
-def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[Batch[PreferenceRow]]:
-    return [Batch(rows=rows[n : n + of], read=min(n + of, len(rows))) for n in range(0, len(rows), of)]
+def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[ImportBatch[PreferenceRow]]:
+    return [ImportBatch(rows=rows[n : n + of], read=min(n + of, len(rows))) for n in range(0, len(rows), of)]
 
 
 def imported(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:

@@ -14,7 +14,7 @@ from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.followers import Followers
 from notifier.flow.imports.importer import Import
 from notifier.ports.event_log import Logged, Record
-from notifier.ports.imports import Numbers, Rows
+from notifier.ports.imports import NumberedFollows, Rows
 from tests.flow.graph import LYRA, NOVA, Fuse, Graph
 from tests.support.fakes.imports import MemoryEdges
 
@@ -33,7 +33,7 @@ class Said:
             self.graph.records.append(Logged(partition="follows/0", offset=len(self.graph.records), record=record))
 
 
-def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[Rows | Numbers]:
+def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[Rows | NumberedFollows]:
     on = fuse.on if fuse else lambda port: port
     followers = Followers(directory=on(graph.directory), follows=on(graph.follows), log=on(Said(graph)), since=ALWAYS)
     return Import(matter=followers, edges=on(edges))
@@ -100,7 +100,7 @@ def test_ids_that_are_numbers_are_found_by_their_ranges_and_the_others_by_name()
     followed = np.array([9, 9, 9, 9, 9, 9, 7_000_000], dtype=np.int64)
     edges = MemoryEdges()
     importing = importer(graph, edges)
-    importing.read([Numbers(followers=followers, followed=followed, read=7)])
+    importing.read([NumberedFollows(followers=followers, followed=followed, read=7)])
     importing.write()
     graph.indexer()(graph.records)
     assert graph.followers(UserId("9")) == {"1", "50", "51", "100", "149", "150"}

@@ -13,7 +13,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.circuit_breaker import BreakerSettings, LeftAlone
-from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
+from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, WebSubscription
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.flow.push.circuit_breakers import REPORTED_EVERY, CircuitBreakers, line_of
 from notifier.metrics import Metrics
@@ -132,7 +132,7 @@ def test_of_a_browser_s_endpoint_no_more_than_its_host_is_told() -> None:
     assert line_of(replace(phone(stage, "lee"), address=address)) == "web push.example"
 
 
-def iphone(stage: Stage, name: str, environment: Environment) -> Device:
+def iphone(stage: Stage, name: str, environment: ApnsEnvironment) -> Device:
     member, now = Member(stage.scene.people[name].member), stage.ground.clock.now()
     address = AppleToken(token=f"{member:064x}", topic="com.example.app", environment=environment)
     device = Device(member=member, address=address, registered_at=now - timedelta(days=1))
@@ -144,8 +144,8 @@ def test_an_environment_of_apple_s_that_refuses_our_key_stops_no_alert_of_the_ot
     stage = Stage()
     stage.ports = replace(stage.ports, providers={Platform.APNS: stage.ground.phones}, platforms=[Platform.APNS])
     work = build_slice_worker(stage.system())
-    refused = iphone(stage, "kim", Environment.SANDBOX)  # who is asked first of all
-    others = [iphone(stage, name, Environment.PRODUCTION) for name in ("lee", "roy")]
+    refused = iphone(stage, "kim", ApnsEnvironment.SANDBOX)  # who is asked first of all
+    others = [iphone(stage, name, ApnsEnvironment.PRODUCTION) for name in ("lee", "roy")]
     stage.ground.phones.says[refused.id] = [ConfigError(reason="BadEnvironmentKeyInToken")] * 99
     stage.mention("nova")
     for _ in range(5):

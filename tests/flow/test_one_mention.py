@@ -4,13 +4,13 @@ import pytest
 
 from notifier import topics
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.delivery.ledger import ATTEMPTS, Fact
 from notifier.domain.delivery.slice import Again, Dead, Pool
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.domain.users.visibility import Mark
-from notifier.flow.intake.gateway import Answer
+from notifier.flow.intake.gateway import IntakeStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.delivery import build_slice_worker
 from tests.support.failing_ports import Broken, Refusing
@@ -56,7 +56,7 @@ def test_a_garbled_digest_is_no_conflict_and_counts_nothing_twice(garbled: str) 
     stage.tweet("nova", id="e1")
     recent = stage.ground.recent
     recent.known = {event: (garbled, until) for event, (_, until) in recent.known.items()}
-    assert stage.tweet("nova", id="e1").answer is Answer.ACCEPTED
+    assert stage.tweet("nova", id="e1").answer is IntakeStatus.ACCEPTED
     stage.sequence()
     assert [burst.count for burst in stage.ground.bursts.by_key.values()] == [1, 1]
 
@@ -64,12 +64,12 @@ def test_a_garbled_digest_is_no_conflict_and_counts_nothing_twice(garbled: str) 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("ghost", Refusal.UNKNOWN_ACCOUNT),
-        ("gone", Refusal.DELETED_ACCOUNT),
-        ("ada", Refusal.SELF_MENTION),
+        ("ghost", MentionRefusal.UNKNOWN_ACCOUNT),
+        ("gone", MentionRefusal.DELETED_ACCOUNT),
+        ("ada", MentionRefusal.SELF_MENTION),
     ],
 )
-def test_a_refused_account_has_no_burst_and_a_reason(name: str, why: Refusal) -> None:
+def test_a_refused_account_has_no_burst_and_a_reason(name: str, why: MentionRefusal) -> None:
     stage = Stage()
     stage.tweet(name, "nova", id="e1")
     stage.sequence()

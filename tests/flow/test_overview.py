@@ -6,20 +6,20 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import State
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.flow.operations.overview import Overview, Running
+from notifier.flow.operations.overview import BurstOverview, Overview
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.operations import build_overview
 from tests.support.failing_ports import Refusing
 from tests.support.in_memory_system import NOVA, Stage
 
 
-def running(overview: Overview) -> Running:
+def running(overview: Overview) -> BurstOverview:
     found = overview.read().running
     assert found is not None
     return found
 
 
-def states(found: Running, tier: Tier) -> set[State]:
+def states(found: BurstOverview, tier: Tier) -> set[State]:
     [filling] = [each for each in found.fillings if each.tier is tier]
     return {span.state for span in filling.spans}
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.config.push import Push
+from notifier.config.push import PushSettings
 from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.mention import Event, EventId
-from notifier.domain.bursts.moderation import Refusal, Verdict
+from notifier.domain.bursts.moderation import MentionRefusal, Verdict
 from notifier.domain.delivery import forecast
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, UserId
@@ -86,7 +86,7 @@ def test_preview_equals_actual(whom: str, author: str, protected: bool) -> None:
 
 @pytest.mark.parametrize(("tiers", "phones"), [("p0,p1", [2, 1, 1, 1]), ("p2", [0, 0, 2, 1]), ("", [0, 0, 1, 1])])
 def test_phones_ring_of_the_tiers_that_the_operator_names_and_of_whoever_asked(tiers: str, phones: list[int]) -> None:
-    stage = Stage(settings={"push": Push(tiers=tiers)})
+    stage = Stage(settings={"push": PushSettings(tiers=tiers)})
     for name in ("max", "pat", "quinn"):  # of whom pat hasn't asked
         stage.scene.change(Changed(person=name, what="push"))
     [found] = preview(stage, "nova")
@@ -132,8 +132,8 @@ def test_whose_mentions_reach_nobody_is_told_so_and_whose_ring_no_phone_too() ->
     stage = Stage()
     stage.reach("bob", Verdict.DENY)
     assert [found.refusal for found in preview(stage, "nova", "nobody", author="bob")] == [
-        Refusal.DENIED,
-        Refusal.UNKNOWN_ACCOUNT,
+        MentionRefusal.DENIED,
+        MentionRefusal.UNKNOWN_ACCOUNT,
     ]
     stage.reach("bob", Verdict.ROW)
     [quiet] = preview(stage, "nova", author="bob")
@@ -170,7 +170,7 @@ def test_of_a_tweet_that_was_taken_back_it_says_so_and_the_real_one_right_behind
     delete(stage, "t1")
     stage.say(EDITED_TYPE, tweet="t2", author="ada", mentions=["lyra"], text="edited", sequence=1)
     [gone], [nova, lyra] = preview(stage, "nova"), preview(stage, "nova", "lyra", of="t2")
-    assert [found.refusal for found in (gone, nova, lyra)] == [Refusal.RETRACTED, Refusal.RETRACTED, None]
+    assert [found.refusal for found in (gone, nova, lyra)] == [MentionRefusal.RETRACTED, MentionRefusal.RETRACTED, None]
     assert (gone.burst, gone.tiers, gone.suppressed) == (None, None, None)
     stage.mention("nova", of="t1")
     stage.mention("nova", "lyra", of="t2")
@@ -196,4 +196,4 @@ def test_what_is_held_is_held_when_it_comes_again() -> None:
     stage.sequence()
     stage.reach("bob", Verdict.ALL)
     [found] = preview(stage, "nova", author="bob")
-    assert found.refusal is Refusal.HELD
+    assert found.refusal is MentionRefusal.HELD

@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.audience.bitmap import Bits, from_offsets
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import TERMS, Again, Pool, Slice, Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
@@ -19,8 +19,8 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.delivery.slice_worker import Hold
-from notifier.ports.directory import Account
+from notifier.flow.delivery.slice_worker import SliceLease
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.ledger import Ledger
 from notifier.ports.push import Spare
 from notifier.wiring.delivery import build_slice_worker
@@ -72,7 +72,7 @@ DEEDS: dict[str, Callable[[Stage], None]] = {
     "left the subject": lambda stage: stage.ground.people.unfollow(LEE, NOVA),
     "came back to it": lambda stage: stage.ground.people.follow(LEE, NOVA, stage.ground.clock.now()),
     "deleted the account": lambda stage: stage.ground.directory.enrol(
-        [Account(user=LEE, member=Member(stage.scene.people[LEE].member), deleted=True)]
+        [DirectoryEntry(user=LEE, member=Member(stage.scene.people[LEE].member), deleted=True)]
     ),
     "wants less": lambda stage: stage.ground.people.volume(LEE, NOVA, Volume.OFF),
     "wants nothing of everything": lambda stage: stage.ground.people.arrange(LEE, OverallWish(volume=Volume.OFF)),
@@ -167,7 +167,7 @@ def test_a_slice_whose_reading_takes_longer_than_its_claim_keeps_it() -> None:
     parts: Any = {"seals": Everywhere(), "selection": Slow()}
     claim = claims.claim(piece, "one", clock.now(), clock.now() + piece.terms.claim)
     assert claim is not None
-    replace(build_push_pipeline(stage.system()), **parts)(burst, piece, Hold(claim, claims, clock))
+    replace(build_push_pipeline(stage.system()), **parts)(burst, piece, SliceLease(claim, claims, clock))
     assert claims.claim(piece, "other", clock.now(), clock.now() + piece.terms.claim) is None
 
 
@@ -180,7 +180,7 @@ class Rivals:
     def __getattr__(self, method: str) -> Any:
         return getattr(self.ledger, method)
 
-    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+    def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         waits = [entry for entry in entries if entry.fact is Fact.WAITS and entry.n == 1]
         self.ledger.record([replace(entry, at=entry.at + timedelta(hours=8)) for entry in waits])
         return self.ledger.record(entries)
@@ -206,11 +206,11 @@ def test_who_has_lost_a_slice_says_nothing_of_what_it_waits_for() -> None:
     [key] = stage.bursts()
     clock, piece = stage.ground.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
 
-    def overslept(burst: Burst, piece: Slice, hold: Hold) -> Entry:
+    def overslept(burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
         clock.advance(piece.terms.claim)
         now = clock.now()
         assert stage.ground.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
-        return Entry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
+        return LedgerEntry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())
     outcome = replace(work, doings={**work.doings, Step.FCM: overslept})(piece)

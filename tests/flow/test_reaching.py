@@ -9,7 +9,7 @@ import pytest
 from notifier import topics
 from notifier.codec import unpack
 from notifier.domain.bursts.mention import Mention
-from notifier.domain.bursts.moderation import MentionsAllowed, Refusal, Verdict
+from notifier.domain.bursts.moderation import MentionRefusal, MentionsAllowed, Verdict
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import OverallWish
@@ -74,7 +74,7 @@ def test_an_account_says_whose_mentions_its_followers_are_told(
     stage.tweet("nova", author=author, id="e1")
     stage.sequence()
     assert set(counts(stage)) == {"self:nova#1", *(["mention:nova#1"] if told else [])}
-    assert fate(stage, "e1")[1] == {"nova": (None, 2) if told else (Refusal.NOT_WANTED, 1)}
+    assert fate(stage, "e1")[1] == {"nova": (None, 2) if told else (MentionRefusal.NOT_WANTED, 1)}
 
 
 def test_who_is_followed_is_asked_at_each_mention() -> None:

@@ -12,12 +12,12 @@ from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import CacheUnavailable, Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.delivery.reconciler import LOG_KEPT_FOR, Reconciler
 from notifier.ports.bursts import Heads, RecentBursts
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import FRESH_FOR
 from notifier.wiring.delivery import build_reconciler
@@ -60,7 +60,7 @@ class Paged:
     recent: RecentBursts
     pages: int = 0
 
-    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
         self.pages += 1
         return self.recent.since(moment, behind, min(limit, 2))
 
@@ -157,10 +157,10 @@ class Miscounted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.ledger, name)
 
-    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         return {key: self._miscounted(account) for key, account in self.ledger.read(bursts).items()}
 
-    def _miscounted(self, account: Account) -> Account:
+    def _miscounted(self, account: BurstProgress) -> BurstProgress:
         """One of the slices of the followers' burst that reached somebody."""
         for piece, standing in account.standings.items():
             if piece.burst.subject == NOVA and standing.ended and standing.ended.people:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from notifier import topics
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.validation import ERASED_TYPE, PROTECTED_TYPE
@@ -45,7 +45,7 @@ def test_delete_before_mention() -> None:
     delete(stage)
     stage.mention("nova")
     assert stage.bursts() == stage.bursts(SELF_NOVA) == []
-    assert {outcome.refusal for outcome in stage.ground.bursts.outcomes(None, "e2")} == {Refusal.RETRACTED}
+    assert {outcome.refusal for outcome in stage.ground.bursts.outcomes(None, "e2")} == {MentionRefusal.RETRACTED}
 
 
 @pytest.mark.parametrize("method", ["known", "write"])

@@ -6,7 +6,7 @@ import pytest
 
 from notifier import topics
 from notifier.domain.bursts.burst import KEPT_MENTIONERS
-from notifier.domain.bursts.retraction import Cause, tweet_trail
+from notifier.domain.bursts.retraction import RetractionCause, tweet_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow.sequencing import retraction_settlement
@@ -47,7 +47,7 @@ def test_all_that_is_left_to_a_protected_author_s_followers_is_counted_however_i
     stage = Stage()
     for tweet in ("t1", "t2"):
         stage.mention("nova", author="eve", of=tweet)
-    word = replace(deleted(stage, "", "eve"), cause=Cause.PROTECT)
+    word = replace(deleted(stage, "", "eve"), cause=RetractionCause.PROTECT)
     stage.ground.retractions.write([word])
     for tweet in ("t1", "t2"):
         list(build_retraction_settlement(stage.system()).settle_along([tweet_trail(UserId("eve"), tweet)]))
@@ -62,21 +62,28 @@ def test_who_waits_for_it_waits_for_the_latest_alone_and_the_log_keeps_the_rest(
     for n in range(3):
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
         stage.pass_time(days=1)
-    word = replace(deleted(stage, "", "eve"), cause=Cause.ERASE)
+    word = replace(deleted(stage, "", "eve"), cause=RetractionCause.ERASE)
     build_retraction_settlement(stage.system()).settle([word], limit=4)  # both for nova and for her followers
     assert stage.sees("kim") == ["mention:nova#1"]
     build_retraction_settlement(stage.system()).settle([word])
     assert stage.sees("kim") == []
 
 
-@pytest.mark.parametrize("order", [(Cause.PROTECT, Cause.ERASE), (Cause.ERASE, Cause.PROTECT)])
-def test_who_was_erased_and_writes_again_is_protected_all_the_same(order: tuple[Cause, Cause]) -> None:
+@pytest.mark.parametrize(
+    "order", [(RetractionCause.PROTECT, RetractionCause.ERASE), (RetractionCause.ERASE, RetractionCause.PROTECT)]
+)
+def test_who_was_erased_and_writes_again_is_protected_all_the_same(
+    order: tuple[RetractionCause, RetractionCause],
+) -> None:
     """In whatever order the two words come: each is about what was written until its own moment."""
     stage = Stage()
-    erased = replace(deleted(stage, "", "eve"), cause=Cause.ERASE)
+    erased = replace(deleted(stage, "", "eve"), cause=RetractionCause.ERASE)
     stage.pass_time(seconds=1)
     stage.mention("nova", author="eve")
-    said = {Cause.ERASE: erased, Cause.PROTECT: replace(erased, cause=Cause.PROTECT, at=stage.ground.clock.now())}
+    said = {
+        RetractionCause.ERASE: erased,
+        RetractionCause.PROTECT: replace(erased, cause=RetractionCause.PROTECT, at=stage.ground.clock.now()),
+    }
     for cause in order:
         build_retraction_settlement(stage.system()).settle([said[cause]])
     assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])

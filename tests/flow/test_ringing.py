@@ -9,7 +9,7 @@ from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import TRIES, Fate
+from notifier.domain.push.send_log import TRIES, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.rings import SOON, fates, phone, rang, rings
 from tests.support.in_memory_system import Stage
@@ -21,7 +21,7 @@ def test_who_could_not_be_reached_is_tried_again_and_nobody_else_is() -> None:
     stage.ground.phones.says[phone(stage, "lee").id] = [again]
     stage.mention("nova")
     stage.deliver(rounds=60)
-    assert (set(rings(stage).values()), fates(stage, "lee")) == ({1}, [Fate.RETRY])
+    assert (set(rings(stage).values()), fates(stage, "lee")) == ({1}, [AlertOutcome.RETRY])
     assert len(rings(stage)) == 3
 
 
@@ -45,7 +45,7 @@ def test_after_three_tries_an_alert_is_in_the_app_alone() -> None:
     stage.mention("nova")
     stage.deliver(rounds=150)
     assert rang(stage, "lee") == 0
-    assert fates(stage, "lee") == [Fate.RETRY] * (TRIES - 1) + [Fate.GIVEN_UP]
+    assert fates(stage, "lee") == [AlertOutcome.RETRY] * (TRIES - 1) + [AlertOutcome.GIVEN_UP]
 
 
 def test_who_asks_for_more_than_half_an_hour_is_asked_no_more() -> None:
@@ -54,7 +54,7 @@ def test_who_asks_for_more_than_half_an_hour_is_asked_no_more() -> None:
     stage.ground.phones.says[phone(stage, "lee").id] = [late]
     stage.mention("nova")
     stage.deliver()
-    assert (rang(stage, "lee"), fates(stage, "lee")) == (0, [Fate.GIVEN_UP])
+    assert (rang(stage, "lee"), fates(stage, "lee")) == (0, [AlertOutcome.GIVEN_UP])
 
 
 def test_what_may_have_arrived_is_sent_again_with_the_same_ids() -> None:
@@ -74,7 +74,7 @@ def test_a_token_that_is_gone_is_dropped_and_rings_no_more() -> None:
     stage.mention("nova")
     stage.deliver()
     lee = Member(stage.scene.people["lee"].member)
-    assert (stage.ground.devices.of([lee]), fates(stage, "lee")) == ({}, [Fate.DROPPED])
+    assert (stage.ground.devices.of([lee]), fates(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
 
 
 def test_a_drop_of_before_the_device_was_registered_again_doesn_t_count() -> None:
@@ -91,7 +91,7 @@ def test_a_payload_that_is_refused_is_nobody_else_s_trouble() -> None:
     stage.ground.phones.says[phone(stage, "kim").id] = [PayloadError(reason="too large")]
     stage.mention("nova")
     stage.deliver()
-    assert (rang(stage, "kim"), rang(stage, "lee"), fates(stage, "kim")) == (0, 1, [Fate.REFUSED])
+    assert (rang(stage, "kim"), rang(stage, "lee"), fates(stage, "kim")) == (0, 1, [AlertOutcome.REFUSED])
 
 
 def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_everybody_is_told() -> None:
@@ -148,7 +148,7 @@ def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
         stage.pass_time(seconds=seconds)
     # Of one the provider was asked in vain for all that time, of the other never; neither has lost anything by it.
     assert (rang(stage, "kim"), rang(stage, "roy")) == (1, 1)
-    assert Fate.GIVEN_UP not in [*fates(stage, "kim"), *fates(stage, "roy")]
+    assert AlertOutcome.GIVEN_UP not in [*fates(stage, "kim"), *fates(stage, "roy")]
 
 
 def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
-from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.plan import SetHead, plan
 from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Step
 from notifier.domain.ids import Subject
 from notifier.flow.delivery.row_writer import Delivery
-from notifier.flow.delivery.slice_worker import Hold
+from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
@@ -59,7 +59,7 @@ class Room:
             now = self.clock.now()
             claim = self.claims.claim(piece, "test", now, now + piece.terms.claim)
             assert claim is not None
-            self.ledger.record([self.delivery(self.burst, piece, Hold(claim, self.claims, self.clock))])
+            self.ledger.record([self.delivery(self.burst, piece, SliceLease(claim, self.claims, self.clock))])
 
     def left(self) -> set[tuple[Step, Tier]]:
         """Slices of phones that the account has."""
@@ -69,7 +69,7 @@ class Room:
         ended = [one.ended for one in self._account().standings.values() if one.ended]
         return {entry.slice.tier: entry.phones for entry in ended}
 
-    def _account(self) -> Account:
+    def _account(self) -> BurstProgress:
         return self.ledger.read([self.burst.key])[self.burst.key]
 
 

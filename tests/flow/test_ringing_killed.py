@@ -11,10 +11,10 @@ import pytest
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import UserId
 from notifier.domain.push.receipt import RetryAt
-from notifier.domain.push.send_log import TRIES, Fate, Sending, Window
+from notifier.domain.push.send_log import TRIES, AlertOutcome, Sending, Window
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
-from notifier.ports.push import Sent
+from notifier.ports.push import SendLog
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.rings import SOON, fates, phone, rang, rings
 from tests.support.in_memory_system import Stage
@@ -30,7 +30,7 @@ class Killed(BaseException):
 class Dying:
     """The worker is killed at its n-th call of this method: before its effect, or behind it."""
 
-    def __init__(self, sent: Sent, method: str, *, behind: bool) -> None:
+    def __init__(self, sent: SendLog, method: str, *, behind: bool) -> None:
         self.sent, self.method, self.behind, self.left = sent, method, behind, 1
 
     def read(self, *given: Any) -> Any:
@@ -124,7 +124,7 @@ def test_a_worker_that_dies_over_what_is_given_up_leaves_it_to_be_given_up_and_r
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert (rang(stage, "kim"), rang(stage, "roy"), rang(stage, "lee")) == (0, 1, 1)
-    assert fates(stage, "kim")[-1] is Fate.GIVEN_UP
+    assert fates(stage, "kim")[-1] is AlertOutcome.GIVEN_UP
 
 
 def test_what_waited_for_one_person_s_device_rings_for_nobody_else_who_has_it_by_now() -> None:

@@ -11,7 +11,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.flow.around import DAILY, HOUR, MINUTE, MONTHLY, WEEKLY, Asleep, Dying, Spoilt, Unwritable, World
 from tests.support.failing_ports import Refusing
 
@@ -233,7 +233,7 @@ def test_a_clock_that_is_set_back_an_hour_drops_nobody_and_loses_nobody() -> Non
 
 def test_shards_of_which_something_can_t_be_read_stand_alone() -> None:
     world = World()
-    world.directory.enrol([Account(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
+    world.directory.enrol([DirectoryEntry(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
     world.look(1, 40 * SHARD_MEMBERS)
     world.job(stays=Spoilt(world.stays)).run()
     far = world.sets.read(DAILY, None, [40])

@@ -18,10 +18,10 @@ from notifier.domain.audience.bitmap import from_offsets, members
 from notifier.domain.audience.tiers import SetKind, Tier, divide
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
-from notifier.flow.inbox.page import Look, Opened
+from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob, Stay
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
 from tests.contracts.backends import migrated
@@ -44,12 +44,12 @@ class Place:
     def look(self, member: int) -> None:
         """As the API notes it when a tab is opened."""
         viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
-        look = Look(viewer=viewer, member=Member(member), now=self.stage.ground.clock.now())
+        look = InboxView(viewer=viewer, member=Member(member), now=self.stage.ground.clock.now())
 
         async def noted() -> None:
             async with connect_async(self.valkey.patient) as client:
                 noting = Noting(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
-                noting.observe(Opened(look=look, after=None, page=None, badge=None))
+                noting.observe(OpenedInbox(look=look, after=None, page=None, badge=None))
                 assert noting.going is not None
                 await noting.going
 
@@ -77,7 +77,9 @@ def place(tmp_path: Path, valkey: Valkey) -> Iterator[Place]:
         leases=SqliteLeases(core),
         active_hours=RedisActiveHours(valkey.client),
     )
-    ports.directory.enrol([Account(user=UserId(f"u{member}"), member=Member(member)) for member in (LOADED, IDLE)])
+    ports.directory.enrol(
+        [DirectoryEntry(user=UserId(f"u{member}"), member=Member(member)) for member in (LOADED, IDLE)]
+    )
     ports.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([LOADED, IDLE]))])
     ports.stays.put([Stay(kind=SetKind.ACTIVE_30D, until=FOREVER, shard=0, bits=from_offsets([LOADED]))])
     yield Place(stage, build_system(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)

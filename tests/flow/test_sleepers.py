@@ -10,7 +10,7 @@ import pytest
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.backlog import FAR, Sleeper
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
@@ -106,14 +106,14 @@ def test_a_burst_with_other_work_left_does_not_sleep() -> None:
     assert any(key.subject == NOVA for key in stage.ground.ledger.open())
 
 
-def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[Entry]:
+def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]:
     """Its rows stand, and each of its phones' slices was queued once and has let go."""
     for piece in plan.slices():
         if piece.step is Step.ROWS:
-            yield Entry(slice=piece, fact=Fact.DONE, at=now)
+            yield LedgerEntry(slice=piece, fact=Fact.DONE, at=now)
         else:
-            yield Entry(slice=piece, fact=Fact.DISPATCHED, n=1, at=now)
-            yield Entry(slice=piece, fact=Fact.WAITS, n=1, at=until)
+            yield LedgerEntry(slice=piece, fact=Fact.DISPATCHED, n=1, at=now)
+            yield LedgerEntry(slice=piece, fact=Fact.WAITS, n=1, at=until)
 
 
 def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round_and_each_once_until_its_turn_comes() -> None:

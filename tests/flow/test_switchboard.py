@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.fencing import stamp
 from notifier.domain.ids import UserId
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.ports.audience import ShardBlob
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.flow.graph import Fuse, Spoilt
 from tests.flow.phones import PEOPLE, Exchange
 from tests.flow.stalling import Stalling
@@ -144,7 +144,7 @@ def test_an_account_that_was_deleted_meanwhile_keeps_no_device() -> None:
     exchange.register("ada")
     exchange.register("cleo", 2)
     exchange.devices.kept.clear()
-    exchange.directory.enrol([Account(user=UserId("ada"), member=PEOPLE["ada"], deleted=True)])
+    exchange.directory.enrol([DirectoryEntry(user=UserId("ada"), member=PEOPLE["ada"], deleted=True)])
     exchange.hear()
     assert (exchange.having(), exchange.ringing()) == ({"cleo": 1}, {"cleo"})
 
@@ -155,7 +155,7 @@ def test_an_account_that_was_erased_keeps_what_it_has_registered_since() -> None
     exchange.register("bea", 2)
     erased = exchange.clock.now() + timedelta(milliseconds=500)
     words = [
-        Retraction(id=EventId("accounts", who), cause=Cause.ERASE, author=UserId(who), at=erased)
+        Retraction(id=EventId("accounts", who), cause=RetractionCause.ERASE, author=UserId(who), at=erased)
         for who in ("ada", "bea")
     ]
     exchange.retractions.write(words)

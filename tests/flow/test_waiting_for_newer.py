@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice import Done, Pool
 from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -130,7 +130,7 @@ class Unreadable:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
-    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+    def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         if self._burst in keys:
             raise Poison
         return self._ledger.read(keys)
@@ -149,7 +149,7 @@ def test_one_whose_account_can_t_be_read_keeps_nobody_waiting(broken: int) -> No
     assert heard(stage) == [1]
 
 
-def account(stage: Stage, burst: BurstKey) -> Account:
+def account(stage: Stage, burst: BurstKey) -> BurstProgress:
     return stage.ground.ledger.read([burst])[burst]
 
 

@@ -14,7 +14,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.burst_walk import RUN, YOUNG
-from notifier.flow.inbox.page import Opened
+from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import FRESH_FOR
 from notifier.wiring.delivery import build_reconciler
@@ -59,13 +59,13 @@ def compared(stage: Stage) -> Stage:
     return stage
 
 
-def opened(stage: Stage) -> Opened:
+def opened(stage: Stage) -> OpenedInbox:
     found = Openings()
     driven(replace(stage.tab(), observers=[found]).open(KIM))
     return found[0]
 
 
-def drifts(stage: Stage, answer: Opened) -> float:
+def drifts(stage: Stage, answer: OpenedInbox) -> float:
     async def nothing(_: float) -> None:
         return
 

@@ -10,7 +10,7 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.page import Page, Shown
-from notifier.flow.inbox.viewer_cache import Opening
+from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.metrics import Metrics
 from notifier.ports.inbox import Timeline
 from notifier.ports.users import People
@@ -56,7 +56,7 @@ class Troubled:
         failing = replace(reads, people=cast(People, people), timeline=cast(Timeline, timeline))
         self.processes.inboxes = [inbox_of(failing, Metrics()) for _ in range(2)]
 
-    def open(self, process: int, *, failing: float) -> Opening | None:
+    def open(self, process: int, *, failing: float) -> CachedFirstPage | None:
         """Open the inbox while calls of the store fail at this rate; return None if not even a partial page is had."""
         for port in self.ports:
             port.rate = failing

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import Subject, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE
 from tests.support.failing_ports import Unswapped
@@ -23,7 +23,7 @@ def edit(stage: Stage, *mentioned: str, text: str = "edited", sequence: int = 1)
 def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
     """Said, and heard by nobody yet; by whom the tweet is called after where nobody else is named."""
     now, by = stage.ground.clock.now(), UserId(author or tweet)
-    return Retraction(id=EventId("x", tweet), cause=Cause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
+    return Retraction(id=EventId("x", tweet), cause=RetractionCause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
 
 
 @dataclass

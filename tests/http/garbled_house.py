@@ -30,7 +30,7 @@ from notifier.adapters.redis import (
     connect,
     connect_async,
 )
-from notifier.adapters.redis.connect import Client
+from notifier.adapters.redis.connect import RedisClient
 from notifier.api.app import create
 from notifier.domain.audience.activity import hour_of
 from notifier.domain.delivery.backlog import Behind
@@ -106,7 +106,7 @@ FIELD_SHARE = 0.5
 class Garbler:
     """Writes garbage into random keys, as one of every type or into a field."""
 
-    client: Client
+    client: RedisClient
     chance: random.Random = field(default_factory=lambda: random.Random("garbage"))
 
     def keys(self) -> list[bytes]:

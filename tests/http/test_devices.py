@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifier.api.background.limiters import Phones
+from notifier.api.background.limiters import DeviceRequestLimiter
 from notifier.bounded_executor import BoundedExecutor, Bulkhead
 from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
@@ -277,7 +277,7 @@ def test_who_finds_all_turns_taken_is_told_to_come_again() -> None:
     async def asked() -> None:
         book = build_device_registry(house.system)
         executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(at_once=1, wait=timedelta(0)))
-        phones = Phones(book=book, threads=executor)
+        phones = DeviceRequestLimiter(book=book, threads=executor)
         async with executor.bulkhead.slot():
             with pytest.raises(StoreUnavailable):
                 await phones(UserId("u1"), lambda book, member: book.of(member))

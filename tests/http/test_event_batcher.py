@@ -9,7 +9,7 @@ from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.errors import LogUnavailable, NotifierError
 from notifier.domain.ids import UserId
-from notifier.flow.intake.gateway import Answer, Receipt
+from notifier.flow.intake.gateway import IntakeStatus, Receipt
 from tests.support.fakes.clock import START
 
 
@@ -30,7 +30,7 @@ class SlowGateway:
             raise self.error
         if self.poison in ids:
             raise ZeroDivisionError
-        return [Receipt(answer=Answer.ACCEPTED, event=EventId("s", id)) for id in ids]
+        return [Receipt(answer=IntakeStatus.ACCEPTED, event=EventId("s", id)) for id in ids]
 
 
 def test_each_event_of_a_group_gets_its_own_answer() -> None:

@@ -6,7 +6,7 @@ import pytest
 from httpx import Response
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.bursts.held_mention import Decision
+from notifier.domain.bursts.held_mention import ModerationDecision
 from notifier.domain.bursts.moderation import ReachWord, Verdict
 from notifier.domain.delivery.plan import SetHead
 from notifier.domain.delivery.throttle import Throttle
@@ -213,7 +213,7 @@ def test_a_held_mention_is_told_as_held_and_once_it_is_let_go_by_its_bursts(edge
     first, second = sorted(edge.house.ports.holds.waiting(), key=lambda hold: hold.id)
     Release.of(edge.house.ports)([first], "amy")
     assert edge.fate("7").json()["status"] == "accepted"
-    edge.house.ports.holds.decide(second.id, Decision.DROPPED, "amy", edge.house.clock.now())
+    edge.house.ports.holds.decide(second.id, ModerationDecision.DROPPED, "amy", edge.house.clock.now())
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": None}, {"nova": "denied"}]
     [account] = edge.fate("7").json()["accounts"]
     assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}

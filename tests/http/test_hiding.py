@@ -13,11 +13,11 @@ from notifier.api.background.event_intake import RetractionHiding
 from notifier.api.threads import CALLS_AT_ONCE, RequestThreads, share_of
 from notifier.bounded_executor import Threads
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import UserId
 from tests.support.fakes.clock import START
 
-RETRACTION = Retraction(id=EventId("s", "1"), cause=Cause.ERASE, author=UserId("eve"), at=START)
+RETRACTION = Retraction(id=EventId("s", "1"), cause=RetractionCause.ERASE, author=UserId("eve"), at=START)
 
 
 @dataclass

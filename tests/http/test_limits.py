@@ -10,7 +10,7 @@ import httpx
 import pytest
 from litestar.testing import TestClient
 
-from notifier.config import Limits, Settings
+from notifier.config import RequestLimits, Settings
 from notifier.domain.errors import StoreUnavailable
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
@@ -20,7 +20,7 @@ SEEN = "/v1/inbox/seen"
 
 
 @contextmanager
-def limited(limits: Limits) -> Iterator[Edge]:
+def limited(limits: RequestLimits) -> Iterator[Edge]:
     house = House(Settings(limits=limits))
     with TestClient(house.app(), raise_server_exceptions=False) as client:
         yield Edge(house, client)
@@ -39,7 +39,7 @@ def test_what_is_left_is_told_on_every_answer(edge: Edge) -> None:
 
 
 def test_beyond_the_limit_one_waits_and_nobody_else() -> None:
-    with limited(Limits(reads=3, writes=2)) as edge:
+    with limited(RequestLimits(reads=3, writes=2)) as edge:
         assert [edge.inbox("u1").status_code for _ in range(3)] == [200] * 3
         refused = edge.inbox("u1")
         assert_problem(refused, 429, "too_many_requests")
@@ -60,13 +60,13 @@ def test_beyond_the_limit_one_waits_and_nobody_else() -> None:
     ],
 )
 def test_every_route_of_a_person_counts(path: str) -> None:
-    with limited(Limits(reads=1)) as edge:
+    with limited(RequestLimits(reads=1)) as edge:
         assert edge.inbox("u1").status_code == 200
         assert edge.client.get(path, headers=edge.bearer("u1")).status_code == 429
 
 
 def test_who_has_no_good_token_takes_nothing_from_anybody() -> None:
-    with limited(Limits(reads=1)) as edge:
+    with limited(RequestLimits(reads=1)) as edge:
         bad = {"Authorization": f"Bearer {edge.house.token('u1')}x"}
         answers = [edge.client.get("/v1/inbox", headers=bad) for _ in range(3)]
         assert {(one.status_code, "ratelimit" in one.headers) for one in answers} == {(401, False)}
@@ -74,7 +74,7 @@ def test_who_has_no_good_token_takes_nothing_from_anybody() -> None:
 
 
 def test_second_authorization_neither_pays_for_the_first_nor_answers_for_it() -> None:
-    with limited(Limits(reads=1)) as edge:
+    with limited(RequestLimits(reads=1)) as edge:
         assert [asyncio.run(opened_by(edge, "u1", "u2")) for _ in range(2)] == [200, 429]
         assert edge.inbox("u2").status_code == 200
         assert edge.inbox("u1").status_code == 429
@@ -83,14 +83,14 @@ def test_second_authorization_neither_pays_for_the_first_nor_answers_for_it() ->
 def test_services_have_no_limit_until_one_is_set(edge: Edge) -> None:
     answer = edge.post(event())
     assert (answer.status_code, "ratelimit" in answer.headers) == (202, False)
-    with limited(Limits(requests=2)) as other:
+    with limited(RequestLimits(requests=2)) as other:
         assert [other.post(event(str(number))).status_code for number in range(3)] == [202, 202, 429]
         assert other.fate("1").headers["ratelimit-policy"] == '"requests";q=2;w=60'
         assert other.inbox("u1").status_code == 200
 
 
 def test_a_limit_of_nothing_is_none() -> None:
-    with limited(Limits(reads=0, writes=0)) as edge:
+    with limited(RequestLimits(reads=0, writes=0)) as edge:
         assert "ratelimit" not in edge.inbox("u1").headers
         assert "ratelimit" not in seen(edge).headers
 

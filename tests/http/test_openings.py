@@ -14,7 +14,7 @@ from notifier.api.background.housekeeping import APART, ONE_IN, Auditing
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.visibility import Marks, Viewer
-from notifier.flow.inbox.page import Look, Opened
+from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
 from tests.support.breakable_ports import BreakableActivity, Broken
@@ -152,7 +152,7 @@ def opened(house: House, *who: tuple[str, str], pause: Pause | None = None) -> l
 class KeptAudit:
     members: list[int] = field(default_factory=list)
 
-    async def compare(self, opened: Opened) -> None:
+    async def compare(self, opened: OpenedInbox) -> None:
         self.members.append(opened.look.member)
 
 
@@ -180,10 +180,10 @@ async def noted(*gatherings: Sequence[tuple[int, int]], away: int = 0) -> list[t
     return activity.sent
 
 
-def of(member: int, after: timedelta = timedelta(0)) -> Opened:
+def of(member: int, after: timedelta = timedelta(0)) -> OpenedInbox:
     viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
-    look = Look(viewer=viewer, member=Member(member), now=START + after)
-    return Opened(look=look, after=None, page=None, badge=None)
+    look = InboxView(viewer=viewer, member=Member(member), now=START + after)
+    return OpenedInbox(look=look, after=None, page=None, badge=None)
 
 
 def counted(house: House) -> tuple[float | None, float | None]:

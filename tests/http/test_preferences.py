@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import LogUnavailable, StoreUnavailable
 from notifier.domain.ids import Kind, Member, Subject, UserId
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Record
 from tests.http.problems import assert_problem
 from tests.support.fakes.clock import START
@@ -218,7 +218,7 @@ def test_a_mute_is_accepted_once_the_log_has_it(edge: Edge, monkeypatch: pytest.
 
 def test_whom_was_deleted_since_can_still_be_unmuted(edge: Edge) -> None:
     prefer(edge, {"muted_until": "forever"}, of="mention:bob")
-    edge.house.directory.enrol([Account(user=UserId("bob"), member=Member(5), deleted=True)])
+    edge.house.directory.enrol([DirectoryEntry(user=UserId("bob"), member=Member(5), deleted=True)])
     assert prefer(edge, {"muted_until": None}, of="mention:bob").status_code == 200
     assert preferences(edge) == []
 

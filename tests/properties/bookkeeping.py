@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from hypothesis import strategies as st
 
-from notifier.domain.audience.snapshot import Tally
+from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.audience.tiers import TIERS
-from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
 from notifier.domain.delivery.plan import Plan, SetHead, plan
 from notifier.domain.delivery.slice import Slice
 from tests.unit.examples import NOON, burst, claim, entry, tally
@@ -22,12 +22,12 @@ class Files:
     """What a store holds of one burst, and the seals' numbers."""
 
     plan: Plan
-    entries: Sequence[Entry]
+    entries: Sequence[LedgerEntry]
     claims: Sequence[Claim]
-    tallies: Sequence[Tally]
+    tallies: Sequence[SnapshotCounts]
 
     @property
-    def account(self) -> Account:
+    def account(self) -> BurstProgress:
         return account(self.plan, self.entries, self.claims)
 
 
@@ -45,7 +45,7 @@ def files(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON) -> Files
     found = draw(plans(seq=seq, opened_at=opened_at))
     shards = [shard for first, last in found.ranges for shard in range(first, last + 1)]
     tallies = {shard: draw(tallies_of(shard)) for shard in shards if draw(st.booleans())}
-    entries, claims = list[Entry](), list[Claim]()
+    entries, claims = list[LedgerEntry](), list[Claim]()
     for piece in found.slices():
         entries += draw(facts(piece, tallies))
         if draw(st.integers(0, 3)) == 0:
@@ -54,7 +54,7 @@ def files(draw: st.DrawFn, *, seq: int = 1, opened_at: datetime = NOON) -> Files
     return Files(plan=found, entries=entries, claims=claims, tallies=list(tallies.values()))
 
 
-def tallies_of(shard: int) -> st.SearchStrategy[Tally]:
+def tallies_of(shard: int) -> st.SearchStrategy[SnapshotCounts]:
     n = st.integers(0, 1_000)
     return st.builds(tally, st.just(shard), p0=n, p1=n, p2=n, suppressed=n)
 
@@ -63,7 +63,7 @@ ENDS = (Fact.PULLED, Fact.DEAD, Fact.DONE)
 
 
 @st.composite
-def facts(draw: st.DrawFn, piece: Slice, tallies: dict[int, Tally]) -> list[Entry]:
+def facts(draw: st.DrawFn, piece: Slice, tallies: dict[int, SnapshotCounts]) -> list[LedgerEntry]:
     """Write-once cells: no two of a slice have the same fact and number."""
     cells = draw(st.sets(st.sampled_from([*Fact]), max_size=3))
     if not all(shard in tallies for shard in piece.shards):
@@ -77,5 +77,5 @@ def facts(draw: st.DrawFn, piece: Slice, tallies: dict[int, Tally]) -> list[Entr
     return found
 
 
-def _people(piece: Slice, tallies: dict[int, Tally]) -> int:
+def _people(piece: Slice, tallies: dict[int, SnapshotCounts]) -> int:
     return sum(tallies[shard].reached.get(piece.tier, 0) for shard in piece.shards)

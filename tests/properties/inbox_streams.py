@@ -8,10 +8,10 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.page import Item
 from notifier.flow.live.hub import Hub
-from notifier.flow.live.stream import Event, Listener, News, Stream
+from notifier.flow.live.stream import Listener, News, Stream, StreamEvent
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
-from notifier.ports.live_bus import Missed
+from notifier.ports.live_bus import MissedUpdates
 from notifier.wiring.inbox import build_tab
 from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.support.fakes.bursts import MemoryBursts
@@ -33,15 +33,15 @@ class OpenPage:
 
     def apply(self, news: News, loaded: list[Line]) -> None:
         match news.event:
-            case Event.RESET:
+            case StreamEvent.RESET:
                 self.counts = {line.key: line.count for line in loaded}
-            case Event.HIDDEN:
+            case StreamEvent.HIDDEN:
                 assert news.hidden is not None
                 self.counts.pop(news.hidden, None)
-            case Event.ROW | Event.MARKED:
+            case StreamEvent.ROW | StreamEvent.MARKED:
                 burst = _burst(news)
                 self.counts[burst.key] = burst.count
-            case Event.GROUP if (burst := _burst(news)).key in self.counts:
+            case StreamEvent.GROUP if (burst := _burst(news)).key in self.counts:
                 self.counts[burst.key] = burst.count
             case _:
                 pass
@@ -86,7 +86,7 @@ class LiveProcess:
             match word:
                 case Burst():
                     self.hub.hearers.hear(word)
-                case Missed():
+                case MissedUpdates():
                     self.hub.missed()
         driven(self.hub.sweep())
         for page in self.pages.values():

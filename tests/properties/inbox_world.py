@@ -23,7 +23,7 @@ from notifier.flow.delivery.reconciler import Reconciler
 from notifier.flow.inbox.gap_fetch import GapFetch, SeqRange
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, Item, Page
-from notifier.flow.inbox.preferences import Asking
+from notifier.flow.inbox.preferences import PreferenceEditor
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.delivery import build_reconciler
@@ -70,7 +70,7 @@ class World:
     pull: UnreliablePullIndex = field(init=False)
     reads: ReadPorts = field(init=False)
     gaps: GapFetch = field(init=False)
-    asking: Asking = field(init=False)
+    asking: PreferenceEditor = field(init=False)
     inboxes: list[Inbox] = field(init=False)
     writer: System = field(init=False)
     """The process that writes; it keeps the words that Redis did not take."""
@@ -84,7 +84,7 @@ class World:
         self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
         self.reads = reads_of(self.stage)
         self.gaps = build_gap_fetch(self.reads)
-        self.asking = Asking(
+        self.asking = PreferenceEditor(
             people=ground.people,
             preferences=build_versioned_preferences(self.reads),
             clock=ground.clock,

@@ -13,7 +13,7 @@ from notifier.adapters.push.apns.sender import payload
 from notifier.adapters.push.fcm.sender import message
 from notifier.adapters.push.requests import MOST_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.alert import Alert, Mentioned, WhileAway, alert, summary
+from notifier.domain.push.alert import Alert, MentionAlert, WhileAway, alert, summary
 from notifier.domain.push.translations import ELLIPSIS, ENGLISH, PHRASES, graphemes, language_of, shortened
 from tests.unit.examples import NOON, burst
 
@@ -28,7 +28,7 @@ TEXTS = st.one_of(st.text(), PIECES.map("".join))
 @st.composite
 def alerts(draw: st.DrawFn) -> Alert:
     subject = Subject(draw(st.sampled_from([Kind.MENTION, Kind.SELF])), UserId(draw(NAMES)))
-    news = draw(st.one_of(st.builds(Mentioned, opener=NAMES), st.builds(WhileAway, count=st.integers(1, 10**9))))
+    news = draw(st.one_of(st.builds(MentionAlert, opener=NAMES), st.builds(WhileAway, count=st.integers(1, 10**9))))
     return replace(alert(burst()), burst=BurstKey(subject, 1), news=news)
 
 
@@ -39,7 +39,7 @@ def test_a_text_names_whom_it_is_about_as_it_is_called_and_nothing_is_left_to_fi
     text = shown.text_in(language)
     names = [shown.subject.owner] if shown.subject.kind is Kind.MENTION else []
     match shown.news:
-        case Mentioned(opener=opener):
+        case MentionAlert(opener=opener):
             names.append(opener)
         case WhileAway(count=count):
             names.append(UserId(str(count)))

@@ -9,48 +9,48 @@ from hypothesis import strategies as st
 
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.backlog import FAR, Backlog, Line, Place
-from notifier.domain.delivery.ledger import Account, Entry, Fact, account
-from notifier.domain.delivery.scheduling import Credit, Decision, decide
+from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, account
+from notifier.domain.delivery.scheduling import Credit, DispatchDecision, decide
 from notifier.domain.delivery.slice import Pool, Step
-from notifier.domain.delivery.throttle import Allowance
+from notifier.domain.delivery.throttle import TierLimit
 from tests.properties.bookkeeping import SECONDS, files, plans
 from tests.properties.test_dispatch import ALLOWANCES, LEFT, PURSES
 from tests.unit.examples import NOON, SECOND
 
 
 @st.composite
-def many(draw: st.DrawFn) -> list[Account]:
+def many(draw: st.DrawFn) -> list[BurstProgress]:
     """More bursts than credits, each opened at a moment of its own."""
     count = draw(st.integers(1, 6))
     order = draw(st.permutations(range(count)))
     return [draw(files(seq=n + 1, opened_at=NOON - n * SECOND)).account for n in order]
 
 
-def holding(allowances: Mapping[Tier, Allowance]) -> Mapping[Pool, str]:
+def holding(allowances: Mapping[Tier, TierLimit]) -> Mapping[Pool, str]:
     return {Pool(tier): allowed.by for tier, allowed in allowances.items() if allowed.by is not None}
 
 
 def decided(
-    accounts: Sequence[Account],
+    accounts: Sequence[BurstProgress],
     now: datetime,
     purses: Mapping[Pool, Credit],
-    allowances: Mapping[Tier, Allowance],
+    allowances: Mapping[Tier, TierLimit],
     left: Mapping[Tier, float],
-) -> Decision:
+) -> DispatchDecision:
     return decide(accounts, now=now, credits=purses, allowances=allowances, people_left=left)
 
 
-def few(backlog: Backlog, purses: Mapping[Pool, Credit], now: datetime) -> Sequence[Account]:
+def few(backlog: Backlog, purses: Mapping[Pool, Credit], now: datetime) -> Sequence[BurstProgress]:
     return backlog.candidates({pool: credit.slices for pool, credit in purses.items()}, now)
 
 
 @given(many(), SECONDS, PURSES, ALLOWANCES, LEFT)
 @settings(max_examples=60, deadline=None)
 def test_a_few_are_decided_as_all_would_be(
-    accounts: list[Account],
+    accounts: list[BurstProgress],
     passed: timedelta,
     purses: Mapping[Pool, Credit],
-    allowances: Mapping[Tier, Allowance],
+    allowances: Mapping[Tier, TierLimit],
     left: Mapping[Tier, float],
 ) -> None:
     now, backlog = NOON + passed, Backlog()
@@ -64,7 +64,9 @@ def test_a_few_are_decided_as_all_would_be(
 
 @given(many(), many(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_lines_and_sums_follow_the_accounts(before: list[Account], after: list[Account], data: st.DataObject) -> None:
+def test_lines_and_sums_follow_the_accounts(
+    before: list[BurstProgress], after: list[BurstProgress], data: st.DataObject
+) -> None:
     """However they came about: the same as a backlog that saw only the last of each."""
     backlog, fresh = Backlog(), Backlog()
     backlog.hold({Pool.P1: "t1"})
@@ -72,7 +74,7 @@ def test_lines_and_sums_follow_the_accounts(before: list[Account], after: list[A
     backlog.hold({Pool.P2: "t2"})
     backlog.put(after, NOON)
     entries = [
-        Entry(slice=data.draw(st.sampled_from(list(account.standings))), fact=Fact.DISPATCHED, n=9, at=NOON)
+        LedgerEntry(slice=data.draw(st.sampled_from(list(account.standings))), fact=Fact.DISPATCHED, n=9, at=NOON)
         for account in after
         if account.standings
     ]
@@ -101,7 +103,7 @@ def _standing(backlog: Backlog) -> Mapping[Line, Sequence[Place]]:
 @given(many(), SECONDS, SECONDS)
 @settings(max_examples=40, deadline=None)
 def test_what_waits_for_a_moment_is_awake_when_it_has_come(
-    accounts: list[Account], first: timedelta, second: timedelta
+    accounts: list[BurstProgress], first: timedelta, second: timedelta
 ) -> None:
     before, after = sorted((NOON + first, NOON + second))
     backlog, fresh = Backlog(), Backlog()
@@ -112,12 +114,12 @@ def test_what_waits_for_a_moment_is_awake_when_it_has_come(
 
 
 @st.composite
-def late(draw: st.DrawFn) -> Account:
+def late(draw: st.DrawFn) -> BurstProgress:
     """Nearly all rows stand, and phones rang, wait, or do neither."""
-    found, entries = draw(plans(most_shards=2)), list[Entry]()
+    found, entries = draw(plans(most_shards=2)), list[LedgerEntry]()
     for piece in found.slices():
-        done = Entry(slice=piece, fact=Fact.DONE, at=NOON)
-        waits = Entry(slice=piece, fact=Fact.WAITS, n=1, at=NOON + draw(SECONDS))
+        done = LedgerEntry(slice=piece, fact=Fact.DONE, at=NOON)
+        waits = LedgerEntry(slice=piece, fact=Fact.WAITS, n=1, at=NOON + draw(SECONDS))
         rows = piece.step is Step.ROWS  # which wait for nobody
         more = [waits] if not rows and draw(st.integers(0, 9)) else []
         entries += [done] if draw(st.integers(0, 30 if rows else 3)) else more
@@ -129,7 +131,7 @@ GENEROUS = {pool: Credit(slices=99, shards=9_999) for pool in Pool}
 
 @given(late())
 @settings(max_examples=200, deadline=None)
-def test_of_a_sleeper_nothing_is_to_be_done_until_it_wakes_and_every_other_is_kept(one: Account) -> None:
+def test_of_a_sleeper_nothing_is_to_be_done_until_it_wakes_and_every_other_is_kept(one: BurstProgress) -> None:
     def idle(moment: datetime) -> bool:
         return not decided([one], moment, GENEROUS, {}, {}).queue
 
@@ -150,7 +152,7 @@ def test_of_a_sleeper_nothing_is_to_be_done_until_it_wakes_and_every_other_is_ke
 
 @given(many())
 @settings(max_examples=30, deadline=None)
-def test_what_is_behind_is_what_may_start_and_has_not_ended(accounts: list[Account]) -> None:
+def test_what_is_behind_is_what_may_start_and_has_not_ended(accounts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(accounts, NOON)
     for pool, behind in backlog.behind().items():
@@ -165,7 +167,7 @@ def test_what_is_behind_is_what_may_start_and_has_not_ended(accounts: list[Accou
 
 @given(many())
 @settings(max_examples=30, deadline=None)
-def test_a_throttle_s_work_counts_and_is_not_late(accounts: list[Account]) -> None:
+def test_a_throttle_s_work_counts_and_is_not_late(accounts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(accounts, NOON)
     before = backlog.behind()

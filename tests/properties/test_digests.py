@@ -15,7 +15,7 @@ from notifier.domain.users.account_preferences import NOTHING_SAID, Overall, Ove
 from notifier.domain.users.digest import Digest, Schedule, date_in, gathered
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, volumes
 from notifier.flow.inbox.audit import Audit
-from notifier.flow.inbox.page import Entry, Look, Opened
+from notifier.flow.inbox.page import Entry, InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
@@ -85,7 +85,7 @@ def test_whatever_is_said_when_nothing_is_ever_told_singly_and_in_a_digest(
         wants = {NOVA: want}
         follows = visible_from({NOVA: NOON}, wants, overall)
         lee = replace(viewer(user=LEE, follows=follows), volume=volumes(wants), overall=overall)
-        look = Look(viewer=lee, member=Member(7), now=now + MINUTE * 3 / 4)
+        look = InboxView(viewer=lee, member=Member(7), now=now + MINUTE * 3 / 4)
         singly |= {each.key for each in opened if look.admits(each)}
         digested |= {each.key for each in opened if gathered(each, lee, look.now)}
         assert not singly & digested
@@ -147,7 +147,7 @@ def listed(stage: Stage, limit: int) -> list[Entry]:
         page = driven(stage.tab().page(LEE, after=page.next, limit=limit))
 
 
-def drifts(stage: Stage, opened: Opened) -> float:
+def drifts(stage: Stage, opened: OpenedInbox) -> float:
     async def nothing(_: float) -> None:
         return
 

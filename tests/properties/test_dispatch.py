@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.ledger import Account, Fact, account
-from notifier.domain.delivery.scheduling import CREDITS, Credit, Decision, decide, expired, giving_way
+from notifier.domain.delivery.ledger import BurstProgress, Fact, account
+from notifier.domain.delivery.scheduling import CREDITS, Credit, DispatchDecision, decide, expired, giving_way
 from notifier.domain.delivery.slice import Pool, Slice, Step
-from notifier.domain.delivery.throttle import UNLIMITED, Allowance
+from notifier.domain.delivery.throttle import UNLIMITED, TierLimit
 from tests.properties.bookkeeping import SECONDS, files, plans
 from tests.unit.examples import NOON, SECOND, entry, piece, plan_of
 
@@ -18,28 +18,28 @@ CREDIT = st.builds(Credit, st.integers(0, 6), st.integers(0, 12))
 PURSES = st.fixed_dictionaries(dict.fromkeys(Pool, CREDIT))
 ALLOWANCES = st.dictionaries(
     st.sampled_from(TIERS),
-    st.sampled_from([Allowance(rate=None), Allowance(rate=0.0, by="t1"), Allowance(rate=9.0, by="t2")]),
+    st.sampled_from([TierLimit(rate=None), TierLimit(rate=0.0, by="t1"), TierLimit(rate=9.0, by="t2")]),
 )
 LEFT = st.fixed_dictionaries(dict.fromkeys(TIERS, st.sampled_from([-5.0, 0.0, 1.0, 1e9])))
 
 Purses = Mapping[Pool, Credit]
-Allowances = Mapping[Tier, Allowance]
+Allowances = Mapping[Tier, TierLimit]
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> list[Account]:
+def worlds(draw: st.DrawFn) -> list[BurstProgress]:
     """A few bursts at all stages of their work."""
     moments = draw(st.lists(SECONDS, min_size=1, max_size=2))
     return [draw(files(seq=n, opened_at=NOON - moment)).account for n, moment in enumerate(moments, 1)]
 
 
 def chosen(
-    accounts: Sequence[Account],
+    accounts: Sequence[BurstProgress],
     now: datetime,
     purses: Purses,
     allowances: Allowances | None = None,
     left: Mapping[Tier, float] | None = None,
-) -> Decision:
+) -> DispatchDecision:
     return decide(accounts, now=now, credits=purses, allowances=allowances or {}, people_left=left or {})
 
 
@@ -47,7 +47,7 @@ def of_pool(pool: Pool, slices: Sequence[Slice]) -> list[Slice]:
     return [one for one in slices if one.pool is pool]
 
 
-def running(accounts: Sequence[Account], now: datetime) -> list[Slice]:
+def running(accounts: Sequence[BurstProgress], now: datetime) -> list[Slice]:
     """Phones whose rows don't stand can't be running."""
     return [
         one
@@ -60,7 +60,7 @@ def running(accounts: Sequence[Account], now: datetime) -> list[Slice]:
 @given(worlds(), SECONDS, PURSES, ALLOWANCES, LEFT)
 @settings(max_examples=60)
 def test_credit_is_never_exceeded(
-    accounts: list[Account], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
+    accounts: list[BurstProgress], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
 ) -> None:
     now = NOON + passed
     queue = chosen(accounts, now, purses, allowances, left).queue
@@ -78,7 +78,7 @@ def test_credit_is_never_exceeded(
 @given(worlds(), SECONDS, PURSES, ALLOWANCES, LEFT)
 @settings(max_examples=60)
 def test_only_what_waits_is_queued_or_parked_and_nothing_twice(
-    accounts: list[Account], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
+    accounts: list[BurstProgress], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
 ) -> None:
     now = NOON + passed
     decision = chosen(accounts, now, purses, allowances, left)
@@ -94,7 +94,7 @@ def test_only_what_waits_is_queued_or_parked_and_nothing_twice(
 @given(worlds(), SECONDS, PURSES, ALLOWANCES, LEFT)
 @settings(max_examples=60)
 def test_what_a_throttle_holds_is_parked_under_its_name_and_only_the_late_pass_a_pause(
-    accounts: list[Account], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
+    accounts: list[BurstProgress], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
 ) -> None:
     now = NOON + passed
     decision = chosen(accounts, now, purses, allowances, left)
@@ -104,7 +104,7 @@ def test_what_a_throttle_holds_is_parked_under_its_name_and_only_the_late_pass_a
         assert one.step is Step.ROWS
         assert by not in found[one.burst].standings[one].parked_by
     for one in decision.queue:
-        allowed = allowances.get(one.tier, Allowance(rate=None))
+        allowed = allowances.get(one.tier, TierLimit(rate=None))
         spent = allowed.rate is not None and left[one.tier] <= 0
         assert one.step is not Step.ROWS or not spent or expired(found[one.burst], one, now)
 
@@ -112,7 +112,7 @@ def test_what_a_throttle_holds_is_parked_under_its_name_and_only_the_late_pass_a
 @given(worlds(), SECONDS, PURSES, CREDIT, ALLOWANCES)
 @settings(max_examples=50)
 def test_nothing_done_to_p2_is_felt_by_the_others(
-    accounts: list[Account], passed: timedelta, purses: Purses, pressed: Credit, allowances: Allowances
+    accounts: list[BurstProgress], passed: timedelta, purses: Purses, pressed: Credit, allowances: Allowances
 ) -> None:
     calm: Allowances = {**allowances, Tier.P2: UNLIMITED}
     before = chosen(accounts, NOON + passed, purses, calm)
@@ -124,7 +124,7 @@ def test_nothing_done_to_p2_is_felt_by_the_others(
 @given(worlds(), SECONDS, PURSES)
 @settings(max_examples=50)
 def test_a_pool_with_credit_and_work_is_only_idle_where_it_gives_way(
-    accounts: list[Account], passed: timedelta, purses: Purses
+    accounts: list[BurstProgress], passed: timedelta, purses: Purses
 ) -> None:
     now = NOON + passed
     queue, ways = chosen(accounts, now, purses).queue, giving_way(accounts, now, {})

@@ -15,8 +15,8 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
-from notifier.ports.directory import Account
-from notifier.ports.inbox import Place
+from notifier.ports.directory import DirectoryEntry
+from notifier.ports.inbox import InboxPosition
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.directory import MemoryDirectory
@@ -88,7 +88,7 @@ class CountingTimeline(MemoryTimeline):
     async def before(
         self,
         subjects: Collection[Subject],
-        place: Place | None,
+        place: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -142,7 +142,7 @@ def random_facts(chance: Random, bursts: Sequence[Burst]) -> Facts:
 
 def people_of(facts: Facts) -> MemoryPeople:
     directory = MemoryDirectory()
-    directory.enrol([Account(user=name, member=Member(n)) for n, name in enumerate(ACCOUNTS, 1)])
+    directory.enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(ACCOUNTS, 1)])
     people = MemoryPeople(directory)
     for subject, since in facts.follows.items():
         people.follow(KIM, subject, since)
@@ -236,7 +236,7 @@ def test_gap_fetch_pages_depend_on_visible_bursts_only(seed: int, size: int, fir
 
 def shape_of(
     bursts: Sequence[Burst], facts: Facts, first: int, limit: int, most_read: int
-) -> list[tuple[list[Burst], Place | None]]:
+) -> list[tuple[list[Burst], InboxPosition | None]]:
     gaps, _ = gaps_over(bursts, facts, most_read)
     pages = pages_of(gaps, SUBJECTS[0], SeqRange(first=first), limit, len(bursts) + 2)
     return [([item.burst for item in page.items], page.next) for page in pages]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.codec import Facts, pack, pack_seal, unpack, unpack_seal
+from notifier.codec import SnapshotFacts, pack, pack_seal, unpack, unpack_seal
 from notifier.domain.audience.bitmap import Bits, count, from_offsets, members
 from notifier.domain.audience.snapshot import Seal, seal
 from notifier.domain.audience.tiers import SUPPRESSING, TIERS, SetKind, Tier, TierRule, by_activity
@@ -138,6 +138,6 @@ def test_a_seal_survives_its_storage(
     assert (read.tally(), read.opened_at) == (one.tally(), opened_at)
     assert all((read.tiers[tier] == one.tiers[tier]).all() for tier in TIERS)
     assert count(read.push & push) == count(push) == count(read.push)
-    facts = unpack(Facts, pack(Facts.of(one)))
+    facts = unpack(SnapshotFacts, pack(SnapshotFacts.of(one)))
     assert facts.tally(3) == one.tally()
     assert [facts.phones_of(tier) for tier in TIERS] == [one.part(tier).phones for tier in TIERS]

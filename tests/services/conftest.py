@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pytest
 
 from notifier.adapters.cassandra import (
-    Access,
+    CassandraAccess,
     Cluster,
 )
 from tests.support.keyspace import emptied, keyspace
 
 
 @pytest.fixture(scope="module")
-def kept(cassandra: Access) -> Iterator[Cluster]:
+def kept(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 

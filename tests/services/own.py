@@ -8,10 +8,10 @@ from uuid import uuid4
 
 from redis import Redis
 
-from notifier.devkit.engines.fleet import Standing
+from notifier.devkit.engines.fleet import EngineRecord
 
 
-def own(folder: Path, fleet: Mapping[str, Standing], databases: Sequence[int]) -> Path:
+def own(folder: Path, fleet: Mapping[str, EngineRecord], databases: Sequence[int]) -> Path:
     """Of the shared Valkey, which are emptied: the service's own, and behind it one for each pool."""
     urls = [urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{number}")) for number in databases]
     for url in urls:

@@ -18,14 +18,14 @@ from cassandra.protocol import (
 )
 
 from notifier.adapters.cassandra import (
-    Access,
+    CassandraAccess,
     CassandraInbox,
     CassandraTimeline,
     Cluster,
     Phase,
     migrate,
 )
-from notifier.adapters.cassandra.bulk.encoding import Message, messages
+from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
 from notifier.adapters.cassandra.bulk.writer import BEGINS, LEAST, MOST, Bulk, CongestionWindow
 from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
 from notifier.config import Settings
@@ -99,7 +99,7 @@ class Moved(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
 
     @classmethod
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
-        if isinstance(getattr(msg, "queries", None), Message):
+        if isinstance(getattr(msg, "queries", None), RowBatch):
             raise AttributeError("queries")
         encoded: bytes = super().encode_message(msg, *args, **options)
         return encoded
@@ -200,7 +200,7 @@ def inbox_alone(folder: Path) -> Path:
 
 
 def migrated(engine: Engine, folder: Path) -> Cluster:
-    cluster = Cluster(Access(hosts=[engine.host], port=engine.port, keyspace="rows"))
+    cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port, keyspace="rows"))
     migrate(cluster, Phase.PRE, folder)
     return cluster
 

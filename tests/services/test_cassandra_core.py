@@ -19,7 +19,7 @@ from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import place_of
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from tests.contracts.made import EVENT, NOVA, ORION, burst, mention, piece
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
@@ -229,7 +229,7 @@ def test_recent_bursts_of_many_subjects_come_in_order_over_hours_and_pages(
     expected = [moved, *(b for b in reversed(written) if b.key != moved.key)]
     for limit in (7, 64, 1_000):
         found: list[Burst] = []
-        behind: Place | None = None
+        behind: InboxPosition | None = None
         while page := recent.since(START, behind, limit):
             assert len(page) <= limit
             found += page

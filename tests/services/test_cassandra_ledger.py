@@ -15,7 +15,7 @@ from notifier.adapters.cassandra import (
 from notifier.adapters.cassandra.driver.session import PLAIN
 from notifier.adapters.cassandra.stores.open_bursts import AHEAD, ANEW, SLOT, OpenBursts
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -30,8 +30,8 @@ pytestmark = ON_ENGINES
 KEY = BurstKey(NOVA, 1)
 
 
-def cells(*shards: int) -> list[Entry]:
-    return [Entry(slice=piece(KEY, shard=shard), fact=Fact.DISPATCHED, n=1, at=START) for shard in shards]
+def cells(*shards: int) -> list[LedgerEntry]:
+    return [LedgerEntry(slice=piece(KEY, shard=shard), fact=Fact.DISPATCHED, n=1, at=START) for shard in shards]
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -228,8 +228,8 @@ class Cells(Cluster):
         return found
 
 
-def again(n: int, fact: Fact = Fact.WAITS) -> Entry:
-    return Entry(slice=piece(KEY, Tier.P0, step=Step.APNS), fact=fact, n=n, at=START + timedelta(minutes=n))
+def again(n: int, fact: Fact = Fact.WAITS) -> LedgerEntry:
+    return LedgerEntry(slice=piece(KEY, Tier.P0, step=Step.APNS), fact=fact, n=n, at=START + timedelta(minutes=n))
 
 
 def test_a_slice_that_waited_three_hundred_times_is_read_with_two_rows(cluster: Cluster, clock: ManualClock) -> None:

@@ -19,11 +19,11 @@ from notifier.adapters.cassandra import (
 from notifier.domain.audience.activity import FOREVER, hour_of
 from notifier.domain.audience.bitmap import from_offsets
 from notifier.domain.audience.tiers import SetKind, Tier
-from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, HeldMention, ModerationDecision
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.delivery.backlog import Sleeper
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.fencing import stamp
 from notifier.domain.ids import BurstKey, Platform, UserId
@@ -62,10 +62,10 @@ KEYS_ALONE = {"bursts_of_hour", "open_bursts", "dead_letters_of_day"}
 def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     bursts, ledger, claims = CassandraBursts(cluster, clock), CassandraLedger(cluster, clock), CassandraClaims(cluster)
     bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
-    bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=Refusal.DENIED)])
+    bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)])
     ledger.plan([plan(KEY)])
-    ledger.record([Entry(slice=piece(KEY), fact=Fact.DONE, at=START, phones=7)])
-    ledger.record([Entry(slice=piece(KEY), fact=Fact.WAITS, n=n, at=START, phones=7) for n in (1, 2)])
+    ledger.record([LedgerEntry(slice=piece(KEY), fact=Fact.DONE, at=START, phones=7)])
+    ledger.record([LedgerEntry(slice=piece(KEY), fact=Fact.WAITS, n=n, at=START, phones=7) for n in (1, 2)])
     sleeper = Sleeper(burst=KEY, opened_at=START, until=START + TERM)
     CassandraSleepers(cluster, clock, ledger.openings).lay([sleeper], START)
     claim = claims.claim(piece(KEY), "one", START, START + TERM)
@@ -79,9 +79,9 @@ def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     CassandraThrottles(cluster, clock).put(replace(PAUSE, rate=7.5))
     CassandraThrottles(cluster, clock).lift(PAUSE.id, "bob", START + TERM / 2)
     CassandraDeadLetters(cluster, clock).put(DeadLetter(id="x", stage="s", cause="c", body=b"b", at=START))
-    held = Hold.of(event(), (UserId("nova"),))
+    held = HeldMention.of(event(), (UserId("nova"),))
     CassandraHolds(cluster, clock).put([held])
-    CassandraHolds(cluster, clock).decide(held.id, Decision.DROPPED, "ada", START)
+    CassandraHolds(cluster, clock).decide(held.id, ModerationDecision.DROPPED, "ada", START)
     for table, columns in LIVES.items():
         lives = cluster.execute(f"SELECT {', '.join(f'TTL({column})' for column in columns)} FROM {table}")
         assert lives, table
@@ -107,7 +107,7 @@ def test_a_burst_lives_as_long_as_it_may_and_what_hangs_on_it_a_day_longer(
 
 def test_the_text_of_what_is_held_lives_while_it_may_wait(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=10))
-    CassandraHolds(cluster, clock).put([Hold.of(event("e9"), (UserId("nova"),))])
+    CassandraHolds(cluster, clock).put([HeldMention.of(event("e9"), (UserId("nova"),))])
     waits = (WAITS - timedelta(days=10)) // timedelta(seconds=1)
     [[text, row]] = cluster.execute("SELECT TTL(event), TTL(since) FROM holds WHERE id = 'e9' ALLOW FILTERING")
     assert waits - 60 <= text <= waits

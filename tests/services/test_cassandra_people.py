@@ -16,13 +16,13 @@ import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 
 from notifier.adapters.cassandra import (
-    Access,
+    CassandraAccess,
     CassandraDirectory,
     CassandraMemberSets,
     CassandraPeople,
+    CassandraReader,
     CassandraSpared,
     Cluster,
-    Reader,
 )
 from notifier.adapters.cassandra.driver.session import AT_ONCE
 from notifier.adapters.cassandra.stores.follows import CassandraFollows
@@ -37,7 +37,7 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBlob
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.contracts.made import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.keyspace import emptied, keyspace, patient_reader
@@ -49,14 +49,14 @@ pytestmark = [
     ),
 ]
 
-ADA = Account(user=UserId("ada"), member=Member(1_024 * 200 + 9))
+ADA = DirectoryEntry(user=UserId("ada"), member=Member(1_024 * 200 + 9))
 KEY, OTHER = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
 DAY = 86_400
 SOON = timedelta(milliseconds=500)
 
 
 @pytest.fixture(scope="module")
-def contracts(cassandra: Access) -> Iterator[Cluster]:
+def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 
@@ -181,7 +181,7 @@ def test_a_stored_bitmap_that_can_not_be_read_is_poison(cluster: Cluster) -> Non
 class Told(Cluster):
     """Remembers what it is asked side by side, and doesn't answer the first few times."""
 
-    def __init__(self, access: Access, *, silent: int = 0) -> None:
+    def __init__(self, access: CassandraAccess, *, silent: int = 0) -> None:
         super().__init__(access)
         self.asked: list[list[tuple[str, tuple[object, ...]]]] = []
         self._silent = silent
@@ -248,7 +248,7 @@ asyncio.run(serve())
 
 
 @contextmanager
-def freezable(access: Access, folder: Path) -> Iterator[tuple[Engine, Cluster]]:
+def freezable(access: CassandraAccess, folder: Path) -> Iterator[tuple[Engine, Cluster]]:
     """A way to the node that may be frozen: whoever waits at its end can't tell it from a node that hangs."""
     port = free_port()
     command = [sys.executable, "-c", WAY, str(port), access.hosts[0], str(access.port)]
@@ -282,8 +282,8 @@ def test_a_node_that_hangs_is_an_outage_after_the_deadline_and_holds_up_nobody_e
         return list(await asked), max(np.diff(stood))
 
     with freezable(cluster.access, tmp_path) as (way, hanging):
-        people = CassandraPeople(Reader(hanging, deadline=SOON), ManualClock())
-        patient = CassandraPeople(Reader(hanging, deadline=timedelta(seconds=30)), ManualClock())
+        people = CassandraPeople(CassandraReader(hanging, deadline=SOON), ManualClock())
+        patient = CassandraPeople(CassandraReader(hanging, deadline=timedelta(seconds=30)), ManualClock())
         assert not any(isinstance(one, Exception) for one in run(looks(patient))[0])
         way.freeze()
         began = monotonic()

@@ -13,7 +13,7 @@ from cassandra import InvalidRequest
 from cassandra.cluster import ResponseFuture
 
 from notifier.adapters.cassandra import CassandraInbox, Cluster, Phase, migrate, require
-from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, Reader
+from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, CassandraReader
 from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import SHARD_RANGES
 from notifier.domain.errors import SchemaOlder, StoreUnavailable
@@ -53,11 +53,11 @@ def test_answers_come_in_the_order_of_the_questions(cluster: Cluster) -> None:
 def test_no_answer_in_time_is_an_outage(cluster: Cluster) -> None:
     cluster.prepared(RANGES)
     with pytest.raises(StoreUnavailable, match="No answer within"):
-        run(Reader(cluster, deadline=timedelta(microseconds=1))(RANGES))
+        run(CassandraReader(cluster, deadline=timedelta(microseconds=1))(RANGES))
 
 
 def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) -> None:
-    reader = Reader(cluster, waiting=2, deadline=timedelta(seconds=WITHIN))
+    reader = CassandraReader(cluster, waiting=2, deadline=timedelta(seconds=WITHIN))
 
     async def ask_three() -> list[object]:
         return list(await gather(*(reader(RANGES) for _ in range(3)), return_exceptions=True))
@@ -67,20 +67,20 @@ def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) 
 
 
 def test_more_questions_than_places_are_answered(cluster: Cluster) -> None:
-    reader = Reader(cluster, waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
+    reader = CassandraReader(cluster, waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
     answers = run(reader.each(OF_RANGE, [(each, 0) for each in range(4 * AT_ONCE)]))
     assert answers == [[]] * (4 * AT_ONCE)
     assert run(reader.all([])) == []
 
 
 def test_deadline_is_one_for_all_that_is_asked_within(cluster: Cluster) -> None:
-    async def ask_for_ever(reader: Reader) -> None:
+    async def ask_for_ever(reader: CassandraReader) -> None:
         async with reader.deadline():
             while True:
                 await reader(RANGES)
 
     with pytest.raises(StoreUnavailable, match="No answer within"):
-        run(ask_for_ever(Reader(cluster, deadline=timedelta(milliseconds=100))))
+        run(ask_for_ever(CassandraReader(cluster, deadline=timedelta(milliseconds=100))))
 
 
 def test_a_mistake_in_a_question_is_not_an_outage(cluster: Cluster) -> None:
@@ -108,7 +108,7 @@ def test_what_was_answered_is_kept_no_longer_than_it_is_read(cluster: Cluster) -
     gc.disable()
     try:
         cluster.ask_each(OF_RANGE, [(each, 0) for each in range(100)])
-        run(Reader(cluster).each(OF_RANGE, [(each, 0) for each in range(100)]))
+        run(CassandraReader(cluster).each(OF_RANGE, [(each, 0) for each in range(100)]))
         deadline = monotonic() + 10  # the driver's thread may still have the last one in its hands
         while [one for one in asked() if one not in before]:
             assert monotonic() < deadline

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pytest
 
-from notifier.adapters.cassandra import Access, Cluster, Phase, migrate, pending, require
+from notifier.adapters.cassandra import CassandraAccess, Cluster, Phase, migrate, pending, require
 from notifier.devkit.engines.maven import missing
 from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
 
@@ -33,13 +33,13 @@ DAY = 86_400
 
 
 @pytest.fixture
-def access(cassandra: Access) -> Access:
+def access(cassandra: CassandraAccess) -> CassandraAccess:
     """A keyspace of the test's own, which isn't there yet."""
     return replace(cassandra, keyspace=f"schema_{uuid4().hex[:12]}")
 
 
 @pytest.fixture
-def cluster(access: Access) -> Iterator[Cluster]:
+def cluster(access: CassandraAccess) -> Iterator[Cluster]:
     made = Cluster(access)
     yield made
     made.close()
@@ -74,7 +74,7 @@ class Dying(Cluster):
 class Sleeping(Cluster):
     """Stops before the change that makes the first table, until it is woken."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: CassandraAccess) -> None:
         super().__init__(access)
         self.asleep, self.woken = Event(), Event()
 
@@ -85,11 +85,11 @@ class Sleeping(Cluster):
         super().change(statement)
 
 
-def die(access: Access, folder: Path) -> None:
+def die(access: CassandraAccess, folder: Path) -> None:
     migrate(Dying(access), Phase.PRE, folder, term=SHORT)
 
 
-def take_all(access: Access, folder: Path) -> int:
+def take_all(access: CassandraAccess, folder: Path) -> int:
     cluster = Cluster(access)
     try:
         return migrate(cluster, Phase.PRE, folder)
@@ -97,7 +97,7 @@ def take_all(access: Access, folder: Path) -> int:
         cluster.close()
 
 
-def killed(access: Access, folder: Path) -> None:
+def killed(access: CassandraAccess, folder: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=die, args=(access, folder))
     process.start()
     process.join(60)
@@ -142,7 +142,7 @@ def test_a_file_that_was_edited_after_it_was_applied_is_refused(cluster: Cluster
 
 
 def test_a_runner_that_was_killed_within_a_file_is_continued_by_the_next(
-    access: Access, cluster: Cluster, folder: Path
+    access: CassandraAccess, cluster: Cluster, folder: Path
 ) -> None:
     killed(access, folder)
     assert tables(cluster) == {"a", "b"}
@@ -152,7 +152,7 @@ def test_a_runner_that_was_killed_within_a_file_is_continued_by_the_next(
 
 
 def test_a_file_that_was_edited_after_half_of_it_was_applied_is_refused(
-    access: Access, cluster: Cluster, folder: Path
+    access: CassandraAccess, cluster: Cluster, folder: Path
 ) -> None:
     killed(access, folder)
     (folder / "pre" / "0002_second.cql").write_text(SECOND.replace("b (x int", "b (y int"))
@@ -160,7 +160,9 @@ def test_a_file_that_was_edited_after_half_of_it_was_applied_is_refused(
         migrate(cluster, Phase.PRE, folder, waits=LONG)
 
 
-def test_of_two_runners_at_once_each_file_is_applied_by_one(access: Access, cluster: Cluster, folder: Path) -> None:
+def test_of_two_runners_at_once_each_file_is_applied_by_one(
+    access: CassandraAccess, cluster: Cluster, folder: Path
+) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         taken = pool.starmap(take_all, [(access, folder)] * 2, chunksize=1)
     assert sum(taken) == 2
@@ -168,7 +170,7 @@ def test_of_two_runners_at_once_each_file_is_applied_by_one(access: Access, clus
 
 
 def test_while_one_works_the_other_waits_and_gives_up_in_the_end(
-    access: Access, cluster: Cluster, folder: Path
+    access: CassandraAccess, cluster: Cluster, folder: Path
 ) -> None:
     first = Sleeping(access)
     with ThreadPoolExecutor(1) as pool:
@@ -186,7 +188,7 @@ def test_while_one_works_the_other_waits_and_gives_up_in_the_end(
 
 
 def test_who_slept_through_its_term_leaves_no_word_in_the_register(
-    access: Access, cluster: Cluster, folder: Path
+    access: CassandraAccess, cluster: Cluster, folder: Path
 ) -> None:
     first = Sleeping(access)
     with ThreadPoolExecutor(1) as pool:
@@ -257,7 +259,7 @@ TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
 
 
 @pytest.fixture(scope="module")
-def shipped(cassandra: Access) -> Iterator[Cluster]:
+def shipped(cassandra: CassandraAccess) -> Iterator[Cluster]:
     made = Cluster(replace(cassandra, keyspace="shipped"))
     for phase in Phase:
         migrate(made, phase)

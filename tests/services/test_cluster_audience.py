@@ -20,10 +20,10 @@ from notifier import topics
 from notifier.cli import main
 from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
-from notifier.devkit.engines.fleet import Standing
+from notifier.devkit.engines.fleet import EngineRecord
 from notifier.domain.ids import Kind
 from notifier.domain.upstream.validation import DELETED_TYPE, EVENT_TYPE, PROTECTED_TYPE
-from notifier.flow.intake.gateway import Answer
+from notifier.flow.intake.gateway import IntakeStatus
 from notifier.metrics import Metrics
 from notifier.profiles import choose
 from notifier.profiles.profile import Profile
@@ -66,7 +66,7 @@ class Place:
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": uuid4().hex, "data": data}
         event |= {"time": self.profile.ports().clock.now().isoformat()}
         receipt = accept(self.system("gateway"), event)
-        assert receipt.answer is Answer.ACCEPTED
+        assert receipt.answer is IntakeStatus.ACCEPTED
 
     def mention(self, author: str, tweet: str) -> None:
         """All rows of it stand when it returns."""
@@ -106,7 +106,7 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, fleet: Mapping[str, Standing]) -> Iterator[Place]:
+def place(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> Iterator[Place]:
     data = own(tmp_path, fleet, [DATABASE] * 7)
     with closing(choose(Settings.read(data=data, profile="cluster"))) as profile:
         profile.migrate()

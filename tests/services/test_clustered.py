@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from notifier.cli import main
 from notifier.devkit.check.latency_report import TIMED
-from notifier.devkit.check.run import Script, trial
-from notifier.devkit.engines.fleet import Standing
+from notifier.devkit.check.run import CheckPlan, trial
+from notifier.devkit.engines.fleet import EngineRecord
 from notifier.devkit.fixture.world import World
 from tests.services.own import own
 
@@ -26,13 +26,13 @@ DATABASES = range(7, 14)
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory, fleet: Mapping[str, Standing]) -> Path:
+def data(tmp_path_factory: pytest.TempPathFactory, fleet: Mapping[str, EngineRecord]) -> Path:
     return own(tmp_path_factory.mktemp("clustered"), fleet, DATABASES)
 
 
 def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
     world = World(universe=400_000, followers=200_000, celebrities=3, seed=1)
-    script = Script(
+    script = CheckPlan(
         data=data, world=world, mentions=60, threshold=100_000, collapse=COLLAPSE, seed=1, profile="cluster"
     )
     with trial(script) as prepared:

@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from notifier.config import Settings
-from notifier.devkit.engines.fleet import Standing
+from notifier.devkit.engines.fleet import EngineRecord
 from notifier.profiles import choose
 from tests.flow.crossing import on_profile, require_no_gap
 
@@ -20,7 +20,7 @@ DATABASE = 15
 """Of the shared Valkey."""
 
 
-def test_crossing_no_gap_on_a_cluster(tmp_path: Path, fleet: Mapping[str, Standing]) -> None:
+def test_crossing_no_gap_on_a_cluster(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> None:
     url = urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{DATABASE}"))
     with closing(Redis.from_url(url)) as kept:
         kept.flushdb()

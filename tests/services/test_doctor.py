@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from notifier.config import Settings
-from notifier.devkit.engines.fleet import Standing
+from notifier.devkit.engines.fleet import EngineRecord
 from notifier.profiles import choose
 from tests.support.lossy_cassandra import ON_ENGINES
 
@@ -70,7 +70,7 @@ class TestOnTheFleet:
     pytestmark = ON_ENGINES
 
     def test_it_says_what_is_missing_and_then_that_all_is_right(
-        self, fleet: Mapping[str, Standing], tmp_path: Path
+        self, fleet: Mapping[str, EngineRecord], tmp_path: Path
     ) -> None:
         name = uuid4().hex[:8]
         environment = {

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import pytest
 
-from notifier.adapters.cassandra import Access, Cluster, security
+from notifier.adapters.cassandra import CassandraAccess, Cluster, security
 from notifier.config import Settings
 from notifier.devkit.engines.cassandra import Sync, node
 from notifier.devkit.engines.engine import Security, free_port
@@ -134,7 +134,7 @@ def known(port: int, ca: Path) -> None:
     given = security(user="cassandra", password="cassandra", ca=str(ca))
     deadline = monotonic() + STARTS_WITHIN
     while True:
-        cluster = Cluster(Access(hosts=["127.0.0.1"], port=port, keyspace="system", security=given))
+        cluster = Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security=given))
         try:
             words = (
                 f"CREATE ROLE IF NOT EXISTS {USER} WITH PASSWORD = '{PASSWORD}' AND LOGIN = true AND SUPERUSER = true"

@@ -9,7 +9,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.ids import Member
 from notifier.ports.event_log import Consumer, Logged, Record
-from notifier.ports.inbox_versions import Changes, Position
+from notifier.ports.inbox_versions import ChangesSince, Position
 from tests.support.fakes.audience import MemoryActivity
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.cache import MemoryPressure, MemoryRecent
@@ -63,7 +63,7 @@ class BreakableBurstChanges(MemoryBurstChanges):
             raise self.broken.store
         return await super().begin()
 
-    async def after(self, position: Position) -> Changes | None:
+    async def after(self, position: Position) -> ChangesSince | None:
         if self.broken.store:
             raise self.broken.store
         return await super().after(position)

@@ -12,7 +12,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from notifier.api.demo.traffic import STARS
 from notifier.config import environment_without_settings
-from notifier.devkit.check.http_client import Answer, Wire, patiently
+from notifier.devkit.check.http_client import HttpClient, HttpResponse, patiently
 from notifier.devkit.check.instance import end_with_parent
 from notifier.domain.errors import NotRunning
 from notifier.domain.ids import BurstKey, Kind, Subject
@@ -121,12 +121,12 @@ class Demo:
         # A list may lack a burst for two seconds after it opened, and the first burst of a small world settles sooner.
         return page.status == 200 and any(item["subject"] == str(FIRST_CELEBRITY) for item in page.body["items"])
 
-    def _inbox(self) -> Answer:
+    def _inbox(self) -> HttpResponse:
         people = self._ask(self.token, "/demo/people")
         return self._ask(people.body["people"][0]["token"], "/v1/inbox") if people.status == 200 else people
 
-    def _ask(self, bearer: str, path: str) -> Answer:
-        wire = Wire(url=self.url, bearer=bearer)
+    def _ask(self, bearer: str, path: str) -> HttpResponse:
+        wire = HttpClient(url=self.url, bearer=bearer)
         try:
             return patiently(wire, path)
         finally:

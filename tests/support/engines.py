@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notifier.config import Settings
-from notifier.devkit.engines.fleet import Fleet, Standing
+from notifier.devkit.engines.fleet import EngineRecord, Fleet
 from notifier.devkit.engines.maven import missing
 from notifier.devkit.engines.reaper import watch
 
@@ -20,7 +20,7 @@ WATCHERS: list[object] = []
 """Held until this process ends, which they wait for."""
 
 
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Standing]:
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineRecord]:
     """Kafka, Cassandra and Valkey, one of each for all processes of the run."""
     if lacking := missing():
         pytest.skip(f"the engines need Java 17 and Maven; not found: {', '.join(lacking)}")
@@ -34,7 +34,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Standing]:
     return _up(folder)
 
 
-def _up(folder: Path) -> Mapping[str, Standing]:
+def _up(folder: Path) -> Mapping[str, EngineRecord]:
     command = [sys.executable, "-m", "notifier", "services", "up", "--periodic", "--data", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

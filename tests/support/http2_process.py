@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from notifier.devkit.http2.behaviour import Conduct
-from notifier.devkit.http2.connection import Asked, Tally
+from notifier.devkit.http2.connection import Asked, ConnectionCounts
 from notifier.devkit.http2.server import serving
 from notifier.ports.push import Post, Reply
 
@@ -31,10 +31,10 @@ class Elsewhere:
         self._pipe.send(conduct)
         self._pipe.recv()
 
-    def tally(self) -> Tally:
+    def tally(self) -> ConnectionCounts:
         self._pipe.send(None)
         found = self._pipe.recv()
-        assert isinstance(found, Tally)
+        assert isinstance(found, ConnectionCounts)
         return found
 
 

@@ -29,7 +29,7 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.ports.audience import ShardBlob
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.system import build_system
 from tests.support.announced_people import AnnouncedPeople
@@ -220,9 +220,9 @@ class House:
     def _populate(self) -> None:
         names = ["u1", "u2", "u3", "ada", "bob", "nova", "quiet", "gone"]
         self.directory.enrol(
-            [Account(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
+            [DirectoryEntry(user=UserId(n), member=Member(i), deleted=n == "gone") for i, n in enumerate(names, 1)]
         )
-        self.directory.enrol([Account(user=UserId("shy"), member=Member(9))])
+        self.directory.enrol([DirectoryEntry(user=UserId("shy"), member=Member(9))])
         self.people.arrange(UserId("shy"), OverallWish(mentions=MentionsAllowed.NONE))
         nova = Subject(Kind.MENTION, UserId("nova"))
         followers = from_offsets([1, 2, 3])

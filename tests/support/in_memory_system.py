@@ -10,7 +10,7 @@ from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.delivery.slice import Outcome, Pool, Slice
 from notifier.domain.delivery.throttle import Throttle
@@ -19,9 +19,9 @@ from notifier.domain.upstream.validation import EVENT_TYPE, FOLLOWED_TYPE, UNFOL
 from notifier.flow.delivery.dispatcher import Dispatcher
 from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.inbox.inbox import Tab
-from notifier.flow.inbox.page import Item, Opened, Page
+from notifier.flow.inbox.page import Item, OpenedInbox, Page
 from notifier.flow.inbox.versioned_ports import versioned
-from notifier.flow.intake.gateway import Answer, Receipt
+from notifier.flow.intake.gateway import IntakeStatus, Receipt
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.ledger import StoredRow
@@ -121,7 +121,7 @@ class Stage:
         event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
         event |= {"id": id or f"e{self._events}", "time": self.ground.clock.now().isoformat()}
         receipt = accept(self.system(), event)
-        assert receipt.answer in (Answer.ACCEPTED, Answer.DUPLICATE)
+        assert receipt.answer in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE)
         return receipt
 
     def followed(self, follower: str, followed: str, *, sequence: int, ended: bool = False) -> None:
@@ -130,7 +130,7 @@ class Stage:
         event = {"specversion": "1.0", "source": "graph", "id": f"{follower}/{followed}/{sequence}", "data": data}
         event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.ground.clock.now().isoformat()}
         receipt = accept(self.system(), event)
-        assert receipt.answer is Answer.ACCEPTED
+        assert receipt.answer is IntakeStatus.ACCEPTED
         self.sequence()
 
     def say(self, type: str, to: System | None = None, **data: object) -> None:
@@ -139,7 +139,7 @@ class Stage:
         event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
         event |= {"time": self.ground.clock.now().isoformat()}
         receipt = accept(to or self.system(), event)
-        assert receipt.answer is Answer.ACCEPTED
+        assert receipt.answer is IntakeStatus.ACCEPTED
 
     def pump(self, stream: str, **ports: Any) -> Pump:
         return pump(self.system(**ports), stream)
@@ -202,7 +202,7 @@ class Stage:
         word = ReachWord(user=name, verdict=verdict, reason="a flood", who="amy", at=now)
         self.ground.reaches.say(checked(word, self.ground.reaches.standing([name]).get(name)))
 
-    def held(self) -> list[Hold]:
+    def held(self) -> list[HeldMention]:
         return list(self.ground.holds.waiting())
 
     def tab(self) -> Tab:
@@ -236,10 +236,10 @@ class Stage:
         return taken
 
 
-class Openings(list[Opened]):
+class Openings(list[OpenedInbox]):
     """Observer that keeps every answer of an inbox."""
 
-    def observe(self, opened: Opened) -> None:
+    def observe(self, opened: OpenedInbox) -> None:
         self.append(opened)
 
 

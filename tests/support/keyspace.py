@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from notifier.adapters.cassandra import Access, Cluster, Phase, Reader, migrate
+from notifier.adapters.cassandra import CassandraAccess, CassandraReader, Cluster, Phase, migrate
 from notifier.adapters.cassandra.schema.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
@@ -21,7 +21,7 @@ Wherever a burst was listed, `open_slots` holds something."""
 
 
 @contextmanager
-def keyspace(access: Access) -> Iterator[Cluster]:
+def keyspace(access: CassandraAccess) -> Iterator[Cluster]:
     """With the schema of the code. Named by the schema and by who tests it, so that kept engines serve again."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     schema = b"".join(path.read_bytes() for path in sorted(FOLDER.rglob("*.cql")))
@@ -35,9 +35,9 @@ def keyspace(access: Access) -> Iterator[Cluster]:
         cluster.close()
 
 
-def patient_reader(cluster: Cluster) -> Reader:
+def patient_reader(cluster: Cluster) -> CassandraReader:
     """Return a reader for tests of what is read: a busy node may need longer than a viewer of an inbox would wait."""
-    return Reader(cluster, deadline=timedelta(seconds=WITHIN))
+    return CassandraReader(cluster, deadline=timedelta(seconds=WITHIN))
 
 
 def emptied(cluster: Cluster) -> Cluster:

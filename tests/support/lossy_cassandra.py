@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout, WriteType
 
-from notifier.adapters.cassandra import Access, Cluster
+from notifier.adapters.cassandra import CassandraAccess, Cluster
 from notifier.devkit.engines.maven import missing
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import emptied, keyspace
@@ -26,7 +26,7 @@ LOST = [
 
 
 @pytest.fixture(scope="module")
-def made(cassandra: Access) -> Iterator[Cluster]:
+def made(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 

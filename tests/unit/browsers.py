@@ -7,9 +7,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.push.webpush.sender import WebPush
 from notifier.adapters.push.webpush.vapid import Pair, Vapid
-from notifier.devkit.fake_providers.behaviour import Script
+from notifier.devkit.fake_providers.behaviour import ProviderScript
 from notifier.devkit.fake_providers.browser import Browser
-from notifier.devkit.fake_providers.devices import Phone
+from notifier.devkit.fake_providers.devices import FakePhone
 from notifier.devkit.fake_providers.webpush import FakePushService
 from notifier.devkit.fake_providers.webpush_refusals import Manner
 from notifier.domain.ids import Member
@@ -76,12 +76,12 @@ class World:
     def browser(self, manner: Manner = Manner.GOOGLE, *, key: str | None = None) -> Browser:
         return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public)
 
-    def phone(self, browser: Browser) -> Phone:
+    def phone(self, browser: Browser) -> FakePhone:
         """What it shows, and how often it rang."""
         [service] = [one for one in self.services.values() if browser.endpoint.startswith(one.origin)]
         return service.phones[browser.endpoint.removeprefix(service.origin)]
 
-    def script(self, script: Script, manner: Manner = Manner.GOOGLE) -> None:
+    def script(self, script: ProviderScript, manner: Manner = Manner.GOOGLE) -> None:
         self.services[manner].script = script
 
     def send(self, *devices: Device, alert: Alert = ALERT) -> Sequence[Receipt]:

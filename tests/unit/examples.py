@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 
-from notifier.domain.audience.snapshot import Tally
+from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
-from notifier.domain.delivery.ledger import Claim, Entry, Fact
+from notifier.domain.delivery.ledger import Claim, Fact, LedgerEntry
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
@@ -151,13 +151,15 @@ def entry(
     people: int = 0,
     note: str = "",
     phones: int | None = None,
-) -> Entry:
-    return Entry(slice=of, fact=fact, n=n, at=at, people=people, note=note, phones=phones)
+) -> LedgerEntry:
+    return LedgerEntry(slice=of, fact=fact, n=n, at=at, people=people, note=note, phones=phones)
 
 
 def claim(of: Slice, *, at: datetime, until: datetime) -> Claim:
     return Claim(slice=of, attempt=1, owner="w1", claimed_at=at, until=until)
 
 
-def tally(shard: int, *, p0: int = 0, p1: int = 0, p2: int = 0, suppressed: int = 0) -> Tally:
-    return Tally(shard=shard, reached={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2}, dormant=9, suppressed=suppressed)
+def tally(shard: int, *, p0: int = 0, p1: int = 0, p2: int = 0, suppressed: int = 0) -> SnapshotCounts:
+    return SnapshotCounts(
+        shard=shard, reached={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2}, dormant=9, suppressed=suppressed
+    )

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cache
 from urllib.parse import urlsplit
 
-from notifier.adapters.push import Fcm
+from notifier.adapters.push import FcmSender
 from notifier.adapters.push.fcm.firebase_admin_transport import FirebaseAdmin
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers import FakeFcm
@@ -88,4 +88,6 @@ def by_firebase_admin(at_once: int = 1, found: Line | None = None) -> ByFirebase
 
     found.asked = asked
     tokens = replace(found.admin, clock=clock, at_once=at_once)
-    return ByFirebaseAdmin(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=Fcm(tokens=tokens), line=found)
+    return ByFirebaseAdmin(
+        clock=clock, theirs=theirs, fake=fake, wire=wire, sender=FcmSender(tokens=tokens), line=found
+    )

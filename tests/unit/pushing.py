@@ -7,8 +7,8 @@ from functools import cache
 from itertools import islice
 from urllib.parse import urlsplit
 
-from notifier.adapters.push import AccessTokens, Apns, AppleKey, Fcm, ProviderTokens, ServiceAccount
-from notifier.devkit.fake_providers import FakeApns, FakeFcm, Script
+from notifier.adapters.push import AccessTokens, ApnsSender, AppleKey, FcmSender, ProviderTokens, ServiceAccount
+from notifier.devkit.fake_providers import FakeApns, FakeFcm, ProviderScript
 from notifier.devkit.fake_providers.apns import Bearers
 from notifier.devkit.fake_providers.oauth import Grants
 from notifier.domain.ids import Member
@@ -66,7 +66,7 @@ class Apple:
     theirs: ManualClock
     fake: FakeApns
     wire: Wire
-    sender: Apns
+    sender: ApnsSender
 
     def advance(self, by: timedelta) -> None:
         self.clock.advance(by)
@@ -79,21 +79,21 @@ class Google:
     theirs: ManualClock
     fake: FakeFcm
     wire: Wire
-    sender: Fcm
+    sender: FcmSender
 
     def advance(self, by: timedelta) -> None:
         self.clock.advance(by)
         self.theirs.advance(by)
 
 
-def apple(*, script: Script | None = None, ahead: timedelta = timedelta()) -> Apple:
+def apple(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Apple:
     """`ahead`: of our clock before Apple's."""
     clock, theirs = ManualClock(NOON + ahead), ManualClock(NOON)
     bearers = Bearers(keys={KEY_ID: apple_key().public_key()}, team=TEAM_ID)
-    fake = FakeApns(bearers=bearers, topics=frozenset({TOPIC}), clock=theirs, script=script or Script())
+    fake = FakeApns(bearers=bearers, topics=frozenset({TOPIC}), clock=theirs, script=script or ProviderScript())
     wire = Wire(fake.answer)
     key = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
-    sender = Apns(transport=wire, tokens=ProviderTokens(key), clock=clock, chance=lambda: 0.0)
+    sender = ApnsSender(transport=wire, tokens=ProviderTokens(key), clock=clock, chance=lambda: 0.0)
     return Apple(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
 
 
@@ -103,12 +103,12 @@ def account() -> ServiceAccount:
     return ServiceAccount.read(service_account())
 
 
-def google(*, script: Script | None = None, ahead: timedelta = timedelta()) -> Google:
+def google(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Google:
     clock, theirs = ManualClock(NOON + ahead), ManualClock(NOON)
     grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
-    fake = FakeFcm(project=PROJECT, grants=grants, clock=theirs, script=script or Script())
+    fake = FakeFcm(project=PROJECT, grants=grants, clock=theirs, script=script or ProviderScript())
     wire = Wire(fake.answer)
-    sender = Fcm(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
+    sender = FcmSender(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
     return Google(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
 
 

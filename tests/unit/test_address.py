@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.domain.errors import BadDevice, ForeignDevice
 from notifier.domain.push import device_address as forms
-from notifier.domain.push.device import AppleToken, Environment
+from notifier.domain.push.device import ApnsEnvironment, AppleToken
 from notifier.domain.push.device_address import PushServices
 
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABk"
@@ -23,7 +23,9 @@ def written(some: bytes) -> str:
 def test_a_token_of_apple_s_is_hexadecimal_in_whichever_letters() -> None:
     for size in (64, 160, 200):
         found = forms.apple("Ab" * (size // 2), "com.example.app", "sandbox")
-        assert found == AppleToken(token="ab" * (size // 2), topic="com.example.app", environment=Environment.SANDBOX)
+        assert found == AppleToken(
+            token="ab" * (size // 2), topic="com.example.app", environment=ApnsEnvironment.SANDBOX
+        )
 
 
 @pytest.mark.parametrize(

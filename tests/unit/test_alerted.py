@@ -16,7 +16,7 @@ from notifier.devkit.fixture.users import device, platform
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account, Entry, Fact, Standing
+from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, SliceState
 from notifier.domain.delivery.plan import SetHead, plan
 from notifier.domain.ids import BurstKey, Member
 from notifier.domain.push.alert import alert
@@ -64,15 +64,16 @@ def to(member: Member) -> str:
             return urlsplit(endpoint).path
 
 
-def ended(*more: Burst, fact: Fact = Fact.DONE) -> list[Account]:
+def ended(*more: Burst, fact: Fact = Fact.DONE) -> list[BurstProgress]:
     heads = {one.key: SetHead(total=15_000, counts=(15_000,)) for one in (BURSTS[0], *more)}
     heads[BURSTS[1].key] = SetHead(total=1, counts=(0, 1))
     plans = [plan(one, heads[one.key]) for one in (*BURSTS, *more)]
     return [
-        Account(
+        BurstProgress(
             plan=found,
             standings={
-                piece: Standing(slice=piece, ended=Entry(slice=piece, fact=fact, at=NOW)) for piece in found.slices()
+                piece: SliceState(slice=piece, ended=LedgerEntry(slice=piece, fact=fact, at=NOW))
+                for piece in found.slices()
             },
         )
         for found in plans

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.alert import Alert, Mentioned, alert, summary
-from notifier.domain.push.device import AppleToken, Device, Environment, FirebaseToken
+from notifier.domain.push.alert import Alert, MentionAlert, alert, summary
+from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken
 from notifier.ports.push import Post, Reply
 from tests.unit.examples import NOON, burst
@@ -57,7 +57,7 @@ def test_a_summary_waits_until_it_suits_the_phone_and_makes_no_sound() -> None:
 
 
 def test_a_sandbox_s_token_goes_to_the_sandbox() -> None:
-    address = AppleToken(token="ab" * 32, topic=TOPIC, environment=Environment.SANDBOX)
+    address = AppleToken(token="ab" * 32, topic=TOPIC, environment=ApnsEnvironment.SANDBOX)
     assert written(to=device(address)).origin == "https://api.sandbox.push.apple.com:443"
 
 
@@ -84,7 +84,7 @@ FAMILY = "👨‍👩‍👧‍👦"
 @pytest.mark.parametrize("locale", ["en", "ja", "ar"])
 def test_a_text_that_is_too_long_ends_with_an_ellipsis_behind_a_whole_character(unit: str, locale: str) -> None:
     name = unit * 5_000
-    post = written(replace(ALERT, news=Mentioned(opener=UserId(name))), iphone(locale=locale))
+    post = written(replace(ALERT, news=MentionAlert(opener=UserId(name))), iphone(locale=locale))
     assert 4_096 - len(FAMILY.encode()) <= len(post.body) <= 4_096
     shown = text(post)
     kept = shown[shown.index(unit) : -1]
@@ -94,7 +94,7 @@ def test_a_text_that_is_too_long_ends_with_an_ellipsis_behind_a_whole_character(
 
 
 def test_a_name_that_is_no_unicode_is_sent_all_the_same() -> None:
-    assert text(written(replace(ALERT, news=Mentioned(opener=UserId("a\ud800b"))))) == "a?b mentioned @nova"
+    assert text(written(replace(ALERT, news=MentionAlert(opener=UserId("a\ud800b"))))) == "a?b mentioned @nova"
 
 
 @pytest.mark.parametrize("token", ["", "abc", "zz" * 32, "ab" * 101, "ab/../" * 8, "ab\r\n" * 16, "é" * 64])

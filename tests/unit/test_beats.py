@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from notifier.cli.supervisor.heartbeat import AWAY_FOR, BEATS_EVERY, STEP_WITHIN, Attendance, Beat, Patience, Pulse
+from notifier.cli.supervisor.heartbeat import (
+    AWAY_FOR,
+    BEATS_EVERY,
+    STEP_WITHIN,
+    Attendance,
+    Beat,
+    HeartbeatLimits,
+    Pulse,
+)
 from notifier.consumer_loop import BACKOFF
 from notifier.domain.errors import StoreUnavailable
 
@@ -46,7 +54,7 @@ class Watched:
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
     watch = Watch()
-    pulse = Pulse(file=tmp_path / "p0", patience=Patience(silent_for=60, starts_within=120), now=watch)
+    pulse = Pulse(file=tmp_path / "p0", patience=HeartbeatLimits(silent_for=60, starts_within=120), now=watch)
     pulse.begin()
     return Watched(pulse, watch)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.devkit.fake_providers.behaviour import FOR_EVER, Behaviour, Script, Span
+from notifier.devkit.fake_providers.behaviour import FOR_EVER, Behaviour, FaultWindow, ProviderScript
 from notifier.domain.ids import Platform
 
 SECOND = timedelta(seconds=1)
@@ -17,14 +17,14 @@ def read(text: str, platform: Platform = Platform.APNS) -> Behaviour:
 
 def test_every_word_is_heard() -> None:
     found = read("gone=2%, elsewhere=0.5%,limited=30s,down=500ms,stall=2m,after=10s,seed=7")
-    assert found.script == Script(
+    assert found.script == ProviderScript(
         seed=7,
         gone=0.02,
         elsewhere=0.005,
-        limited=Span(after=10 * SECOND, lasting=30 * SECOND),
-        down=Span(after=10 * SECOND, lasting=SECOND / 2),
+        limited=FaultWindow(after=10 * SECOND, lasting=30 * SECOND),
+        down=FaultWindow(after=10 * SECOND, lasting=SECOND / 2),
     )
-    assert found.stalls == Span(after=10 * SECOND, lasting=120 * SECOND)
+    assert found.stalls == FaultWindow(after=10 * SECOND, lasting=120 * SECOND)
     conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").conduct
     assert (conduct.goaway_after, conduct.cut_after, conduct.streams) == (1_000, 500, 1)
     assert conduct.latency == SECOND / 20
@@ -36,7 +36,7 @@ def test_without_a_word_it_answers_well_on_as_many_streams_as_its_provider() -> 
 
 
 def test_a_stall_without_an_end_is_for_ever() -> None:
-    assert read("stall").stalls == Span(lasting=FOR_EVER)
+    assert read("stall").stalls == FaultWindow(lasting=FOR_EVER)
 
 
 def test_a_word_may_be_for_one_of_them_alone() -> None:
@@ -49,7 +49,7 @@ def test_a_word_may_be_for_one_of_them_alone() -> None:
 
 def test_when_something_begins_may_be_said_of_all_and_the_thing_of_one() -> None:
     apns, web = (read("after=10s,apns.stall", platform) for platform in (Platform.APNS, Platform.WEB))
-    assert apns.stalls == Span(after=10 * SECOND, lasting=FOR_EVER)
+    assert apns.stalls == FaultWindow(after=10 * SECOND, lasting=FOR_EVER)
     assert not web.stalls.holds(11 * SECOND)
     assert read(" ") == read("")
 

@@ -21,7 +21,7 @@ from benchmarks.cassandra.turns import Turn, cheaper, faster
 from benchmarks.cassandra.writers import LIFE, values
 from benchmarks.kafka import records
 from benchmarks.report import __main__ as made
-from notifier.adapters.cassandra.bulk.encoding import Message, Splicing, messages
+from notifier.adapters.cassandra.bulk.encoding import RowBatch, Splicing, messages
 from notifier.consumer_loop import BATCH
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, InboxRows, window_of
 from notifier.domain.ids import Kind, Lane, Subject, UserId
@@ -37,7 +37,7 @@ def rows(share: float) -> list[InboxRows]:
     return Bursts(shards=range(2), share=share).rows(NOW)
 
 
-def some_messages(share: float) -> list[Message]:
+def some_messages(share: float) -> list[RowBatch]:
     return [message for one in rows(share) for message in messages(one, LIFE, QUERY_ID)]
 
 

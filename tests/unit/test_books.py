@@ -5,14 +5,14 @@ from datetime import timedelta
 from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.accounting import Books, books
-from notifier.domain.delivery.ledger import Entry, Fact, account
+from notifier.domain.delivery.ledger import Fact, LedgerEntry, account
 from notifier.domain.delivery.slice import Step
 from tests.unit.examples import NOON, entry, piece, plan_of, tally
 
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]
 
 
-def of(*entries: Entry, sealed: int = 2, later: timedelta = timedelta(0)) -> Books:
+def of(*entries: LedgerEntry, sealed: int = 2, later: timedelta = timedelta(0)) -> Books:
     plan = plan_of(shards=2, pushed=(Tier.P0,))
     return books(account(plan, entries, ()), TALLIES[:sealed], throttles=["t1"], now=NOON + later)
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.cassandra.bulk.encoding import MESSAGE_BYTES, PARTITIONS, STORED_BYTES, Message, messages
+from notifier.adapters.cassandra.bulk.encoding import MESSAGE_BYTES, PARTITIONS, STORED_BYTES, RowBatch, messages
 from notifier.domain.audience.bitmap import Bits, everybody, from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut
 from notifier.domain.audience.tiers import Tier
@@ -22,11 +22,11 @@ def rows(bits: Bits, name: str = "nova", *, shard: int = 0) -> InboxRows:
     return cut(bits, burst=key, opened_at=NOON, tier=Tier.P1, shard=shard)
 
 
-def made(of: InboxRows) -> list[Message]:
+def made(of: InboxRows) -> list[RowBatch]:
     return list(messages(of, 60, QUERY_ID))
 
 
-def counted(message: Message) -> int:
+def counted(message: RowBatch) -> int:
     """As the node counts."""
     return message.size + STORED_BYTES * len(message)
 

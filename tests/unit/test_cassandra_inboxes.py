@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, WAITING, Reader
+from notifier.adapters.cassandra.driver.async_reader import AT_ONCE, WAITING, CassandraReader
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.stores.inbox import NAMES, ROWS, Inboxes
 from notifier.adapters.cassandra.stores.inbox import WantedRows as Wanted
@@ -101,7 +101,7 @@ def newest(cluster: FakeCluster, limit: int) -> list[tuple[int, str, int]]:
 
 
 def rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
-    reader = Reader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
+    reader = CassandraReader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
     wanted = Wanted(member=MEMBER, subjects=[*cluster.subjects], place=None, limit=limit)
     return asyncio.run(Inboxes(reader=reader).rows(wanted, range(1)))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.config import Kafka, Settings, named, refusal, without_password
+from notifier.config import KafkaSettings, Settings, named, refusal, without_password
 from notifier.domain.errors import BadSetting
 
 
@@ -142,7 +142,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_file_says_what_the_environment_doesn_t(file: Path) -> None:
     found = Settings.read({"NOTIFIER_SETTINGS": str(file), "NOTIFIER_KAFKA_PREFIX": "mine."})
     assert found == Settings(
-        port=9_000, collapse=timedelta(seconds=90), kafka=Kafka(servers="a:9092,b:9092", prefix="mine.")
+        port=9_000, collapse=timedelta(seconds=90), kafka=KafkaSettings(servers="a:9092,b:9092", prefix="mine.")
     )
 
 

@@ -15,10 +15,10 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import (
     MOST_DEVICES,
     Address,
+    ApnsEnvironment,
     AppleToken,
     Device,
     DeviceRecord,
-    Environment,
     FirebaseInstallation,
     FirebaseToken,
     Holding,
@@ -34,7 +34,7 @@ from tests.support.fakes.clock import START
 ADA = Member(7)
 ADDRESSES: list[Address] = [
     AppleToken(token="ab" * 32, topic="com.example.app"),
-    AppleToken(token="ab" * 32, topic="com.example.app", environment=Environment.SANDBOX),
+    AppleToken(token="ab" * 32, topic="com.example.app", environment=ApnsEnvironment.SANDBOX),
     AppleToken(token="ab" * 32, topic="com.example.other"),
     FirebaseToken(token="c" * 22),
     FirebaseInstallation(fid="c" * 22),

@@ -4,39 +4,39 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.ledger import Account, Entry, Fact, account
+from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, account
 from notifier.domain.delivery.plan import EXPECTED_SHARE, WIDEST, Plan
 from notifier.domain.delivery.scheduling import (
     CREDITS,
     GIVES_WAY,
     LATE,
     Credit,
-    Decision,
+    DispatchDecision,
     decide,
     expected_people,
     expired,
 )
 from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
-from notifier.domain.delivery.throttle import Allowance
+from notifier.domain.delivery.throttle import TierLimit
 from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
 
-PAUSED = {Tier.P2: Allowance(rate=0.0, by="t1")}
-P1_SLOWED = {Tier.P1: Allowance(rate=1_000.0, by="t1")}
-SLOWED = {Tier.P2: Allowance(rate=1_000.0, by="t1")}
+PAUSED = {Tier.P2: TierLimit(rate=0.0, by="t1")}
+P1_SLOWED = {Tier.P1: TierLimit(rate=1_000.0, by="t1")}
+SLOWED = {Tier.P2: TierLimit(rate=1_000.0, by="t1")}
 NO_CREDIT = Credit(slices=0, shards=0)
 
 
-def of(plan: Plan, *entries: Entry) -> Account:
+def of(plan: Plan, *entries: LedgerEntry) -> BurstProgress:
     return account(plan, entries, ())
 
 
 def chosen(
-    *accounts: Account,
+    *accounts: BurstProgress,
     now: datetime = NOON,
     credits: Mapping[Pool, Credit] | None = None,
-    allowances: Mapping[Tier, Allowance] | None = None,
+    allowances: Mapping[Tier, TierLimit] | None = None,
     left: float = 0.0,
-) -> Decision:
+) -> DispatchDecision:
     return decide(
         accounts,
         now=now,
@@ -46,11 +46,11 @@ def chosen(
     )
 
 
-def in_pool(decision: Decision, pool: Pool) -> list[Slice]:
+def in_pool(decision: DispatchDecision, pool: Pool) -> list[Slice]:
     return [one for one in decision.queue if one.pool is pool]
 
 
-def led(plan: Plan) -> Account:
+def led(plan: Plan) -> BurstProgress:
     """Its P1 has ended, so that its P2 gives way no longer."""
     return of(plan, *(entry(one, Fact.DONE) for one in plan.slices() if one.pool is Pool.P1))
 
@@ -98,7 +98,7 @@ def test_p1_and_p2_of_all_give_way_while_anybody_s_p0_is_late() -> None:
 
 
 def test_p1_gives_way_for_two_seconds_and_to_no_p0_of_a_large_burst_nor_to_one_held_or_late_for_long() -> None:
-    late, paused = of(plan_of(shards=1)), {Tier.P0: Allowance(rate=0.0, by="t1")}
+    late, paused = of(plan_of(shards=1)), {Tier.P0: TierLimit(rate=0.0, by="t1")}
     assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1] - SECOND / 10), Pool.P1) == []
     assert in_pool(chosen(late, now=NOON + GIVES_WAY[Pool.P1]), Pool.P1) == [piece(Tier.P1)]
     assert in_pool(chosen(late, now=NOON + LATE, allowances=paused), Pool.P1) == [piece(Tier.P1)]
@@ -167,7 +167,7 @@ def test_phones_wait_until_the_rows_of_the_same_slice_stand() -> None:
         assert in_pool(chosen(of(plan, rows)), Pool(step)) == [piece(Tier.P0, 1, step=step)]
 
 
-def with_rows(plan: Plan) -> Account:
+def with_rows(plan: Plan) -> BurstProgress:
     return of(plan, *(entry(one, Fact.DONE) for one in plan.slices() if one.step is Step.ROWS))
 
 
@@ -253,7 +253,7 @@ def test_what_is_past_its_worth_and_waits_for_credit_is_held_by_no_throttle() ->
 
 def test_a_throttle_on_rows_parks_no_phones() -> None:
     rows = entry(piece(Tier.P0), Fact.DONE)
-    paused = {Tier.P0: Allowance(rate=0.0, by="t1")}
+    paused = {Tier.P0: TierLimit(rate=0.0, by="t1")}
     found = chosen(
         of(plan_of(shards=1, pushed=(Tier.P0,)), rows),
         allowances=paused,

@@ -11,7 +11,7 @@ from notifier.domain.push.catch_up import LateAudience
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.domain.push.draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
 from notifier.domain.push.frequency_cap import Ruling
-from notifier.domain.push.send_log import WORTH, Fate, Missed, Progress, Sending, Try, Why, Window
+from notifier.domain.push.send_log import WORTH, AlertOutcome, FailedAttempt, Progress, Sending, Try, Why, Window
 from notifier.domain.push.shard_state import ShardState
 from notifier.domain.timing import STALE
 from tests.unit.examples import HOUR, NOON, SECOND, burst
@@ -36,12 +36,12 @@ def recipients(of: Draft) -> Sequence[int]:
     return [attempt.tried.member for attempt in of.attempts]
 
 
-def waiting(member: int, *, after: timedelta, tries: int = 1) -> Missed:
+def waiting(member: int, *, after: timedelta, tries: int = 1) -> FailedAttempt:
     tried = Try(device=device(member).id, member=Member(member), first=NOON, tries=tries)
-    return Missed(tried=tried, fate=Fate.RETRY, at=NOON + after, reason="busy")
+    return FailedAttempt(tried=tried, fate=AlertOutcome.RETRY, at=NOON + after, reason="busy")
 
 
-def with_waiting(of: ShardState, *missed: Missed) -> ShardState:
+def with_waiting(of: ShardState, *missed: FailedAttempt) -> ShardState:
     return replace(of, progress=Progress(waiting={one.tried.device: one for one in missed}))
 
 
@@ -135,7 +135,7 @@ def test_crash_leaves_every_device_of_the_window_in_doubt() -> None:
     window = Window(n=0, at=NOON, people=from_offsets([1]), again=(again,))
     found = in_doubt_draft(state(1), burst(), window, [device(1)], NOON + HOUR)
     assert (found.written, recipients(found), found.is_empty) == (True, [], False)
-    assert {one.tried.member: one.fate for one in found.unsent()} == {1: Fate.UNKNOWN, 2: Fate.GIVEN_UP}
+    assert {one.tried.member: one.fate for one in found.unsent()} == {1: AlertOutcome.UNKNOWN, 2: AlertOutcome.GIVEN_UP}
 
 
 def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
@@ -143,4 +143,4 @@ def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
     expired = Try(device=device(2).id, member=Member(2), first=NOON - HOUR, tries=1)
     window = Window(n=1, at=NOON, again=(fresh, expired))
     found = Draft(sending=SENDING, window=window, attempts=())
-    assert [one.fate for one in found.unsent()] == [Fate.SPARED, Fate.GIVEN_UP]
+    assert [one.fate for one in found.unsent()] == [AlertOutcome.SPARED, AlertOutcome.GIVEN_UP]

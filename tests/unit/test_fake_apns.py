@@ -10,8 +10,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from notifier.devkit.fake_providers import Script, Span
-from notifier.domain.push.device import Environment
+from notifier.devkit.fake_providers import FaultWindow, ProviderScript
+from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.push import Post, Reply
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key
 from tests.unit.examples import NOON
@@ -134,7 +134,7 @@ def test_a_header_given_twice_is_one_too_many() -> None:
 
 def test_an_app_s_token_is_a_stranger_to_the_other_environment_and_to_other_apps() -> None:
     made = apple()
-    made.fake.install(TOKEN, TOPIC, Environment.SANDBOX)
+    made.fake.install(TOKEN, TOPIC, ApnsEnvironment.SANDBOX)
     assert said(made.fake.answer(post())) == (400, "BadDeviceToken")
     assert made.fake.answer(post(origin=SANDBOX)).status == 200
     made.fake.install(TOKEN, "com.other")
@@ -171,20 +171,24 @@ def statuses(made: Apple, many: int = 2_000) -> list[int]:
 
 
 def test_a_share_of_the_tokens_is_gone_the_same_ones_by_one_seed() -> None:
-    found = statuses(apple(script=Script(gone=0.02, seed=1)))
+    found = statuses(apple(script=ProviderScript(gone=0.02, seed=1)))
     assert 20 <= found.count(410) <= 60
-    assert statuses(apple(script=Script(gone=0.02, seed=1))) == found != statuses(apple(script=Script(gone=0.02)))
-    reply = apple(script=Script(gone=1.0, gone_for=timedelta(days=3))).fake.answer(post())
+    assert (
+        statuses(apple(script=ProviderScript(gone=0.02, seed=1)))
+        == found
+        != statuses(apple(script=ProviderScript(gone=0.02)))
+    )
+    reply = apple(script=ProviderScript(gone=1.0, gone_for=timedelta(days=3))).fake.answer(post())
     since = datetime.fromtimestamp(json.loads(reply.body)["timestamp"] / 1_000, UTC)
     assert since == NOON - timedelta(days=3)
 
 
 def test_a_share_of_the_tokens_is_another_environment_s() -> None:
-    assert 400 <= statuses(apple(script=Script(elsewhere=0.25))).count(400) <= 600
+    assert 400 <= statuses(apple(script=ProviderScript(elsewhere=0.25))).count(400) <= 600
 
 
 def test_for_a_while_it_takes_nothing_and_says_until_when() -> None:
-    made = apple(script=Script(limited=Span(after=timedelta(seconds=10), lasting=timedelta(seconds=30))))
+    made = apple(script=ProviderScript(limited=FaultWindow(after=timedelta(seconds=10), lasting=timedelta(seconds=30))))
     assert made.fake.answer(post()).status == 200
     made.advance(timedelta(seconds=20))
     reply = made.fake.answer(post())
@@ -194,7 +198,7 @@ def test_for_a_while_it_takes_nothing_and_says_until_when() -> None:
 
 
 def test_for_a_while_it_is_down() -> None:
-    made = apple(script=Script(down=Span(lasting=timedelta(seconds=30))))
+    made = apple(script=ProviderScript(down=FaultWindow(lasting=timedelta(seconds=30))))
     assert said(made.fake.answer(post())) == (503, "ServiceUnavailable")
     made.advance(timedelta(seconds=30))
     assert made.fake.answer(post()).status == 200

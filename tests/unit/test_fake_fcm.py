@@ -10,7 +10,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from notifier.devkit.fake_providers import Script, Span
+from notifier.devkit.fake_providers import FaultWindow, ProviderScript
 from notifier.ports.push import Post, Reply
 from tests.support.push_credentials import EMAIL, GOOGLE_KEY_ID, TOKEN_URI, google_key
 from tests.unit.examples import NOON
@@ -163,14 +163,18 @@ def test_an_app_that_is_gone_comes_back_by_being_installed() -> None:
 
 
 def test_the_script_is_played() -> None:
-    assert error(letter(google(script=Script(gone=1.0)))) == (404, "NOT_FOUND", "UNREGISTERED")
-    assert error(letter(google(script=Script(elsewhere=1.0)))) == (403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH")
-    half_a_minute = Span(lasting=timedelta(seconds=30))
-    limited = google(script=Script(limited=half_a_minute))
+    assert error(letter(google(script=ProviderScript(gone=1.0)))) == (404, "NOT_FOUND", "UNREGISTERED")
+    assert error(letter(google(script=ProviderScript(elsewhere=1.0)))) == (
+        403,
+        "PERMISSION_DENIED",
+        "SENDER_ID_MISMATCH",
+    )
+    half_a_minute = FaultWindow(lasting=timedelta(seconds=30))
+    limited = google(script=ProviderScript(limited=half_a_minute))
     limited.advance(timedelta(seconds=10))
     reply = letter(limited)
     assert (error(reply), reply.headers["retry-after"]) == ((429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"), "20")
-    down = google(script=Script(down=half_a_minute))
+    down = google(script=ProviderScript(down=half_a_minute))
     assert error(letter(down))[:2] == (503, "UNAVAILABLE")
     down.advance(timedelta(seconds=30))
     assert letter(down).status == 200

@@ -11,10 +11,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from notifier.adapters.push.jwt import base64url, es256_token
-from notifier.devkit.fake_providers.behaviour import Script, Span
+from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.browser import Browser
 from notifier.devkit.fake_providers.webpush import FakePushService
-from notifier.devkit.fake_providers.webpush_refusals import Fault, Manner, fault, refusal
+from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, Manner, fault, refusal
 from notifier.ports.push import Post, Reply, Silence
 from tests.support.fakes.clock import ManualClock
 from tests.unit.browsers import ORIGINS, World, device, vapid
@@ -114,36 +114,39 @@ def authorized(change: Callable[[dict[str, str | int]], object], key: ec.Ellipti
     ("change", "wrong"),
     [
         (lambda claims: None, None),
-        (lambda claims: claims.update(aud=ORIGIN + "/"), Fault.ELSEWHERE),
-        (lambda claims: claims.update(aud=ORIGIN + ":443"), Fault.ELSEWHERE),
-        (lambda claims: claims.update(aud="https://web.push.apple.com"), Fault.ELSEWHERE),
-        (lambda claims: claims.pop("aud"), Fault.ELSEWHERE),
-        (lambda claims: claims.update(exp=int(NOON.timestamp())), Fault.OVER),
+        (lambda claims: claims.update(aud=ORIGIN + "/"), AuthorizationFault.ELSEWHERE),
+        (lambda claims: claims.update(aud=ORIGIN + ":443"), AuthorizationFault.ELSEWHERE),
+        (lambda claims: claims.update(aud="https://web.push.apple.com"), AuthorizationFault.ELSEWHERE),
+        (lambda claims: claims.pop("aud"), AuthorizationFault.ELSEWHERE),
+        (lambda claims: claims.update(exp=int(NOON.timestamp())), AuthorizationFault.OVER),
         (lambda claims: claims.update(exp=int((NOON + timedelta(hours=24)).timestamp())), None),
-        (lambda claims: claims.update(exp=int((NOON + timedelta(hours=24)).timestamp()) + 1), Fault.OVER),
-        (lambda claims: claims.update(exp=str(int((NOON + HOUR).timestamp()))), Fault.OVER),
-        (lambda claims: claims.pop("exp"), Fault.OVER),
-        (lambda claims: claims.pop("sub"), Fault.NOBODY),
-        (lambda claims: claims.update(sub="ops@example.org"), Fault.NOBODY),
-        (lambda claims: claims.update(sub="mailto:ops@localhost"), Fault.NOBODY),
-        (lambda claims: claims.update(sub="mailto:<ops@example.org>"), Fault.NOBODY),
-        (lambda claims: claims.update(sub="https://localhost"), Fault.NOBODY),
+        (lambda claims: claims.update(exp=int((NOON + timedelta(hours=24)).timestamp()) + 1), AuthorizationFault.OVER),
+        (lambda claims: claims.update(exp=str(int((NOON + HOUR).timestamp()))), AuthorizationFault.OVER),
+        (lambda claims: claims.pop("exp"), AuthorizationFault.OVER),
+        (lambda claims: claims.pop("sub"), AuthorizationFault.NOBODY),
+        (lambda claims: claims.update(sub="ops@example.org"), AuthorizationFault.NOBODY),
+        (lambda claims: claims.update(sub="mailto:ops@localhost"), AuthorizationFault.NOBODY),
+        (lambda claims: claims.update(sub="mailto:<ops@example.org>"), AuthorizationFault.NOBODY),
+        (lambda claims: claims.update(sub="https://localhost"), AuthorizationFault.NOBODY),
         (lambda claims: claims.update(sub="https://example.org/push"), None),
     ],
 )
 def test_a_token_is_judged_by_each_of_its_claims(
-    change: Callable[[dict[str, str | int]], object], wrong: Fault | None
+    change: Callable[[dict[str, str | int]], object], wrong: AuthorizationFault | None
 ) -> None:
     assert fault(authorized(change), ORIGIN, OURS.public, NOON) == wrong
 
 
 def test_a_token_is_judged_by_its_signature_and_its_key() -> None:
     good, other = authorized(lambda claims: None), vapid(number=8)
-    assert fault(good, ORIGIN, other.public, NOON) is Fault.OTHER_KEY
-    assert fault(authorized(lambda claims: None, other.key), ORIGIN, OURS.public, NOON) is Fault.FORGED
-    assert fault(good.replace(OURS.public, base64url(bytes(65))), ORIGIN, OURS.public, NOON) is Fault.UNREADABLE
-    assert fault(None, ORIGIN, OURS.public, NOON) is Fault.MISSING
-    assert fault("", ORIGIN, OURS.public, NOON) is Fault.UNREADABLE
+    assert fault(good, ORIGIN, other.public, NOON) is AuthorizationFault.OTHER_KEY
+    assert fault(authorized(lambda claims: None, other.key), ORIGIN, OURS.public, NOON) is AuthorizationFault.FORGED
+    assert (
+        fault(good.replace(OURS.public, base64url(bytes(65))), ORIGIN, OURS.public, NOON)
+        is AuthorizationFault.UNREADABLE
+    )
+    assert fault(None, ORIGIN, OURS.public, NOON) is AuthorizationFault.MISSING
+    assert fault("", ORIGIN, OURS.public, NOON) is AuthorizationFault.UNREADABLE
 
 
 def test_a_token_of_another_algorithm_is_none() -> None:
@@ -151,7 +154,7 @@ def test_a_token_of_another_algorithm_is_none() -> None:
     unsigned = jwt.encode(claims, key="", algorithm="none")
     shared = jwt.encode(claims, key="x" * 32, algorithm="HS256")
     for made in (unsigned, shared):
-        assert fault(f"vapid t={made}, k={OURS.public}", ORIGIN, OURS.public, NOON) is Fault.UNREADABLE
+        assert fault(f"vapid t={made}, k={OURS.public}", ORIGIN, OURS.public, NOON) is AuthorizationFault.UNREADABLE
 
 
 @pytest.mark.parametrize("status_", [400, 404, 410, 413, 429, 503])
@@ -171,15 +174,17 @@ def test_each_refuses_in_its_own_words(manner: Manner, status_: int) -> None:
 @pytest.mark.parametrize(
     ("manner", "wrong", "expected"),
     [
-        (Manner.APPLE, Fault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
-        (Manner.APPLE, Fault.OVER, (403, b"BadJwtToken")),
-        (Manner.GOOGLE, Fault.OTHER_KEY, (403, b"do not correspond")),
-        (Manner.GOOGLE, Fault.NOBODY, (403, b"invalid JWT")),
-        (Manner.MOZILLA, Fault.OTHER_KEY, (401, b"109")),
-        (Manner.MOZILLA, Fault.MISSING, (401, b"109")),
+        (Manner.APPLE, AuthorizationFault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
+        (Manner.APPLE, AuthorizationFault.OVER, (403, b"BadJwtToken")),
+        (Manner.GOOGLE, AuthorizationFault.OTHER_KEY, (403, b"do not correspond")),
+        (Manner.GOOGLE, AuthorizationFault.NOBODY, (403, b"invalid JWT")),
+        (Manner.MOZILLA, AuthorizationFault.OTHER_KEY, (401, b"109")),
+        (Manner.MOZILLA, AuthorizationFault.MISSING, (401, b"109")),
     ],
 )
-def test_each_refuses_a_token_in_its_own_words(manner: Manner, wrong: Fault, expected: tuple[int, bytes]) -> None:
+def test_each_refuses_a_token_in_its_own_words(
+    manner: Manner, wrong: AuthorizationFault, expected: tuple[int, bytes]
+) -> None:
     said = refusal(manner, wrong)
     assert said.status == expected[0]
     assert expected[1] in said.body
@@ -189,7 +194,7 @@ def test_a_script_s_shares_come_true_and_the_same_in_every_run() -> None:
     def run(seed: int) -> list[int]:
         world = World()
         post = sent(world, world.browser())
-        script = Script(seed=seed, gone=0.02, elsewhere=0.1)
+        script = ProviderScript(seed=seed, gone=0.02, elsewhere=0.1)
         service = FakePushService(clock=world.clock, origin=ORIGIN, manner=Manner.GOOGLE, script=script)
         paths = [service.subscribe(OURS.public).endpoint.removeprefix(ORIGIN) for _ in range(400)]
         answers = [service.answer(replace(post, path=path)).status for path in paths]
@@ -205,14 +210,14 @@ def test_a_script_s_shares_come_true_and_the_same_in_every_run() -> None:
 
 def test_who_is_gone_stays_gone(world: World) -> None:
     browser = world.browser()
-    world.script(Script(gone=1.0))
+    world.script(ProviderScript(gone=1.0))
     assert status(world.answer(sent(world, browser))) == 410
     assert world.phone(browser).rang == 0
 
 
 def test_its_browsers_have_the_same_keys_in_every_run_and_each_other_ones() -> None:
     def keys(seed: int) -> list[bytes]:
-        service = FakePushService(clock=ManualClock(), script=Script(seed=seed))
+        service = FakePushService(clock=ManualClock(), script=ProviderScript(seed=seed))
         return [service.subscribe("k").subscription.key for _ in range(3)]
 
     assert keys(1) == keys(1) != keys(2)
@@ -220,7 +225,7 @@ def test_its_browsers_have_the_same_keys_in_every_run_and_each_other_ones() -> N
 
 
 def test_while_it_is_busy_it_says_for_how_long(world: World) -> None:
-    world.script(Script(limited=Span(after=SECOND, lasting=30 * SECOND)))
+    world.script(ProviderScript(limited=FaultWindow(after=SECOND, lasting=30 * SECOND)))
     post = sent(world, world.browser())
     assert status(world.answer(post)) == 201
     world.clock.advance(11 * SECOND)
@@ -232,7 +237,7 @@ def test_while_it_is_busy_it_says_for_how_long(world: World) -> None:
 
 
 def test_while_it_is_down_it_says_so_to_everybody(world: World) -> None:
-    world.script(Script(down=Span(lasting=SECOND)))
+    world.script(ProviderScript(down=FaultWindow(lasting=SECOND)))
     assert status(world.answer(sent(world, world.browser()))) == 503
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from notifier.adapters.http2 import Limits
+from notifier.adapters.http2 import Http2Limits
 from notifier.adapters.push.fakes import KEY_ID, SUBJECT, TEAM_ID, elliptic_key
 from notifier.adapters.system_clock import SystemClock
 from notifier.config import Settings
-from notifier.config.push import Apns, Fcm, Push, Web
+from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
 from notifier.devkit.check.check_alerts import rang
 from notifier.devkit.fake_providers import FakePushService
 from notifier.devkit.fake_providers.behaviour import Behaviour
@@ -58,7 +58,7 @@ class Stage:
         self.platform = platform
         behaviour = Behaviour.read(script, platform)
         self.one: Hosted = stack.enter_context(hosted(platform, behaviour, out=out, certificate=certificate))
-        limits = Limits(answer=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
+        limits = Http2Limits(answer=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
         found = providers(settings(platform, self.one.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
         self.provider: Provider = found[platform]
 
@@ -70,11 +70,11 @@ class Stage:
 def settings(platform: Platform, origin: str) -> Settings:
     match platform:
         case Platform.APNS:
-            return Settings(push=Push(apns=Apns(fake=origin)))
+            return Settings(push=PushSettings(apns=ApnsSettings(fake=origin)))
         case Platform.FCM:
-            return Settings(push=Push(fcm=Fcm(fake=origin)))
+            return Settings(push=PushSettings(fcm=FcmSettings(fake=origin)))
         case Platform.WEB:
-            return Settings(push=Push(web=Web(fake=origin)))
+            return Settings(push=PushSettings(web=WebPushSettings(fake=origin)))
 
 
 @each_platform
@@ -164,7 +164,7 @@ def test_a_browser_that_is_none_of_the_fixture_s_is_dropped_by_no_fake() -> None
 
 @each_platform
 def test_without_credentials_and_fakes_it_says_what_to_set(platform: Platform) -> None:
-    for push, says in ((Push(), "is not set, and no fake"), (Push(fakes="off"), "is not set.")):
+    for push, says in ((PushSettings(), "is not set, and no fake"), (PushSettings(fakes="off"), "is not set.")):
         with ExitStack() as stack:
             found = providers(Settings(push=push), SystemClock(), stack)[platform]
             [(_, receipt)] = found.send(alert(), fixture(platform, 1))
@@ -175,7 +175,7 @@ def test_without_credentials_and_fakes_it_says_what_to_set(platform: Platform) -
 
 def test_a_key_that_can_t_be_read_is_a_receipt_until_it_is_mended(tmp_path: Path) -> None:
     file = tmp_path / "web.pem"
-    push = Push(web=Web(key=str(file), subject="mailto:ops@example.org"))
+    push = PushSettings(web=WebPushSettings(key=str(file), subject="mailto:ops@example.org"))
     with ExitStack() as stack:
         found = providers(Settings(push=push), SystemClock(), stack)[Platform.WEB]
         [(_, receipt)] = found.send(alert(), fixture(Platform.WEB, 1))
@@ -213,15 +213,15 @@ def test_credentials_in_files_are_sent_by_to_the_servers_that_are_set(tmp_path: 
     web.write_bytes(pem(elliptic_key(2)))
     with ExitStack() as stack:
         phones, browsers = (stack.enter_context(hosted(each)) for each in (Platform.APNS, Platform.WEB))
-        push = Push(
-            apns=Apns(
+        push = PushSettings(
+            apns=ApnsSettings(
                 key=str(apple),
                 key_id=KEY_ID,
                 team_id=TEAM_ID,
                 topics=TOPIC,
                 production=phones.origin,
             ),
-            web=Web(key=str(web), subject=SUBJECT, loopback=True),
+            web=WebPushSettings(key=str(web), subject=SUBJECT, loopback=True),
         )
         require_credentials(push)
         found = providers(Settings(push=push, insecure_dev=True), SystemClock(), stack)
@@ -240,8 +240,8 @@ def test_google_s_own_library_sends_to_a_fake_and_by_an_account(real: bool, tmp_
     with ExitStack() as stack:
         one = stack.enter_context(hosted(Platform.FCM))
         file.write_bytes(service_account(f"{one.origin}/token"))
-        whose = Fcm(account=str(file), origin=one.origin) if real else Fcm(fake=one.origin)
-        push = Push(fcm=replace(whose, library="firebase-admin"))
+        whose = FcmSettings(account=str(file), origin=one.origin) if real else FcmSettings(fake=one.origin)
+        push = PushSettings(fcm=replace(whose, library="firebase-admin"))
         require_credentials(push)
         found = providers(Settings(push=push), SystemClock(), stack)[Platform.FCM]
         assert [receipt for _, receipt in found.send(alert(), fixture(Platform.FCM, 1, 7))] == [Accepted()] * 2
@@ -252,7 +252,7 @@ def test_browsers_that_subscribed_with_a_key_of_one_s_own_are_sent_to_by_it(tmp_
     files = [tmp_path / "web.pem", tmp_path / "other.pem"]
     for file in files:
         file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1())))
-    keys = [Push(web=Web(key=str(file), subject=SUBJECT, loopback=True)) for file in files]
+    keys = [PushSettings(web=WebPushSettings(key=str(file), subject=SUBJECT, loopback=True)) for file in files]
     public = credentials(keys[0], Platform.WEB).rpartition(", ")[2]
     service = FakePushService(clock=SystemClock())
     with ExitStack() as stack:
@@ -269,7 +269,7 @@ def test_browsers_that_subscribed_with_a_key_of_one_s_own_are_sent_to_by_it(tmp_
 def test_a_service_account_that_is_none_is_refused_as_everything_starts(tmp_path: Path) -> None:
     file = tmp_path / "account.json"
     file.write_text("{}")
-    push = Push(fcm=Fcm(account=str(file)))
+    push = PushSettings(fcm=FcmSettings(account=str(file)))
     with pytest.raises(BadSetting, match="service account of FCM"):
         require_credentials(push)
     require_credentials(push, [Platform.APNS])

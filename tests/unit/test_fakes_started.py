@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from notifier.cli.supervisor.fakes import Fakes
-from notifier.config import Push, Settings
+from notifier.config import PushSettings, Settings
 from notifier.domain.ids import Platform
 
 BY_HAND_AT = "http://127.0.0.1:9002"
@@ -53,7 +53,7 @@ def test_what_is_typed_beside_it_sends_as_it_does_whatever_its_own_shell_knows(t
     assert (found.tiers, found.daily, found.web.loopback) == ("", 7, False)
     assert Settings.read({"NOTIFIER_DATA": str(tmp_path), "NOTIFIER_PUSH_DAILY": "8"}).push.daily == 8
     fakes.forget()
-    assert Settings.read({"NOTIFIER_DATA": str(tmp_path)}).push == Push()
+    assert Settings.read({"NOTIFIER_DATA": str(tmp_path)}).push == PushSettings()
 
 
 def test_it_says_where_alerts_go_that_no_provider_gets() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from notifier.domain.push.alert import Alert, Mentioned, alert, summary
+from notifier.domain.push.alert import Alert, MentionAlert, alert, summary
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt
 from notifier.ports.push import Post, Reply, Silence
@@ -76,7 +76,7 @@ def test_a_token_is_a_text_in_the_message_whatever_is_in_it(token: str) -> None:
 @pytest.mark.parametrize("unit", ["中", "👨‍👩‍👧‍👦", '"\\', "é"])
 def test_a_text_that_is_too_long_ends_with_an_ellipsis_behind_a_whole_character(unit: str) -> None:
     name = unit * 5_000
-    said = written(replace(ALERT, news=Mentioned(opener=UserId(name))))
+    said = written(replace(ALERT, news=MentionAlert(opener=UserId(name))))
     shown = message(said)["notification"]["body"]
     assert 4_000 < len(said.body) - len(json.dumps({"token": message(said)["token"]})) <= 4_096
     assert shown[-1] == "…"

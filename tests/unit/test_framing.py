@@ -7,7 +7,7 @@ import pytest
 from notifier.api.routes.inbox import BadgeBody
 from notifier.api.routes.inbox_stream import frame
 from notifier.api.schemas.items import ItemBody
-from notifier.flow.live.stream import Event
+from notifier.flow.live.stream import StreamEvent
 from tests.http.listening_client import parsed
 from tests.unit.examples import NOON
 
@@ -39,7 +39,7 @@ def test_hostile_text_stays_text(text: str) -> None:
         unread=True,
         digest=None,
     )
-    whole = frame(Event.ROW, "one", item) + frame(Event.COUNT, "two", BadgeBody(count=0, more=False))
+    whole = frame(StreamEvent.ROW, "one", item) + frame(StreamEvent.COUNT, "two", BadgeBody(count=0, more=False))
     row, count = parsed(whole.decode())
     assert (row.event, row.id, row.data["names"], row.data["text"]) == ("row", "one", [text, text], text)
     assert (count.event, count.id, count.data) == ("count", "two", {"count": 0, "more": False})
@@ -47,4 +47,4 @@ def test_hostile_text_stays_text(text: str) -> None:
 
 
 def test_a_reset_has_data_too_because_without_it_no_client_hears_of_it() -> None:
-    assert frame(Event.RESET, "one", None) == b"id: one\nevent: reset\ndata: {}\n\n"
+    assert frame(StreamEvent.RESET, "one", None) == b"id: one\nevent: reset\ndata: {}\n\n"

@@ -15,7 +15,7 @@ import pytest
 
 from notifier.adapters.http2.frames import PREFACE, SETTINGS
 from notifier.devkit.http2.behaviour import Conduct
-from notifier.devkit.http2.server import Server, serving
+from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import Post, Reply, Silence
 from tests.support.test_ca import Authority
 
@@ -31,12 +31,12 @@ def answers(post: Post) -> Reply | Silence:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[Http2Server]:
     with serving(answers) as found:
         yield found
 
 
-def connected(server: Server) -> socket.socket:
+def connected(server: Http2Server) -> socket.socket:
     place = urlsplit(server.origin)
     return socket.create_connection((place.hostname, place.port), timeout=10)
 
@@ -48,7 +48,7 @@ def read(link: socket.socket, size: int) -> bytes:
     return got
 
 
-def test_requests_are_answered_however_they_are_cut(server: Server) -> None:
+def test_requests_are_answered_however_they_are_cut(server: Http2Server) -> None:
     with closing(connected(server)) as link:
         for at in range(1, 2 * len(REQUEST), 7):
             both = 2 * REQUEST
@@ -61,7 +61,7 @@ def test_requests_are_answered_however_they_are_cut(server: Server) -> None:
 @pytest.mark.parametrize(
     "garbage", [b"\x00\r\n\r\n", b"POST /\r\n\r\n", REQUEST.replace(b": 4", b": x"), REQUEST.replace(b": 4", b": -1")]
 )
-def test_what_is_no_request_ends_the_connection_and_nothing_else(server: Server, garbage: bytes) -> None:
+def test_what_is_no_request_ends_the_connection_and_nothing_else(server: Http2Server, garbage: bytes) -> None:
     with closing(connected(server)) as link:
         link.sendall(garbage)
         assert read(link, 1) == b""
@@ -70,13 +70,13 @@ def test_what_is_no_request_ends_the_connection_and_nothing_else(server: Server,
         assert read(link, len(OK)) == OK
 
 
-def test_who_is_not_to_be_answered_is_hung_up_on(server: Server) -> None:
+def test_who_is_not_to_be_answered_is_hung_up_on(server: Http2Server) -> None:
     with closing(connected(server)) as link:
         link.sendall(REQUEST.replace(b"/send", b"/silent"))
         assert read(link, 1) == b""
 
 
-def test_answers_take_as_long_as_they_are_told_to(server: Server) -> None:
+def test_answers_take_as_long_as_they_are_told_to(server: Http2Server) -> None:
     server.behave(Conduct(latency=timedelta(milliseconds=50)))
     line = http.client.HTTPConnection(urlsplit(server.origin).netloc, timeout=10)
     with closing(line):
@@ -97,7 +97,7 @@ def test_a_connection_is_cut_at_a_request_without_an_answer_or_ended_behind_one_
         assert (said.count(b"200 OK"), said.count(b"connection: close")) == (2, 1)
 
 
-def test_who_speaks_http2_is_answered_so_however_its_first_bytes_are_cut(server: Server) -> None:
+def test_who_speaks_http2_is_answered_so_however_its_first_bytes_are_cut(server: Http2Server) -> None:
     for at in range(1, 5):
         with closing(connected(server)) as link:
             link.sendall(PREFACE[:at])

@@ -3,10 +3,10 @@
 import pytest
 
 from notifier.adapters.http2 import frames
-from notifier.adapters.http2.connection import MOST_OWED, Connection
+from notifier.adapters.http2.connection import MOST_OWED, Http2Connection
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import encoded
-from notifier.adapters.http2.limits import Limits, Origin
+from notifier.adapters.http2.limits import Http2Limits, Origin
 from notifier.adapters.http2.request import Flight
 from notifier.ports.push import Post, Reply, Silence
 
@@ -19,9 +19,11 @@ def flight(body: bytes = b"{}") -> Flight:
     return Flight(post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.read(ORIGIN), taken=0.0)
 
 
-def opened(limits: Limits = Limits(), many: int = 1, streams: int = 100) -> tuple[Connection, list[Flight]]:
+def opened(
+    limits: Http2Limits = Http2Limits(), many: int = 1, streams: int = 100
+) -> tuple[Http2Connection, list[Flight]]:
     """With so many requests that have gone, on streams 1, 3, …"""
-    connection = Connection(limits, 0.0)
+    connection = Http2Connection(limits, 0.0)
     connection.heard(frames.settings([(frames.MOST_STREAMS, streams)]), 0.0)
     flights = [flight() for _ in range(many)]
     for one in flights:
@@ -179,6 +181,6 @@ def test_windows_are_given_back_to_who_answers() -> None:
         connection.heard(answer, 1.0)
         if connection.out.queued:
             break
-    [(kind, _, stream, load)] = frames.Reader().feed(bytes(connection.out.queued))
+    [(kind, _, stream, load)] = frames.FrameReader().feed(bytes(connection.out.queued))
     assert (kind, stream) == (frames.WINDOW_UPDATE, 0)
     assert frames.read_number(load) == 16_000 * (number + 1)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.adapters.http2.connection import Connection
-from notifier.adapters.http2.limits import Limits, Origin
+from notifier.adapters.http2.connection import Http2Connection
+from notifier.adapters.http2.limits import Http2Limits, Origin
 from notifier.adapters.http2.request import Flight
 from notifier.ports.push import Post, Reply, Silence
 
@@ -81,7 +81,7 @@ def flight(headers: Sequence[tuple[str, str]], body: bytes) -> Flight:
     return Flight(post=post, origin=Origin.read(ORIGIN), taken=0.0)
 
 
-def talk(ours: Connection, judge: Judge, piece: int = 1 << 20) -> None:
+def talk(ours: Http2Connection, judge: Judge, piece: int = 1 << 20) -> None:
     """Until neither has anything to say."""
     while ours.out.queued:
         said = bytes(ours.out.queued[:piece])
@@ -102,7 +102,7 @@ def test_our_client_breaks_no_rule_and_is_understood(
     posts: list[tuple[list[tuple[str, str]], int]], window: int, frame: int, table: int, piece: int
 ) -> None:
     piece = max(piece, sum(size for _, size in posts) // 500)
-    ours, judge = Connection(Limits(), 0.0), Judge(window=window, frame=frame, table=table)
+    ours, judge = Http2Connection(Http2Limits(), 0.0), Judge(window=window, frame=frame, table=table)
     ours.heard(judge.h2.data_to_send(), 0.0)
     talk(ours, judge)  # h2 takes larger frames from its next piece on
     flights = [flight(headers, bytes(number % 251 for number in range(size))) for headers, size in posts]
@@ -120,7 +120,7 @@ def test_our_client_breaks_no_rule_and_is_understood(
 
 
 def test_what_has_gone_whole_is_unknown_and_the_rest_is_sent_again_when_the_connection_ends() -> None:
-    ours, judge = Connection(Limits(), 0.0), Judge()
+    ours, judge = Http2Connection(Http2Limits(), 0.0), Judge()
     ours.heard(judge.h2.data_to_send(), 0.0)
     flights = [flight([], b"x" * 100) for _ in range(3)]
     for one in flights:
@@ -132,7 +132,7 @@ def test_what_has_gone_whole_is_unknown_and_the_rest_is_sent_again_when_the_conn
 
 
 def test_a_goaway_gives_back_what_is_above_the_last_stream_and_waits_for_the_rest() -> None:
-    ours, judge = Connection(Limits(), 0.0), Judge()
+    ours, judge = Http2Connection(Http2Limits(), 0.0), Judge()
     ours.heard(judge.h2.data_to_send(), 0.0)
     flights = [flight([], b"") for _ in range(4)]
     for one in flights:
@@ -151,7 +151,7 @@ def test_a_goaway_gives_back_what_is_above_the_last_stream_and_waits_for_the_res
 
 @pytest.mark.parametrize("status", ["200", "204"])
 def test_what_was_accepted_is_accepted_though_the_end_of_the_answer_never_came(status: str) -> None:
-    ours, judge = Connection(Limits(), 0.0), Judge()
+    ours, judge = Http2Connection(Http2Limits(), 0.0), Judge()
     ours.heard(judge.h2.data_to_send(), 0.0)
     one = flight([], b"")
     ours.begin(one, 0.0)
@@ -164,7 +164,7 @@ def test_what_was_accepted_is_accepted_though_the_end_of_the_answer_never_came(s
 
 
 def test_an_interim_answer_is_none_and_what_follows_the_body_is_no_news() -> None:
-    ours, judge = Connection(Limits(), 0.0), Judge()
+    ours, judge = Http2Connection(Http2Limits(), 0.0), Judge()
     ours.heard(judge.h2.data_to_send(), 0.0)
     one = flight([], b"")
     ours.begin(one, 0.0)

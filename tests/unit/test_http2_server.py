@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.http2 import frames
 from notifier.devkit.http2.behaviour import Conduct
-from notifier.devkit.http2.server import Server, serving
+from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import Post, Reply, Silence
 from tests.support.http2_process import Elsewhere, elsewhere
 
@@ -77,7 +77,7 @@ class Client:
         return b"".join(event.data for event in self.seen if isinstance(event, h2.events.DataReceived))
 
 
-def port(server: Server | Elsewhere) -> int:
+def port(server: Http2Server | Elsewhere) -> int:
     return int(server.origin.rpartition(":")[2])
 
 
@@ -86,13 +86,13 @@ def echo(post: Post) -> Reply | Silence:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[Http2Server]:
     with serving(echo) as found:
         yield found
 
 
 @pytest.mark.parametrize(("size", "window"), [(0, 65_535), (5, 65_535), (500_000, 65_535), (50_000, 100)])
-def test_others_are_understood_and_understand(server: Server, size: int, window: int) -> None:
+def test_others_are_understood_and_understand(server: Http2Server, size: int, window: int) -> None:
     with closing(Client(port(server), window)) as client:
         body = bytes(number % 251 for number in range(size))
         client.post(body)
@@ -122,7 +122,9 @@ def test_after_goaway_it_answers_what_it_took_and_goes() -> None:
         for _ in range(4):
             client.post()
         client.link.sendall(client.h2.data_to_send())
-        said = frames.Reader().feed(b"".join(iter(lambda: client.link.recv(65_536), b"")))  # h2 can't read on after it
+        said = frames.FrameReader().feed(
+            b"".join(iter(lambda: client.link.recv(65_536), b""))
+        )  # h2 can't read on after it
         assert [frames.read_goaway(load) for kind, _, _, load in said if kind == frames.GOAWAY] == [(3, 0)]
         assert [stream for kind, _, stream, _ in said if kind == frames.HEADERS] == [1, 3]
         assert server.tally.acted_upon == 2
@@ -152,7 +154,7 @@ JUNK = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=JUNK)
-def test_whatever_it_is_told_it_goes_on_serving_the_others(server: Server, said: bytes) -> None:
+def test_whatever_it_is_told_it_goes_on_serving_the_others(server: Http2Server, said: bytes) -> None:
     with socket.create_connection(("127.0.0.1", port(server)), timeout=10) as link, suppress(ConnectionError):
         link.sendall(said)
         link.shutdown(socket.SHUT_WR)

@@ -8,13 +8,13 @@ from time import monotonic
 import pytest
 
 from notifier.adapters import cassandra, kafka, redis
-from notifier.adapters.cassandra import Entry, Node, Nodes
+from notifier.adapters.cassandra import MigrationEntry, Node, Nodes
 from notifier.adapters.cassandra.schema.health import ahead
-from notifier.adapters.cassandra.schema.migrate import FOLDER, Migration, Phase
+from notifier.adapters.cassandra.schema.migrate import FOLDER, CassandraMigration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.profiles.health import Inspection, inspected, of_cassandra, of_kafka, of_redis
 
-ACCESS = cassandra.Access(hosts=["10.0.0.1"], keyspace="ours", datacenter="here")
+ACCESS = cassandra.CassandraAccess(hosts=["10.0.0.1"], keyspace="ours", datacenter="here")
 SETTINGS = {
     "batch_size_fail_threshold": "50KiB",
     "unlogged_batch_across_partitions_warn_threshold": "10",
@@ -24,15 +24,15 @@ NODE = Node(address="10.0.0.1", datacenter="here", version="5.0.8", settings=SET
 AWAY = Node(address="10.0.0.9", datacenter="here", settings={})
 THREE = {"class": "NetworkTopologyStrategy", "here": "3"}
 ENTRIES = [
-    Entry(phase=phase, number=one.number, name=one.name, checksum=one.checksum, applied=True)
+    MigrationEntry(phase=phase, number=one.number, name=one.name, checksum=one.checksum, applied=True)
     for phase in Phase
-    for one in (Migration.read(phase, path) for path in sorted((FOLDER / phase).glob("*.cql")))
+    for one in (CassandraMigration.read(phase, path) for path in sorted((FOLDER / phase).glob("*.cql")))
 ]
 GOOD = Nodes(each=[NODE, NODE, NODE], replication=THREE, entries=ENTRIES)
 BROKERS = kafka.ClusterStatus(
     version=(4, 3), brokers=3, pending=[], topics={"mentions": kafka.TopicStatus(replicas=3, insync=3, min_insync=2)}
 )
-SERVER = redis.Server(name="valkey", version="9.1.2", policy="noeviction", ahead=0.0)
+SERVER = redis.RedisServer(name="valkey", version="9.1.2", policy="noeviction", ahead=0.0)
 
 
 def wrong(found: Sequence[Inspection]) -> dict[str, str]:
@@ -148,7 +148,7 @@ def test_odd_answers_of_kafka_are_found(brokers: kafka.ClusterStatus, found: dic
         (replace(SERVER, policy="allkeys-lru"), False, {}),
     ],
 )
-def test_odd_answers_of_redis_are_found(server: redis.Server, *, queues: bool, found: dict[str, str]) -> None:
+def test_odd_answers_of_redis_are_found(server: redis.RedisServer, *, queues: bool, found: dict[str, str]) -> None:
     assert wrong(list(of_redis("redis", server, queues=queues))) == found
 
 

@@ -9,7 +9,7 @@ from notifier.domain.audience.bitmap import Bits, from_offsets, offsets
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.ledger import Account, Entry, Fact, account, stale
+from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, account, stale
 from notifier.domain.delivery.slice import PHONES, TERMS, Pool, Slice, Step
 from notifier.domain.ids import Platform
 from notifier.domain.push.catch_up import (
@@ -28,11 +28,11 @@ from tests.unit.examples import HOUR, NOON, SECOND, burst, entry, piece, plan_of
 FCM = piece(Tier.P1, 2, step=Step.FCM)
 
 
-def of(*entries: Entry) -> Account:
+def of(*entries: LedgerEntry) -> BurstProgress:
     return account(plan_of(pushed=(Tier.P0, Tier.P1)), entries, ())
 
 
-def rows_done(phones: Slice) -> Entry:
+def rows_done(phones: Slice) -> LedgerEntry:
     return entry(phones.rows, Fact.DONE)
 
 

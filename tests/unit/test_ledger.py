@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Entry, Fact, Standing, State, account
+from notifier.domain.delivery.ledger import Fact, LedgerEntry, SliceState, State, account
 from notifier.domain.delivery.slice import Step
 from tests.unit.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
 
@@ -13,7 +13,7 @@ P1 = piece(Tier.P1)
 QUEUED = entry(P1, Fact.DISPATCHED, n=1)
 
 
-def standing(*entries: Entry) -> Standing:
+def standing(*entries: LedgerEntry) -> SliceState:
     return account(plan_of(), entries, ()).standings[P1]
 
 
@@ -66,7 +66,7 @@ def test_a_dispatch_that_nobody_claimed_counts_as_lost_after_the_deadline() -> N
     assert standing(QUEUED).in_flight(NOON + P1.terms.unclaimed) is False
 
 
-def claimed(*, at: int, until: int, queued: int = 0) -> Standing:
+def claimed(*, at: int, until: int, queued: int = 0) -> SliceState:
     """By seconds after noon."""
     again = [entry(P1, Fact.DISPATCHED, n=2, at=NOON + queued * SECOND)] if queued else []
     hold = claim(P1, at=NOON + at * SECOND, until=NOON + until * SECOND)
@@ -100,7 +100,7 @@ def test_phones_wait_for_the_rows_of_the_same_people() -> None:
     assert before.with_entry(entry(P1, Fact.DONE)).rows_done(phones)
 
 
-def worth_until(*facts: Entry, step: Step) -> datetime:
+def worth_until(*facts: LedgerEntry, step: Step) -> datetime:
     return account(plan_of(pushed=(Tier.P1,)), facts, ()).worth_until(piece(Tier.P1, step=step))
 
 
@@ -113,7 +113,7 @@ def test_alerts_are_worth_a_day_whatever_became_of_their_rows(fact: Fact) -> Non
     assert worth_until(entry(P1, fact, at=NOON + HOUR), step=Step.FCM) == NOON + 24 * HOUR
 
 
-def phones_of(*facts: Entry, pushed: tuple[Tier, ...] = (Tier.P1, Tier.P2, Tier.DORMANT)) -> set[Tier]:
+def phones_of(*facts: LedgerEntry, pushed: tuple[Tier, ...] = (Tier.P1, Tier.P2, Tier.DORMANT)) -> set[Tier]:
     found = account(plan_of(shards=1, pushed=pushed), facts, ())
     return {one.tier for one in found.standings if one.step is not Step.ROWS}
 
@@ -139,7 +139,7 @@ def test_rows_whose_people_have_no_phones_have_nothing_behind_them(
 PHONES_OF_P1 = piece(Tier.P1, step=Step.FCM)
 
 
-def waiting(*facts: Entry, now: datetime) -> Standing:
+def waiting(*facts: LedgerEntry, now: datetime) -> SliceState:
     found = account(plan_of(pushed=(Tier.P1,)), [entry(P1, Fact.DONE), *facts], ())
     assert found.awake(found.standings[PHONES_OF_P1], now) is not found.standings[PHONES_OF_P1].waits(now)
     return found.standings[PHONES_OF_P1]

@@ -10,8 +10,8 @@ from notifier.domain.ids import Member
 from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.flow.inbox.page import Badge, Item, Look
-from notifier.flow.live.stream import MOST_WAITING, Event, Memory, Stream, sight, told
+from notifier.flow.inbox.page import Badge, InboxView, Item
+from notifier.flow.live.stream import MOST_WAITING, RecentBurstBuffer, Stream, StreamEvent, sight, told
 from tests.contracts.pull_backends import NOON, NOVA, burst
 from tests.unit.examples import ADA, BOB
 
@@ -20,8 +20,8 @@ LATER = burst(1)
 VIEWER = Viewer(user=BOB, follows={NOVA: NOON - timedelta(days=1)}, blocked=(), volume={}, marks=Marks())
 
 
-def look(viewer: Viewer = VIEWER) -> Look:
-    return Look(viewer=viewer, member=Member(1), now=NOON + timedelta(hours=1))
+def look(viewer: Viewer = VIEWER) -> InboxView:
+    return InboxView(viewer=viewer, member=Member(1), now=NOON + timedelta(hours=1))
 
 
 def stream(at: datetime = NOON) -> Stream:
@@ -33,15 +33,15 @@ def grown(one: Burst) -> Burst:
 
 
 def test_what_opened_since_is_a_row_and_what_is_older_can_only_have_grown() -> None:
-    assert told(LATER, None, look(), SINCE) is Event.ROW
-    assert told(LATER, None, look(), LATER.opened_at) is Event.GROUP
-    assert told(grown(LATER), LATER, look(), SINCE) is Event.GROUP
+    assert told(LATER, None, look(), SINCE) is StreamEvent.ROW
+    assert told(LATER, None, look(), LATER.opened_at) is StreamEvent.GROUP
+    assert told(grown(LATER), LATER, look(), SINCE) is StreamEvent.GROUP
 
 
 def test_what_becomes_visible_by_growth_is_a_row() -> None:
     blocking = replace(VIEWER, blocked=LATER.mentioners)
     assert told(LATER, None, look(blocking), SINCE) is None
-    assert told(grown(LATER), LATER, look(blocking), SINCE) is Event.ROW
+    assert told(grown(LATER), LATER, look(blocking), SINCE) is StreamEvent.ROW
 
 
 def taken_back(one: Burst) -> Burst:
@@ -49,19 +49,19 @@ def taken_back(one: Burst) -> Burst:
 
 
 def test_what_was_taken_back_is_hidden_from_who_may_have_it() -> None:
-    assert told(taken_back(LATER), LATER, look(), SINCE) is Event.HIDDEN
-    assert told(taken_back(LATER), None, look(), SINCE) is Event.HIDDEN
+    assert told(taken_back(LATER), LATER, look(), SINCE) is StreamEvent.HIDDEN
+    assert told(taken_back(LATER), None, look(), SINCE) is StreamEvent.HIDDEN
     left = replace(LATER, version=2, silent=True, restricted_to=ADA)
-    assert told(left, LATER, look(), SINCE) is Event.HIDDEN
-    assert told(left, None, look(), SINCE) is Event.HIDDEN
+    assert told(left, LATER, look(), SINCE) is StreamEvent.HIDDEN
+    assert told(left, None, look(), SINCE) is StreamEvent.HIDDEN
 
 
 def test_what_is_left_to_those_whom_the_viewer_has_blocked_is_hidden_though_it_was_never_heard_of() -> None:
     """Who was seen in it is named no longer: whoever comes back has it on the page as it was."""
     blocking = look(replace(VIEWER, blocked=[ADA]))
     left = replace(LATER, version=3, silent=True, mentioners=(ADA,))
-    assert told(left, grown(LATER), blocking, SINCE) is Event.HIDDEN
-    assert told(left, None, blocking, SINCE) is Event.HIDDEN
+    assert told(left, grown(LATER), blocking, SINCE) is StreamEvent.HIDDEN
+    assert told(left, None, blocking, SINCE) is StreamEvent.HIDDEN
     assert told(replace(left, silent=False), None, blocking, SINCE) is None
     assert told(replace(left, restricted_to=ADA), None, blocking, SINCE) is None
 
@@ -75,10 +75,10 @@ def test_who_could_never_see_it_is_not_told_that_it_is_gone() -> None:
 
 def test_a_row_that_waits_and_is_taken_back_leaves_as_hidden_alone() -> None:
     one = stream()
-    one.put(Event.ROW, LATER)
-    one.put(Event.HIDDEN, taken_back(LATER))
+    one.put(StreamEvent.ROW, LATER)
+    one.put(StreamEvent.HIDDEN, taken_back(LATER))
     assert [(news.event, news.item, news.hidden) for news in one.take(look(), None)] == [
-        (Event.HIDDEN, None, LATER.key)
+        (StreamEvent.HIDDEN, None, LATER.key)
     ]
 
 
@@ -111,7 +111,7 @@ def test_sight_is_of_all_that_decides_but_the_marks() -> None:
 
 
 def test_the_memory_forgets_the_longest_unheard_and_says_from_when_it_is_whole() -> None:
-    memory = Memory(most=2, since=NOON)
+    memory = RecentBurstBuffer(most=2, since=NOON)
     one, two, three = burst(1), burst(2), burst(3)
     for number, heard in enumerate((one, two, grown(one), three), start=1):
         memory.keep(heard, NOON + timedelta(seconds=number))
@@ -124,26 +124,26 @@ def test_the_memory_forgets_the_longest_unheard_and_says_from_when_it_is_whole()
 
 def test_a_burst_waits_once_with_its_last_text_and_stays_a_row() -> None:
     one = stream()
-    one.put(Event.ROW, LATER)
-    one.put(Event.GROUP, grown(LATER))
+    one.put(StreamEvent.ROW, LATER)
+    one.put(StreamEvent.GROUP, grown(LATER))
     [news] = one.take(look(), None)
     assert isinstance(news.item, Item)
-    assert (news.event, news.item.burst.count) == (Event.ROW, 2)
+    assert (news.event, news.item.burst.count) == (StreamEvent.ROW, 2)
     assert one.take(look(), None) == []
 
 
 def test_what_was_hidden_while_it_waited_is_not_sent() -> None:
     one = stream()
-    one.put(Event.ROW, LATER)
+    one.put(StreamEvent.ROW, LATER)
     assert one.take(look(replace(VIEWER, marks=Marks(by_burst={LATER.key: Mark.HIDDEN}))), None) == []
 
 
 def test_a_reset_takes_what_waited_along_and_tells_the_badge_again() -> None:
     one, badge = stream(), Badge(count=1, more=False)
-    assert [news.event for news in one.take(look(), badge)] == [Event.COUNT]
-    one.put(Event.ROW, LATER)
+    assert [news.event for news in one.take(look(), badge)] == [StreamEvent.COUNT]
+    one.put(StreamEvent.ROW, LATER)
     one.reset()
-    assert [news.event for news in one.take(look(), badge)] == [Event.RESET, Event.COUNT]
+    assert [news.event for news in one.take(look(), badge)] == [StreamEvent.RESET, StreamEvent.COUNT]
     assert one.take(look(), badge) == []
 
 
@@ -151,7 +151,7 @@ def test_who_is_too_far_behind_is_cut_off() -> None:
     one, aborted = stream(), list[bool]()
     one.abort = lambda: aborted.append(True)
     for seq in range(1, MOST_WAITING + 1):
-        one.put(Event.ROW, burst(seq))
+        one.put(StreamEvent.ROW, burst(seq))
     assert not one.cut
-    one.put(Event.ROW, burst(MOST_WAITING + 1))
+    one.put(StreamEvent.ROW, burst(MOST_WAITING + 1))
     assert (one.cut, aborted) == (True, [True])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from notifier.devkit.check.run import Script
+from notifier.devkit.check.run import CheckPlan
 from notifier.devkit.fixture import users as people
 from notifier.devkit.fixture.load import NOTES, claim, require_same
 from notifier.devkit.fixture.world import World
@@ -36,7 +36,7 @@ def test_a_note_of_another_world_or_of_none_refuses_every_other(note: str, text:
 def test_a_collapse_of_nothing_is_not_heard_above_100_000_followers(
     collapse: float | None, names: list[str], tmp_path: Path
 ) -> None:
-    script = Script(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
+    script = CheckPlan(data=tmp_path, world=WORLD, mentions=1, threshold=1, collapse=collapse, seed=1)
     assert list(script.unheard) == names
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from notifier.api.background.limiters import MOST_KNOWN, Metering, metering
-from notifier.config import Limits
+from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
@@ -31,7 +31,7 @@ class Town:
     def __post_init__(self) -> None:
         self.buckets = MemoryBuckets(self.clock)
 
-    def process(self, limits: Limits) -> Metering:
+    def process(self, limits: RequestLimits) -> Metering:
         return metering(
             limits, buckets=self, threads=InlineThreads(), clock=self.clock, metrics=self.metrics, pause=self.pause
         )
@@ -59,7 +59,7 @@ class Town:
 
 def test_of_two_processes_none_gives_what_the_other_gave() -> None:
     async def play(town: Town) -> None:
-        here, there = (town.process(Limits(writes=10)) for _ in range(2))
+        here, there = (town.process(RequestLimits(writes=10)) for _ in range(2))
         assert grants(here, "zoe", 6) == 6
         await town.settled()
         assert grants(there, "zoe", 1) == 1
@@ -79,7 +79,7 @@ def test_of_two_processes_none_gives_what_the_other_gave() -> None:
 
 def test_who_asks_now_and_then_is_never_told_of() -> None:
     async def play(town: Town) -> None:
-        here = town.process(Limits(writes=300))
+        here = town.process(RequestLimits(writes=300))
         for name in ("zoe", "ada"):
             assert grants(here, name, 2) == 2
         await town.settled()
@@ -93,7 +93,7 @@ def test_who_asks_now_and_then_is_never_told_of() -> None:
 
 def test_all_who_asked_for_much_are_told_of_in_one_round_trip() -> None:
     async def play(town: Town) -> None:
-        here = town.process(Limits(writes=10))
+        here = town.process(RequestLimits(writes=10))
         for number in range(50):
             grants(here, str(number), 2)
         await town.settled()
@@ -104,7 +104,7 @@ def test_all_who_asked_for_much_are_told_of_in_one_round_trip() -> None:
 
 def test_what_is_given_while_it_is_settled_counts_too() -> None:
     async def play(town: Town) -> None:
-        here, there = (town.process(Limits(writes=10)) for _ in range(2))
+        here, there = (town.process(RequestLimits(writes=10)) for _ in range(2))
         assert grants(there, "zoe", 5) == 5
         await town.settled()
         town.meanwhile = lambda: grants(here, "zoe", 1) if town.trips == 2 else None
@@ -119,7 +119,7 @@ def test_what_is_given_while_it_is_settled_counts_too() -> None:
 
 def test_without_redis_a_process_holds_its_own_limit() -> None:
     async def play(town: Town) -> None:
-        here = town.process(Limits(writes=10))
+        here = town.process(RequestLimits(writes=10))
         town.away = True
         assert grants(here, "zoe", 7) == 7
         await town.settled()
@@ -137,7 +137,7 @@ def test_without_redis_a_process_holds_its_own_limit() -> None:
 
 def test_an_emptied_redis_gives_nobody_more() -> None:
     async def play(town: Town) -> None:
-        here = town.process(Limits(writes=10))
+        here = town.process(RequestLimits(writes=10))
         grants(here, "zoe", 9)
         await town.settled()
         town.buckets.wipe()
@@ -150,7 +150,7 @@ def test_an_emptied_redis_gives_nobody_more() -> None:
 
 def test_a_crowd_takes_bounded_memory_and_who_asked_last_is_known() -> None:
     async def play(town: Town) -> None:
-        here = town.process(Limits(writes=3))
+        here = town.process(RequestLimits(writes=3))
         assert grants(here, "zoe", 9) == 3
         for number in range(MOST_KNOWN - 1):
             grants(here, str(number), 1)

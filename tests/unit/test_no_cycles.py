@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from notifier.adapters.sqlite.async_reader import Reader
+from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.inbox.invalidation import SharedLooks
 from notifier.flow.inbox.shared_loads import Singleflight
@@ -36,7 +36,7 @@ def failing_read() -> None:
 
 
 def of_reader() -> Callable[[], Awaitable[object]]:
-    reader = Reader()
+    reader = SqliteReader()
     return lambda: reader(failing_read)
 
 

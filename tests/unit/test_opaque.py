@@ -7,7 +7,7 @@ from notifier.api.opaque_ids import Opaque
 from notifier.domain.errors import BadCursor, BadMark, BadSeen
 from notifier.domain.ids import LONGEST_SEQ, BurstKey
 from notifier.domain.users.visibility import SeenToken
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from tests.unit.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
 
 OPAQUE = Opaque.of(Keys(secret="s" * 32, service_key="k"))
@@ -26,20 +26,22 @@ def token(*seqs: int) -> SeenToken:
 @pytest.mark.parametrize("seq", [0, 1, 255, 65_536, LARGEST])
 def test_what_was_issued_is_read_back(seq: int) -> None:
     assert OPAQUE.burst(ADA, OPAQUE.id(ADA, key(seq))) == key(seq)
-    assert OPAQUE.place(ADA, OPAQUE.cursor(ADA, Place(NOON, key(seq)))) == Place(NOON, key(seq))
-    assert OPAQUE.gap_place(ADA, OF_NOVA, OPAQUE.gap_cursor(ADA, Place(NOON, key(seq)))) == Place(NOON, key(seq))
+    assert OPAQUE.place(ADA, OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(NOON, key(seq))
+    assert OPAQUE.gap_place(ADA, OF_NOVA, OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(
+        NOON, key(seq)
+    )
     assert OPAQUE.seen(ADA, OPAQUE.token(token(seq))) == token(seq)
 
 
 def test_a_large_number_is_as_long_as_a_small_one() -> None:
     assert len({len(OPAQUE.id(ADA, key(seq))) for seq in (1, 200, 70_000, LARGEST)}) == 1
-    assert len({len(OPAQUE.cursor(ADA, Place(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
-    assert len({len(OPAQUE.gap_cursor(ADA, Place(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
+    assert len({len(OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
+    assert len({len(OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
     assert len(OPAQUE.token(token(1, 2))) == len(OPAQUE.token(token(LARGEST, 200)))
 
 
 def test_gap_cursor_is_bound_to_viewer_subject_and_purpose() -> None:
-    place = Place(NOON, key(1))
+    place = InboxPosition(NOON, key(1))
     cursor = OPAQUE.gap_cursor(ADA, place)
     for viewer, subject, text in (
         (BOB, OF_NOVA, cursor),
@@ -59,11 +61,11 @@ def test_the_same_is_always_spelled_the_same() -> None:
 
 
 def test_nobody_else_nothing_else_and_no_other_key_can_use_it() -> None:
-    id, cursor, seen = OPAQUE.id(ADA, key(1)), OPAQUE.cursor(ADA, Place(NOON, key(1))), OPAQUE.token(token(1))
+    id, cursor, seen = OPAQUE.id(ADA, key(1)), OPAQUE.cursor(ADA, InboxPosition(NOON, key(1))), OPAQUE.token(token(1))
     for text in (cursor, seen, OPAQUE.id(BOB, key(1)), OTHER.id(ADA, key(1)), id + "=", id + "!", id[:-4], "", "ü"):
         with pytest.raises(BadMark):
             OPAQUE.burst(ADA, text)
-    for text in (id, seen, OPAQUE.cursor(BOB, Place(NOON, key(1)))):
+    for text in (id, seen, OPAQUE.cursor(BOB, InboxPosition(NOON, key(1)))):
         with pytest.raises(BadCursor):
             OPAQUE.place(ADA, text)
     for text in (id, cursor):

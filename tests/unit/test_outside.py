@@ -15,7 +15,7 @@ from notifier.domain.audience.tiers import TIERS
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Lane, UserId
 from notifier.ports.bursts import Outcome
 from notifier.ports.ledger import StoredRow
@@ -39,7 +39,7 @@ class Stored:
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         return (row for row in self.stored if row.row.burst == burst)
 
-    def accounts(self) -> Iterator[Account]:
+    def accounts(self) -> Iterator[BurstProgress]:
         return iter(())
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:

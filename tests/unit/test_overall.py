@@ -18,7 +18,7 @@ from notifier.domain.users.account_preferences import (
 )
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish, combined
-from notifier.domain.users.visibility import Denied, denied, pushable, pushable_awake
+from notifier.domain.users.visibility import HiddenReason, denied, pushable, pushable_awake
 from tests.unit.examples import HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst, viewer
 
 MEMBER = Member(7)
@@ -134,7 +134,7 @@ def test_the_sets_that_fan_out_goes_by(overall: Overall, kinds: list[SetKind]) -
 
 def test_nothing_of_everything_is_nothing_but_what_is_about_oneself() -> None:
     nothing = replace(viewer(), overall=Overall(volume=OFF, visible_from=LATER))
-    assert denied(burst(), nothing, now=LATER) is Denied.VOLUME
+    assert denied(burst(), nothing, now=LATER) is HiddenReason.VOLUME
     assert list(nothing.heard) == []
     oneself = replace(viewer(user=NOVA), overall=nothing.overall)
     assert denied(burst(subject=SELF_NOVA), oneself, now=LATER) is None

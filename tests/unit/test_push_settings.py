@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from notifier.config import OF_PUSH, Settings
-from notifier.config.push import Apns, Fcm, Push, Web
+from notifier.config.push import ApnsSettings, FcmSettings, PushSettings, WebPushSettings
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import Platform
@@ -15,7 +15,7 @@ from notifier.domain.push.device_address import KNOWN
 APPLE = {"NOTIFIER_PUSH_APNS_KEY": "k.p8", "NOTIFIER_PUSH_APNS_KEY_ID": "A", "NOTIFIER_PUSH_APNS_TEAM_ID": "B"}
 
 
-def read(**said: str) -> Push:
+def read(**said: str) -> PushSettings:
     return Settings.read({f"NOTIFIER_PUSH_{name}": value for name, value in said.items()}).push
 
 
@@ -34,7 +34,7 @@ def test_tiers_are_told_in_their_order_and_may_be_none() -> None:
 
 
 def test_google_s_own_limit_is_six_hundred_thousand_a_minute() -> None:
-    assert Push().paces[Platform.FCM].per_minute == 600_000
+    assert PushSettings().paces[Platform.FCM].per_minute == 600_000
     assert read(APNS_PER_MINUTE="90").paces[Platform.APNS].per_minute == 90
 
 
@@ -106,4 +106,6 @@ def test_where_up_runs_fakes_stands_behind_whatever_else_is_said(tmp_path: Path)
     file.write_text('[push.fcm]\nfake = "http://127.0.0.1:1"\n[push.web]\nfake = "http://127.0.0.1:2"\n')
     found = Settings.read({"NOTIFIER_DATA": str(tmp_path), "NOTIFIER_PUSH_WEB_FAKE": "http://127.0.0.1:3"}).push
     assert (found.fcm.fake, found.web.fake) == ("http://127.0.0.1:1", "http://127.0.0.1:3")
-    assert found == Push(apns=Apns(), fcm=Fcm(fake=found.fcm.fake), web=Web(fake=found.web.fake))
+    assert found == PushSettings(
+        apns=ApnsSettings(), fcm=FcmSettings(fake=found.fcm.fake), web=WebPushSettings(fake=found.web.fake)
+    )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from notifier.cli.commands.demo import KINDS, OF_A_CLUSTER
 from notifier.devkit.check.faults import STORE_OUTAGE, STRIKES, STRIKES_ON_ENGINES, schedule
-from notifier.devkit.check.run import Script
+from notifier.devkit.check.run import CheckPlan
 from notifier.devkit.check.traffic import letter, rehearsal, tweets
 from notifier.devkit.fixture.users import sample
 from notifier.devkit.fixture.world import World
@@ -58,7 +58,7 @@ def test_faults_strike_within_the_storm_each_as_often_as_the_others() -> None:
 
 
 def test_the_store_goes_away_early_in_each_half_of_a_storm_and_is_back_within_it() -> None:
-    script = Script(
+    script = CheckPlan(
         data=Path(),
         world=WORLD,
         mentions=10,

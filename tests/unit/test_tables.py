@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from notifier.adapters.imports.datasets import EDGES
 from notifier.adapters.imports.source import form_of, opened
 from notifier.domain.errors import BadImport
-from notifier.ports.imports import Numbers
+from notifier.ports.imports import NumberedFollows
 
 Pair = tuple[str, str]
 Told = list[tuple[int, str]]
@@ -138,11 +138,11 @@ def test_whole_numbers_come_as_arrays_unless_something_is_to_be_told_of_them(tmp
     pq.write_table(pa.table(numbers), tmp_path / "n.parquet")
     with opened(tmp_path / "n.parquet", "parquet", EDGES, _unexpected, 3) as source:
         first, second = source.behind(0)
-        assert isinstance(first, Numbers)
+        assert isinstance(first, NumberedFollows)
         assert (first.followers.tolist(), first.followed.tolist(), first.read) == ([1, 2, 3], [9, 9, 9], 3)
-        assert (isinstance(second, Numbers), second.read) == (True, 5)
+        assert (isinstance(second, NumberedFollows), second.read) == (True, 5)
         [rest] = source.behind(4)
-        assert (rest.followers.tolist() if isinstance(rest, Numbers) else None) == [5]
+        assert (rest.followers.tolist() if isinstance(rest, NumberedFollows) else None) == [5]
 
 
 @pytest.mark.parametrize("odd", [-1, 9, 2**63])

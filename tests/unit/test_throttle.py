@@ -11,8 +11,8 @@ from notifier.domain.delivery.throttle import (
     RAMP,
     RAMP_CEILING,
     UNLIMITED,
-    Allowance,
     Throttle,
+    TierLimit,
     allowance,
     checked,
 )
@@ -39,7 +39,7 @@ PAUSE = throttle()
 
 def test_a_pause_holds_from_its_start_to_its_end() -> None:
     assert [PAUSE.active(at) for at in (NOON - SECOND, NOON, END - SECOND, END)] == [False, True, True, False]
-    assert allowance([PAUSE], Tier.P2, NOON) == Allowance(rate=0.0, by="t1")
+    assert allowance([PAUSE], Tier.P2, NOON) == TierLimit(rate=0.0, by="t1")
 
 
 def test_a_throttle_holds_its_own_tier_alone() -> None:
@@ -48,8 +48,8 @@ def test_a_throttle_holds_its_own_tier_alone() -> None:
 
 def test_the_narrowest_of_several_decides_and_is_named() -> None:
     slow, slower = throttle("slow", rate=500.0), throttle("slower", rate=100.0)
-    assert allowance([slow, slower], Tier.P2, NOON) == Allowance(rate=100.0, by="slower")
-    assert allowance([slow, slower, PAUSE], Tier.P2, NOON) == Allowance(rate=0.0, by="t1")
+    assert allowance([slow, slower], Tier.P2, NOON) == TierLimit(rate=100.0, by="slower")
+    assert allowance([slow, slower, PAUSE], Tier.P2, NOON) == TierLimit(rate=0.0, by="t1")
 
 
 def test_a_tier_comes_back_in_a_ramp_and_then_knows_no_limit() -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifier.devkit.fake_providers.behaviour import Script, Span
-from notifier.devkit.fake_providers.browser import Browser, Shown
+from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
+from notifier.devkit.fake_providers.browser import Browser, ShownNotification
 from notifier.devkit.fake_providers.webpush_refusals import Manner
 from notifier.domain.ids import UserId
-from notifier.domain.push.alert import Mentioned, alert, summary
+from notifier.domain.push.alert import MentionAlert, alert, summary
 from notifier.domain.push.device import AppleToken, Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, RetryAt, Unknown
 from notifier.domain.push.translations import PHRASES
@@ -43,7 +43,7 @@ def test_an_alert_is_read_by_the_browser_that_it_is_for(world: World, manner: Ma
     browser = world.browser(manner)
     assert world.send(device(browser, locale="de-AT")) == [Accepted()]
     shown = browser.read(world.posts[0].body)
-    assert shown == Shown(title="ada hat @nova erwähnt", tag=ALERT.collapse_id, language="de")
+    assert shown == ShownNotification(title="ada hat @nova erwähnt", tag=ALERT.collapse_id, language="de")
     assert on_screen(world, browser) == [shown.title]
 
 
@@ -156,7 +156,7 @@ def test_a_clock_that_is_days_off_is_a_config_error_and_drops_nobody(world: Worl
 
 @each_manner
 def test_who_is_asked_to_wait_is_told_until_when(world: World, manner: Manner) -> None:
-    world.script(Script(limited=Span(lasting=10 * MINUTE)), manner)
+    world.script(ProviderScript(limited=FaultWindow(lasting=10 * MINUTE)), manner)
     found = world.send(device(world.browser(manner)), device(world.browser(Manner.APPLE), 2))
     assert isinstance(found[0], RetryAt)
     assert found[0].at == NOON + 10 * MINUTE
@@ -168,7 +168,7 @@ def test_who_is_asked_to_wait_is_told_until_when(world: World, manner: Manner) -
 
 @each_manner
 def test_a_storm_of_503_is_for_later_and_not_all_at_once(world: World, manner: Manner) -> None:
-    world.script(Script(down=Span(lasting=HOUR)), manner)
+    world.script(ProviderScript(down=FaultWindow(lasting=HOUR)), manner)
     chances = iter([0.0, 0.999])
     world.sender = replace(world.sender, chance=lambda: next(chances))
     found = world.send(device(world.browser(manner)), device(world.browser(manner), 2))
@@ -248,7 +248,7 @@ def test_it_is_a_provider(world: World) -> None:
 def test_any_name_in_any_language_is_read_as_it_was_written(opener: str, locale: str) -> None:
     world = World()
     browser = world.browser()
-    said = replace(ALERT, news=Mentioned(opener=UserId(opener)))
+    said = replace(ALERT, news=MentionAlert(opener=UserId(opener)))
     assert world.send(device(browser, locale=locale), alert=said) == [Accepted()]
     [title] = on_screen(world, browser)
     whole = said.text_in(locale).encode("utf-8", "replace").decode()

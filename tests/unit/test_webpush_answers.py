@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.responses import receipt_of
 from notifier.adapters.push.webpush.vapid import REPUTATION_ORIGINS as ORIGINS
-from notifier.adapters.push.webpush.vapid import Standing
+from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.device import MOST_DEVICES
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
@@ -32,15 +32,15 @@ def errno(number: object) -> bytes:
 
 
 def answered(
-    status: int, body: bytes = b"", *, standing: Standing | None = None, origin: str = GOOGLE, **headers: str
+    status: int, body: bytes = b"", *, standing: KeyReputation | None = None, origin: str = GOOGLE, **headers: str
 ) -> Receipt:
     reply = Reply(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=body)
     return receipt_of(reply, origin, standing if standing is not None else proven(), NOON, 0.5)
 
 
-def proven() -> Standing:
+def proven() -> KeyReputation:
     """Of a key that Google has taken."""
-    standing = Standing()
+    standing = KeyReputation()
     standing.taken(GOOGLE)
     return standing
 
@@ -172,11 +172,11 @@ def test_more_refusals_in_a_row_than_one_person_has_devices_are_about_us(body: b
 
 def test_a_refusal_that_says_nothing_shows_nothing_where_nobody_was_taken_either() -> None:
     """An address of a push service that takes other things than subscriptions answers so, and anybody can name it."""
-    assert isinstance(answered(401, standing=Standing(), origin=APPLE), RetryAt)
+    assert isinstance(answered(401, standing=KeyReputation(), origin=APPLE), RetryAt)
 
 
 def test_of_names_that_are_made_up_only_so_many_are_remembered() -> None:
-    standing = Standing()
+    standing = KeyReputation()
     for number in range(2 * ORIGINS):
         standing.taken(f"https://x{number}.notify.windows.com:443")
     assert len(standing.taken_at) == ORIGINS

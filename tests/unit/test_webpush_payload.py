@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from notifier.adapters.push.webpush.encryption import MOST, OVERHEAD, STEP, Content, content, topic
 from notifier.domain.ids import Kind, Subject, UserId
-from notifier.domain.push.alert import Mentioned, alert
+from notifier.domain.push.alert import MentionAlert, alert
 from notifier.domain.push.translations import PHRASES
 from tests.unit.examples import ADA, BOB, burst
 
@@ -21,7 +21,7 @@ LANGUAGES = st.sampled_from(sorted(PHRASES))
 
 
 def by(opener: str, language: str = "en") -> Content:
-    return content(replace(ALERT, news=Mentioned(opener=UserId(opener))), language)
+    return content(replace(ALERT, news=MentionAlert(opener=UserId(opener))), language)
 
 
 def named(opener: str) -> str:

@@ -1,10 +1,10 @@
 """Cassandra: the durable store past one machine."""
 
-from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.errors import security
-from notifier.adapters.cassandra.driver.session import Access, Cluster
+from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster
 from notifier.adapters.cassandra.schema.health import Node, Nodes, look
-from notifier.adapters.cassandra.schema.migrate import Entry, Phase, migrate, missing, pending, require
+from notifier.adapters.cassandra.schema.migrate import MigrationEntry, Phase, migrate, missing, pending, require
 from notifier.adapters.cassandra.stores.archive import CassandraArchive
 from notifier.adapters.cassandra.stores.burst_changes import CassandraBurstChanges, CassandraViewerLapses
 from notifier.adapters.cassandra.stores.bursts import CassandraBursts, CassandraHeads, CassandraRecentBursts
@@ -31,7 +31,7 @@ from notifier.adapters.cassandra.stores.user_preferences import (
 )
 
 __all__ = [
-    "Access",
+    "CassandraAccess",
     "CassandraArchive",
     "CassandraBurstChanges",
     "CassandraBursts",
@@ -54,6 +54,7 @@ __all__ = [
     "CassandraPeople",
     "CassandraPreferences",
     "CassandraReaches",
+    "CassandraReader",
     "CassandraRecentBursts",
     "CassandraRetractions",
     "CassandraSeals",
@@ -67,11 +68,10 @@ __all__ = [
     "CassandraViewerLapses",
     "CassandraWants",
     "Cluster",
-    "Entry",
+    "MigrationEntry",
     "Node",
     "Nodes",
     "Phase",
-    "Reader",
     "look",
     "migrate",
     "missing",

@@ -28,7 +28,7 @@ VAIN = 0.25
 once, because it is back sooner than a rest ends."""
 
 
-class Breaker:
+class BrokerBreaker:
     """Thread-safe. One for all pools of a process that share a server."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -68,9 +68,9 @@ class CeleryQueue:
     """Thread-safe. Connects at the first use, and again at the first use after an error."""
 
     def __init__(self, brokers: Mapping[Pool, str], metrics: Metrics | None = None) -> None:
-        breakers: dict[str, Breaker] = defaultdict(Breaker)
+        breakers: dict[str, BrokerBreaker] = defaultdict(BrokerBreaker)
         self._lanes = {
-            pool: (Lane if is_redis(url) else ConfirmedLane)(url, pool, breakers[split(url).netloc], metrics)
+            pool: (PoolQueue if is_redis(url) else ConfirmedLane)(url, pool, breakers[split(url).netloc], metrics)
             for pool, url in brokers.items()
         }
 
@@ -89,10 +89,10 @@ class CeleryQueue:
             lane.close()
 
 
-class Lane:
+class PoolQueue:
     """One pool's way into its queues."""
 
-    def __init__(self, broker: str, pool: Pool, breaker: Breaker, metrics: Metrics | None) -> None:
+    def __init__(self, broker: str, pool: Pool, breaker: BrokerBreaker, metrics: Metrics | None) -> None:
         self._app: Celery = application(broker, pool, answer_within=ANSWER_WITHIN, metrics=metrics)
         self._breaker = breaker
         self._queues = queue_names(pool)
@@ -153,7 +153,7 @@ class Lane:
         self._connection.close()
 
 
-class ConfirmedLane(Lane):
+class ConfirmedLane(PoolQueue):
     """On RabbitMQ."""
 
     _confirmed: Confirmed

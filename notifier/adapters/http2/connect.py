@@ -65,7 +65,7 @@ LATE = "it couldn't be reached in time"
 NO_NAME = "its name isn't one that can be reached"
 
 
-class Opening:
+class PendingConnection:
     """Goes on when its socket is ready; blocks nowhere. It has failed when OSError is raised, in words for people."""
 
     def __init__(self, origin: Origin, tls: ssl.SSLContext | None, lookups: Lookups, *, due: float) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.hpack import NO_TABLE, Decoder, encoded, field
-from notifier.adapters.http2.limits import Limits
+from notifier.adapters.http2.limits import Http2Limits
 from notifier.adapters.http2.request import MOST_BODY, UNSENT, Done, Flight, answer
-from notifier.adapters.http2.send_buffer import Outbox, within
+from notifier.adapters.http2.send_buffer import SendBuffer, within
 
 ALL_WINDOW = 1 << 24
 """Of all streams together; answers are read as they come. One stream's is the 64 KiB that it has from the start."""
@@ -27,9 +27,9 @@ LAST_STREAM = 2**31 - 1
 NO_HTTP = "it was answered with something that isn't HTTP"
 
 
-class Connection:
-    def __init__(self, limits: Limits, now: float) -> None:
-        self.out = Outbox(BEGINNING)
+class Http2Connection:
+    def __init__(self, limits: Http2Limits, now: float) -> None:
+        self.out = SendBuffer(BEGINNING)
         self.done: list[Done] = []
         self.again: list[Flight] = []
         """What nobody acted upon, and may be sent on another connection."""
@@ -41,7 +41,7 @@ class Connection:
         self._limits = limits
         self._flights: dict[int, Flight] = {}
         """By stream, so the oldest first."""
-        self._reader, self._blocks, self._decoder = frames.Reader(), frames.Blocks(), Decoder()
+        self._reader, self._blocks, self._decoder = frames.FrameReader(), frames.Blocks(), Decoder()
         self._next = self._streams = 1
         self._eaten = self._owed = 0
         self._heard_at, self._asked_at, self._asked = now, 0.0, 0
@@ -252,12 +252,12 @@ class Connection:
         return self._flights.get(stream)
 
 
-_HANDLERS: dict[int, Callable[[Connection, int, int, bytes], None]] = {
-    frames.DATA: Connection._on_data,
-    frames.RST_STREAM: Connection._on_reset,
-    frames.SETTINGS: Connection._on_settings,
-    frames.PUSH_PROMISE: Connection._on_push,
-    frames.PING: Connection._on_ping,
-    frames.GOAWAY: Connection._on_goaway,
-    frames.WINDOW_UPDATE: Connection._on_window,
+_HANDLERS: dict[int, Callable[[Http2Connection, int, int, bytes], None]] = {
+    frames.DATA: Http2Connection._on_data,
+    frames.RST_STREAM: Http2Connection._on_reset,
+    frames.SETTINGS: Http2Connection._on_settings,
+    frames.PUSH_PROMISE: Http2Connection._on_push,
+    frames.PING: Http2Connection._on_ping,
+    frames.GOAWAY: Http2Connection._on_goaway,
+    frames.WINDOW_UPDATE: Http2Connection._on_window,
 }

@@ -112,7 +112,7 @@ def bare(flags: int, load: bytes) -> bytes:
     return load[begin:end]
 
 
-class Reader:
+class FrameReader:
     """Bytes as they come from the wire, to frames; holds what isn't a whole one yet."""
 
     __slots__ = ("_rest",)

@@ -10,7 +10,7 @@ from notifier.ports.push import Post
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Http2Limits:
     connections: int = 2
     """To one origin, at most; beside them one for what is suspect. FCM gives each 100 streams: at 50 ms that is 2,000 a
     second, and 10,000 a second take six."""

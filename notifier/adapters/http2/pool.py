@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Iterator
 
-from notifier.adapters.http2.connect import Opening
-from notifier.adapters.http2.connection import Connection
-from notifier.adapters.http2.limits import Limits, Origin
+from notifier.adapters.http2.connect import PendingConnection
+from notifier.adapters.http2.connection import Http2Connection
+from notifier.adapters.http2.limits import Http2Limits, Origin
 from notifier.adapters.http2.request import Done, Flight
 from notifier.adapters.http2.socket_connection import Link
 from notifier.ports.push import Silence
@@ -15,12 +15,12 @@ FRUITLESS = 2
 connects again and again for an attack."""
 
 
-class Lane:
-    def __init__(self, origin: Origin, limits: Limits, *, most: int) -> None:
+class HostPool:
+    def __init__(self, origin: Origin, limits: Http2Limits, *, most: int) -> None:
         self.origin = origin
         self.waiting: deque[Flight] = deque()
         self.links: list[Link] = []
-        self.opening: Opening | None = None
+        self.opening: PendingConnection | None = None
         self.used = 0.0
         self._limits, self._most = limits, most
         self._answered_at = 0.0
@@ -56,7 +56,7 @@ class Lane:
         else:
             if opening.ready and opening.socket:
                 self.opening = None
-                self.links.append(Link(opening.socket, Connection(self._limits, now)))
+                self.links.append(Link(opening.socket, Http2Connection(self._limits, now)))
 
     def wake(self, now: float) -> None:
         for link in self.links:

@@ -5,7 +5,7 @@ from notifier.adapters.http2.frames import Violation, frame
 from notifier.adapters.http2.request import Flight
 
 
-class Outbox:
+class SendBuffer:
     __slots__ = ("_stuck", "_window", "first_window", "gone", "largest", "queued")
 
     def __init__(self, queued: bytes) -> None:

@@ -3,7 +3,7 @@
 import socket
 import ssl
 
-from notifier.adapters.http2.connection import Connection
+from notifier.adapters.http2.connection import Http2Connection
 from notifier.adapters.http2.frames import NO_ERROR, Violation, goaway
 
 PIECE = 1 << 16
@@ -12,7 +12,7 @@ PIECES = 16
 
 
 class Link:
-    def __init__(self, opened: socket.socket, connection: Connection) -> None:
+    def __init__(self, opened: socket.socket, connection: Http2Connection) -> None:
         self.socket = opened
         self.connection = connection
         self.over = ""

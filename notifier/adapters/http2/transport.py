@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 
-from notifier.adapters.http2.connect import Lookups, Opening, Resolver, addresses
-from notifier.adapters.http2.limits import Limits, Origin, speakable
-from notifier.adapters.http2.pool import Lane
+from notifier.adapters.http2.connect import Lookups, PendingConnection, Resolver, addresses
+from notifier.adapters.http2.limits import Http2Limits, Origin, speakable
+from notifier.adapters.http2.pool import HostPool
 from notifier.adapters.http2.request import Flight
 from notifier.adapters.http2.socket_connection import Link
 from notifier.domain.errors import BadSetting
@@ -32,7 +32,7 @@ class Http2Transport:
     def __init__(
         self,
         *,
-        limits: Limits = Limits(),
+        limits: Http2Limits = Http2Limits(),
         authorities: Path | None = None,
         clear: bool = False,
         resolver: Resolver = addresses,
@@ -43,7 +43,7 @@ class Http2Transport:
         # Where clear text is allowed it is mostly all there is, and reading the system's authorities takes 0.1 s.
         self._tls = None if clear and authorities is None else _tls(authorities)
         self._lookups = Lookups(resolver)
-        self._lanes: dict[tuple[str, bool], Lane] = {}
+        self._lanes: dict[tuple[str, bool], HostPool] = {}
         self._found: deque[tuple[Post, Reply | Silence]] = deque()
         self._held = 0
         """Posts that were taken and aren't answered."""
@@ -105,11 +105,11 @@ class Http2Transport:
         else:
             self._land(post, Silence(reason="its path or a header can't be said in a request", left=False))
 
-    def _lane(self, post: Post) -> Lane:
+    def _lane(self, post: Post) -> HostPool:
         origin = Origin.read(post.origin)
         if not (origin.secure or self._clear):
             raise ValueError("it would be sent in clear text, which isn't allowed here")
-        lane = Lane(origin, self._limits, most=1 if post.suspect else self._limits.connections)
+        lane = HostPool(origin, self._limits, most=1 if post.suspect else self._limits.connections)
         self._lanes[post.origin, post.suspect] = lane
         return lane
 
@@ -128,15 +128,15 @@ class Http2Transport:
         self._listen(LOOK_EVERY if wait else 0.0)
         self._settle()
 
-    def _open(self, lane: Lane, now: float) -> None:
+    def _open(self, lane: HostPool, now: float) -> None:
         if lane.wants(now) and self._makes_room(lane):
             tls = self._context() if lane.origin.secure else None
             due = now + self._limits.opening.total_seconds()
-            lane.opening = Opening(lane.origin, tls, self._lookups, due=due)
+            lane.opening = PendingConnection(lane.origin, tls, self._lookups, due=due)
         if lane.opening:
             lane.open(now)
 
-    def _makes_room(self, wanting: Lane) -> bool:
+    def _makes_room(self, wanting: HostPool) -> bool:
         """For one more connection; where there are too many, whoever was used least lately gives way, if he rests."""
         lanes = self._lanes.values()
         if sum(len(lane.links) + bool(lane.opening) for lane in lanes) < self._limits.connections_in_all:

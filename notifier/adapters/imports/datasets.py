@@ -14,7 +14,7 @@ from notifier.adapters.imports.layout import (
     Quick,
     Reject,
     Unfit,
-    Unreadable,
+    UnreadableRow,
     each,
     fault_of,
     flag,
@@ -30,7 +30,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import LONGEST_ID
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.subject_preferences import NEVER, Volume
-from notifier.ports.imports import Batch, Numbers, Rows
+from notifier.ports.imports import ImportBatch, NumberedFollows, Rows
 
 USER = "user"
 
@@ -41,8 +41,8 @@ def user(name: str, value: object) -> UserId:
     return UserId(str(value))
 
 
-def _accounts(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Batch[AccountRow]:
-    return Batch(rows=list(each(found, reject, _account)), read=read)
+def _accounts(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> ImportBatch[AccountRow]:
+    return ImportBatch(rows=list(each(found, reject, _account)), read=read)
 
 
 def _account(values: Iterable[object]) -> AccountRow:
@@ -51,8 +51,8 @@ def _account(values: Iterable[object]) -> AccountRow:
     return AccountRow(user=user(USER, who), said={name: on for name, on in said.items() if on is not None})
 
 
-def _vips(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Batch[AccountRow]:
-    return Batch(rows=list(each(found, reject, _vip)), read=read)
+def _vips(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> ImportBatch[AccountRow]:
+    return ImportBatch(rows=list(each(found, reject, _vip)), read=read)
 
 
 def _vip(values: Iterable[object]) -> AccountRow:
@@ -63,8 +63,8 @@ def _vip(values: Iterable[object]) -> AccountRow:
 
 FLAGS = tuple(map(str, Flag))
 
-ACCOUNTS: Layout[Batch[AccountRow]] = Layout(of="an account", needed=(USER,), optional=FLAGS, taken=_accounts)
-VIPS: Layout[Batch[AccountRow]] = Layout(of="a VIP", needed=(USER,), optional=(str(Flag.VIP),), taken=_vips)
+ACCOUNTS: Layout[ImportBatch[AccountRow]] = Layout(of="an account", needed=(USER,), optional=FLAGS, taken=_accounts)
+VIPS: Layout[ImportBatch[AccountRow]] = Layout(of="a VIP", needed=(USER,), optional=(str(Flag.VIP),), taken=_vips)
 
 
 # A row of who follows whom: taken, or told with the reason why not.
@@ -78,7 +78,7 @@ def taken(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Rows
     for number, row in found:
         if row is None:
             continue
-        if isinstance(row, Unreadable):
+        if isinstance(row, UnreadableRow):
             reject(number, row.why)
         elif not (plain(row[0]) and plain(row[1]) and row[0] != row[1]) and (why := _fault(*row)):
             reject(number, why)
@@ -93,23 +93,23 @@ def _fault(follower: object, followed: object) -> str | None:
     return fault_of(FOLLOWER, follower) or fault_of(FOLLOWED, followed) or himself
 
 
-def _quick() -> Quick[Rows | Numbers]:
+def _quick() -> Quick[Rows | NumberedFollows]:
 
     return quick
 
 
-EDGES: Layout[Rows | Numbers] = Layout(of="a follow", needed=COLUMNS, taken=taken, quick=_quick)
+EDGES: Layout[Rows | NumberedFollows] = Layout(of="a follow", needed=COLUMNS, taken=taken, quick=_quick)
 
 
 # Who follows whom of many rows at once: columns of whole numbers, and of names with which nothing is wrong.
 
 
-def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | Numbers | None:
+def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | NumberedFollows | None:
     columns = [some.column(name) for name in COLUMNS]
     return _numbers(columns, first, passed, reject) or _names(columns, passed)
 
 
-def _numbers(columns: list[Any], first: int, passed: int, reject: Reject) -> Numbers | None:
+def _numbers(columns: list[Any], first: int, passed: int, reject: Reject) -> NumberedFollows | None:
     """Of whole numbers that may be in a range."""
     if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
         return None
@@ -118,7 +118,7 @@ def _numbers(columns: list[Any], first: int, passed: int, reject: Reject) -> Num
         return None
     for place in np.flatnonzero(followers == followed).tolist():
         reject(first + place + 1, HIMSELF)
-    return Numbers(followers=followers.astype(np.int64), followed=followed.astype(np.int64), read=passed)
+    return NumberedFollows(followers=followers.astype(np.int64), followed=followed.astype(np.int64), read=passed)
 
 
 def _names(columns: list[Any], passed: int) -> Rows | None:
@@ -144,8 +144,8 @@ ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push"
 _OF_EVERYTHING = tuple(volume for volume in Volume if volume is not Volume.DEFAULT)
 
 
-def _preferences(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Batch[PreferenceRow]:
-    return Batch(rows=list(each(found, reject, _preference)), read=read)
+def _preferences(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> ImportBatch[PreferenceRow]:
+    return ImportBatch(rows=list(each(found, reject, _preference)), read=read)
 
 
 def _preference(values: Iterable[object]) -> PreferenceRow:
@@ -176,7 +176,7 @@ def _muted(value: object) -> datetime | None:
         return moment(MUTED, value)
 
 
-PREFERENCES: Layout[Batch[PreferenceRow]] = Layout(
+PREFERENCES: Layout[ImportBatch[PreferenceRow]] = Layout(
     of="a preference",
     needed=(USER,),
     optional=(ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE),

@@ -20,13 +20,13 @@ Ignore = Callable[[Iterable[str]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableRow:
     """What stands in a row's place."""
 
     why: str
 
 
-Found = Sequence[object] | Unreadable | None
+Found = Sequence[object] | UnreadableRow | None
 """The values of the layout's columns in its order, None where there is none; and None of an empty line."""
 
 Taken = Callable[[Iterable[tuple[int, Found]], int, Reject], T_co]
@@ -99,7 +99,7 @@ def each(found: Iterable[tuple[int, Found]], reject: Reject, read: Callable[[Ite
     for number, row in found:
         if row is None:
             continue
-        if isinstance(row, Unreadable):
+        if isinstance(row, UnreadableRow):
             reject(number, row.why)
             continue
         try:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Generic, TypeVar, cast
 
 import msgspec
 
-from notifier.adapters.imports.layout import Found, Ignore, Layout, Reject, Unreadable
+from notifier.adapters.imports.layout import Found, Ignore, Layout, Reject, UnreadableRow
 from notifier.domain.errors import BadImport, Environment
 
 # A row as an object: a line of NDJSON.
@@ -35,13 +35,13 @@ class Objects:
         try:
             found = self._decoded(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
-            return Unreadable(f"It is no JSON of {self._layout.of}: {error}.")
+            return UnreadableRow(f"It is no JSON of {self._layout.of}: {error}.")
         row = msgspec.structs.astuple(found)[: len(self._layout.columns)]
         if msgspec.UNSET not in row:
             return row
         named = [name for name, value in zip(self._layout.columns, row, strict=True) if value is not msgspec.UNSET]
         if self._layout.any_of and not {*named}.intersection(self._layout.any_of):
-            return Unreadable(f"It says nothing; {' or '.join(self._layout.any_of)} is needed.")
+            return UnreadableRow(f"It says nothing; {' or '.join(self._layout.any_of)} is needed.")
         return [None if value is msgspec.UNSET else value for value in row]
 
     def _decoded(self, line: str) -> Any:
@@ -138,7 +138,7 @@ def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[t
                 row.append("")
                 yield rows.line_num, pick(row)
             else:
-                yield rows.line_num, Unreadable(f"It has {len(row)} of {len(header)} columns.") if row else None
+                yield rows.line_num, UnreadableRow(f"It has {len(row)} of {len(header)} columns.") if row else None
     except csv.Error as error:
         raise BadImport(f"Line {rows.line_num} is no CSV: {error}.") from error
 

@@ -1,9 +1,9 @@
 """Alerts on phones: senders for Apple's and Google's servers, over any HTTP/2."""
 
 from notifier.adapters.push.apns.provider_token import AppleKey, ProviderTokens
-from notifier.adapters.push.apns.sender import Apns
+from notifier.adapters.push.apns.sender import ApnsSender
 from notifier.adapters.push.fcm.access_token import AccessTokens
-from notifier.adapters.push.fcm.sender import Fcm
+from notifier.adapters.push.fcm.sender import FcmSender
 from notifier.adapters.push.fcm.service_account import ServiceAccount
 
-__all__ = ["AccessTokens", "Apns", "AppleKey", "Fcm", "ProviderTokens", "ServiceAccount"]
+__all__ = ["AccessTokens", "ApnsSender", "AppleKey", "FcmSender", "ProviderTokens", "ServiceAccount"]

@@ -2,7 +2,7 @@
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent
-from notifier.adapters.redis.connect import Server, await_answer, connect, connect_async, look
+from notifier.adapters.redis.connect import RedisServer, await_answer, connect, connect_async, look
 from notifier.adapters.redis.live_bus import RedisBus, RedisLiveReader
 from notifier.adapters.redis.pull_index import RedisPullIndex
 from notifier.adapters.redis.pull_reader import RedisPullReader
@@ -24,9 +24,9 @@ __all__ = [
     "RedisPullIndex",
     "RedisPullReader",
     "RedisRecent",
+    "RedisServer",
     "RedisTabReport",
     "RedisViewerVersions",
-    "Server",
     "await_answer",
     "connect",
     "connect_async",

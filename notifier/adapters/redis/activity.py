@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.redis.calls import ScriptCall, Value, ask, ask_async
-from notifier.adapters.redis.connect import AsyncClient, Client
-from notifier.adapters.redis.keys import CHECKSUM, Kind, Script
+from notifier.adapters.redis.connect import AsyncClient, RedisClient
+from notifier.adapters.redis.keys import CHECKSUM, KeyKind, LuaScript
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, Bits, from_bytes
 from notifier.domain.ids import Member
@@ -20,8 +20,8 @@ microseconds."""
 _MEMBERS = NEIGHBOURS * SHARD_MEMBERS
 
 
-_TOUCH = Script.named(CHECKSUM, "touch")
-_HOURS = Script.named(CHECKSUM, "hours")
+_TOUCH = LuaScript.named(CHECKSUM, "touch")
+_HOURS = LuaScript.named(CHECKSUM, "hours")
 
 
 class RedisActivity:
@@ -33,9 +33,9 @@ class RedisActivity:
 
 
 class RedisActiveHours:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._rolled_up = Value(client, Kind.ACTIVE.key("rolled-up"))
+        self._rolled_up = Value(client, KeyKind.ACTIVE.key("rolled-up"))
 
     def touch(self, members: Collection[Member], hour: int) -> None:
         ask(self._client, list(_touches(members, hour)))
@@ -77,4 +77,4 @@ def _bits(said: bytes) -> Bits:
 
 
 def _name(hour: int, place: int) -> str:
-    return Kind.ACTIVE.key(hour, place)
+    return KeyKind.ACTIVE.key(hour, place)

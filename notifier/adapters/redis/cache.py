@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from notifier.adapters.redis.calls import Command, ScriptCall, Value, ask, discard
-from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import CHECKSUM, Kind, Script, unwrap, wrap
+from notifier.adapters.redis.connect import RedisClient
+from notifier.adapters.redis.keys import CHECKSUM, KeyKind, LuaScript, unwrap, wrap
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.delivery.backlog import Behind
@@ -18,7 +18,7 @@ REMEMBERED = timedelta(hours=24)
 
 
 class RedisRecent:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
@@ -53,9 +53,9 @@ class RedisRecent:
 
 
 class RedisBuckets:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._script = Script.named(CHECKSUM, "bucket")
+        self._script = LuaScript.named(CHECKSUM, "bucket")
 
     def take(self, name: str, limit: BucketLimit) -> bool:
         [left] = ask(self._client, [self._call(name, limit, 1, debt=0)])
@@ -67,12 +67,12 @@ class RedisBuckets:
 
     def _call(self, name: str, limit: BucketLimit, count: int, *, debt: int) -> ScriptCall:
         refill = limit.refill / timedelta(milliseconds=1)
-        return ScriptCall(self._script, Kind.BUCKET.key(name), (limit.capacity, refill, count, debt))
+        return ScriptCall(self._script, KeyKind.BUCKET.key(name), (limit.capacity, refill, count, debt))
 
 
 class RedisPressure:
-    def __init__(self, client: Client) -> None:
-        self._value = Value(client, Kind.PRESSURE.key())
+    def __init__(self, client: RedisClient) -> None:
+        self._value = Value(client, KeyKind.PRESSURE.key())
 
     def raise_to(self, level: float, lasting: timedelta) -> None:
         self._value.set(str(level).encode(), lasting)
@@ -83,8 +83,8 @@ class RedisPressure:
 
 
 class RedisBacklogReport:
-    def __init__(self, client: Client) -> None:
-        self._value = Value(client, Kind.BACKLOG.key())
+    def __init__(self, client: RedisClient) -> None:
+        self._value = Value(client, KeyKind.BACKLOG.key())
 
     def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
         self._value.set(pack(dict(behind)), lasting)
@@ -103,8 +103,8 @@ def _set(key: str, value: bytes, *, nx: bool = False) -> Command:
 
 def _recent(event: EventId) -> str:
     # The id comes first and its length is said, so that no other pair of source and id has the same name.
-    return Kind.RECENT.key(len(event.id), event.id, event.source)
+    return KeyKind.RECENT.key(len(event.id), event.id, event.source)
 
 
 def _recent_id(id: str) -> str:
-    return Kind.RECENT_ID.key(id)
+    return KeyKind.RECENT_ID.key(id)

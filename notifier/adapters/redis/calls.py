@@ -8,15 +8,15 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from notifier.adapters.redis.keys import TYPES, GarbageCount, Script, kind_of, unwrap, wrap
-from notifier.adapters.redis.node import AsyncClient, Client
+from notifier.adapters.redis.keys import TYPES, GarbageCount, LuaScript, kind_of, unwrap, wrap
+from notifier.adapters.redis.node import AsyncClient, RedisClient
 
 Argument = str | bytes | int | float
 
 REPEATS = 2
 """Repeats of a call: one for a server that has forgotten the script, one for a key of the wrong type."""
 
-DISCARD = Script.named("discard")
+DISCARD = LuaScript.named("discard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Command:
 class ScriptCall:
     """A script with the key and the arguments of one call."""
 
-    script: Script
+    script: LuaScript
     key: str
     arguments: tuple[Argument, ...] = ()
     whole: bool = False
@@ -79,7 +79,7 @@ def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
     return ScriptCall(DISCARD, key, (TYPES[kind_of(key)], *held), whole=True)
 
 
-def ask(client: Client, calls: Sequence[Call]) -> list[Any]:
+def ask(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
     """Send the calls in one round trip and return their answers. Raises CacheUnavailable.
 
     A key of the wrong type is garbage: it costs one more round trip, in which it is deleted and its call is repeated.
@@ -160,7 +160,7 @@ def _certain(said: Any) -> Any:
 class Value:
     """A value under one key. Thread-safe. Raises CacheUnavailable."""
 
-    def __init__(self, client: Client, key: str) -> None:
+    def __init__(self, client: RedisClient, key: str) -> None:
         self._client = client
         self._key = key
 

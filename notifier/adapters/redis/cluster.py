@@ -18,7 +18,16 @@ from redis.exceptions import RedisError, ResponseError
 
 from notifier.adapters.redis.address import Host, Several
 from notifier.adapters.redis.keys import GarbageCount
-from notifier.adapters.redis.node import READERS, TIMEOUT, AsyncClient, Breaker, Client, Line, patience, patience_async
+from notifier.adapters.redis.node import (
+    READERS,
+    TIMEOUT,
+    AsyncClient,
+    RedisBreaker,
+    RedisClient,
+    RedisConnectionPool,
+    patience,
+    patience_async,
+)
 
 SLOTS = 16384
 
@@ -80,7 +89,7 @@ class _Mapped:
         self.at = at
         self.map: Map | None = None
         self.garbage = GarbageCount()
-        self._breaker = Breaker()
+        self._breaker = RedisBreaker()
 
     @contextmanager
     def answered(self) -> Iterator[None]:
@@ -123,7 +132,7 @@ class ClusterClient(_Mapped):
 
     def __init__(self, at: Several) -> None:
         super().__init__(at)
-        self._nodes: dict[Host, Client] = {}
+        self._nodes: dict[Host, RedisClient] = {}
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -151,10 +160,10 @@ class ClusterClient(_Mapped):
                 one.close()
             self._nodes.clear()
 
-    def node(self, host: Host) -> Client:
+    def node(self, host: Host) -> RedisClient:
         with self._lock:
             if host not in self._nodes:
-                self._nodes[host] = Client(host=host[0], port=host[1], **(patience() | self.at.options))
+                self._nodes[host] = RedisClient(host=host[0], port=host[1], **(patience() | self.at.options))
             return self._nodes[host]
 
     def mapped(self) -> Map:
@@ -244,7 +253,9 @@ class AsyncClusterClient(_Mapped):
             options = {"host": host[0], "port": host[1], **patience_async(), **self.at.options}
             if options.pop("ssl", False):
                 options["connection_class"] = redis.asyncio.SSLConnection
-            self._nodes[host] = AsyncClient.from_pool(Line(max_connections=READERS, timeout=TIMEOUT, **options))  # type: ignore[assignment] # a subclass's
+            self._nodes[host] = AsyncClient.from_pool(
+                RedisConnectionPool(max_connections=READERS, timeout=TIMEOUT, **options)
+            )  # type: ignore[assignment] # a subclass's
         return self._nodes[host]
 
     async def mapped(self) -> Map:

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask
-from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import Script, kind_of, unwrap, wrap
+from notifier.adapters.redis.connect import RedisClient
+from notifier.adapters.redis.keys import LuaScript, kind_of, unwrap, wrap
 from notifier.domain.errors import CacheUnavailable
 
 TRIES = 64
@@ -29,14 +29,14 @@ Step = Callable[[Cell, bytes], tuple[bytes | None, T]]
 """Of a cell and what it holds, nothing where it isn't: what it is to hold, None leaves it, and an answer."""
 
 
-class Cells:
+class SwappedKeys:
     """Thread-safe."""
 
-    def __init__(self, client: Client, lasting: timedelta) -> None:
+    def __init__(self, client: RedisClient, lasting: timedelta) -> None:
         """A hash in which nothing changed for so long is forgotten."""
         self._client = client
         self._lasting = lasting // timedelta(milliseconds=1)
-        self._swap = Script.named("swap")
+        self._swap = LuaScript.named("swap")
 
     def change(self, cells: Collection[Cell], step: Step[T]) -> Mapping[Cell, T]:
         """Each by itself; in two round trips, and two more while others change some of the same.

@@ -11,17 +11,35 @@ import redis.sentinel
 from notifier.adapters.redis.address import Several, several
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
 from notifier.adapters.redis.keys import GarbageCount
-from notifier.adapters.redis.node import READERS, TIMEOUT, AsyncClient, Breaker, Client, Line, patience, patience_async
+from notifier.adapters.redis.node import (
+    READERS,
+    TIMEOUT,
+    AsyncClient,
+    RedisBreaker,
+    RedisClient,
+    RedisConnectionPool,
+    patience,
+    patience_async,
+)
 from notifier.domain.errors import BadSetting, CacheUnavailable
 from notifier.metrics import Metrics
 
-__all__ = ["READERS", "TIMEOUT", "AsyncClient", "Breaker", "Client", "await_answer", "connect", "connect_async"]
+__all__ = [
+    "READERS",
+    "TIMEOUT",
+    "AsyncClient",
+    "RedisBreaker",
+    "RedisClient",
+    "await_answer",
+    "connect",
+    "connect_async",
+]
 
 ASKS_EVERY = 0.1
 """Seconds between two questions to a server that is waited for."""
 
 
-class _SentinelLine(redis.asyncio.sentinel.SentinelConnectionPool, Line):
+class _SentinelLine(redis.asyncio.sentinel.SentinelConnectionPool, RedisConnectionPool):
     """Connections to whichever server is the primary now, for one reader after the other."""
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
@@ -30,14 +48,14 @@ class _SentinelLine(redis.asyncio.sentinel.SentinelConnectionPool, Line):
             await sentinel.connection_pool.disconnect()
 
 
-def connect(url: str, metrics: Metrics | None = None) -> Client:
+def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
     """A client that connects at its first command; thread-safe, and to be made after a fork. Raises BadSetting."""
     match several(url):
         case None:
             client = _one(url)
         case Several(kind="cluster") as found:
             # Answers the commands that the adapters use, with keys where they have them.
-            client = cast(Client, ClusterClient(found))
+            client = cast(RedisClient, ClusterClient(found))
         case found:
             client = _primary(found)
     client.garbage = GarbageCount(metrics.garbage if metrics else None)
@@ -53,7 +71,7 @@ def await_answer(url: str, within: float) -> None:
     try:
         while True:
             try:
-                with Breaker().answered():
+                with RedisBreaker().answered():
                     client.ping()
                 return
             except CacheUnavailable:
@@ -76,31 +94,31 @@ def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
     return client
 
 
-def _one(url: str) -> Client:
+def _one(url: str) -> RedisClient:
     try:
-        client = Client.from_url(url, **patience())
+        client = RedisClient.from_url(url, **patience())
     except ValueError:
         # Without its words, which quote a password that isn't escaped.
         raise BadSetting(
             "The Redis URL can't be read; what its password has of / # ? @ or : is to be escaped."
         ) from None
-    assert isinstance(client, Client)
+    assert isinstance(client, RedisClient)
     return client
 
 
 def _one_async(url: str) -> AsyncClient:
-    pool = Line.from_url(url, max_connections=READERS, timeout=TIMEOUT, **patience_async())
+    pool = RedisConnectionPool.from_url(url, max_connections=READERS, timeout=TIMEOUT, **patience_async())
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
 
 
-def _primary(at: Several) -> Client:
+def _primary(at: Several) -> RedisClient:
     """Each new connection asks a sentinel where the primary is. One that was broken by a fail-over is such a one."""
     asked = patience() | at.options
     sentinel = redis.sentinel.Sentinel(at.hosts, sentinel_kwargs={**asked, "db": 0}, **asked)  # type: ignore[no-untyped-call] # the library has no types here
-    client = sentinel.master_for(at.service, redis_class=Client)  # type: ignore[no-untyped-call] # as above
-    assert isinstance(client, Client)
+    client = sentinel.master_for(at.service, redis_class=RedisClient)  # type: ignore[no-untyped-call] # as above
+    assert isinstance(client, RedisClient)
     return client
 
 
@@ -117,7 +135,7 @@ def _primary_async(at: Several) -> AsyncClient:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class RedisServer:
     name: str
     """`redis` or `valkey`."""
     version: str
@@ -127,7 +145,7 @@ class Server:
     """Seconds of its clock before ours, less what the way of the answer may have made of them."""
 
 
-def look(url: str) -> Server:
+def look(url: str) -> RedisServer:
     """Raises CacheUnavailable, and BadSetting."""
     client = connect(url)
     try:
@@ -139,7 +157,7 @@ def look(url: str) -> Server:
     finally:
         client.close()
     theirs = seconds + micros / 1_000_000
-    return Server(
+    return RedisServer(
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),
         policy=str(info.get("maxmemory_policy", "")),

@@ -9,7 +9,7 @@ from importlib.resources import files
 from prometheus_client import Counter
 
 
-class Kind(StrEnum):
+class KeyKind(StrEnum):
     """What a key or a channel begins with, up to its first colon or dot; also a label of the garbage metric."""
 
     ACTIVE = "active"
@@ -35,27 +35,27 @@ class Kind(StrEnum):
 
 STRING, HASH, STREAM = "string", "hash", "stream"
 
-TYPES: Mapping[Kind, str] = {
-    Kind.ACTIVE: STRING,
-    Kind.BACKLOG: STRING,
-    Kind.BUCKET: STRING,
-    Kind.CAPS: HASH,
-    Kind.LINES: HASH,
-    Kind.NEWS: STREAM,
-    Kind.PACE: HASH,
-    Kind.PRESSURE: STRING,
-    Kind.PULL: HASH,
-    Kind.RECENT: STRING,
-    Kind.RECENT_ID: STRING,
-    Kind.TABS: HASH,
-    Kind.VERSION: STRING,
-    Kind.VIEWER: STRING,
+TYPES: Mapping[KeyKind, str] = {
+    KeyKind.ACTIVE: STRING,
+    KeyKind.BACKLOG: STRING,
+    KeyKind.BUCKET: STRING,
+    KeyKind.CAPS: HASH,
+    KeyKind.LINES: HASH,
+    KeyKind.NEWS: STREAM,
+    KeyKind.PACE: HASH,
+    KeyKind.PRESSURE: STRING,
+    KeyKind.PULL: HASH,
+    KeyKind.RECENT: STRING,
+    KeyKind.RECENT_ID: STRING,
+    KeyKind.TABS: HASH,
+    KeyKind.VERSION: STRING,
+    KeyKind.VIEWER: STRING,
 }
 """The Redis type of each kind of key; a key of another type is garbage."""
 
 
-def kind_of(key: str) -> Kind:
-    return Kind(key.partition(":")[0].partition(".")[0])
+def kind_of(key: str) -> KeyKind:
+    return KeyKind(key.partition(":")[0].partition(".")[0])
 
 
 # Garbage in Redis is counted by kind of key, so that an operator learns that something else writes there.
@@ -66,7 +66,7 @@ class GarbageCount:
         """Without a counter nothing is counted: nobody reads the metrics of a command that looks at a system once."""
         self._counter = counter
 
-    def add(self, kind: Kind, times: int = 1) -> None:
+    def add(self, kind: KeyKind, times: int = 1) -> None:
         if self._counter is not None and times:
             self._counter.labels(kind).inc(times)
 
@@ -109,7 +109,7 @@ CHECKSUM = "checksum"
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class LuaScript:
     """A script on one key. It returns an array: how much garbage it found and discarded, and behind it its answer.
 
     It may be sent twice: a server that has forgotten a script says so, and runs nothing.
@@ -119,7 +119,7 @@ class Script:
     digest: str
 
     @classmethod
-    def named(cls, *names: str) -> "Script":
+    def named(cls, *names: str) -> "LuaScript":
         """Read a script from its files, in this order."""
         folder = files("notifier.adapters.redis") / "lua"
         text = "".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)

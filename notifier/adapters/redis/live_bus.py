@@ -10,17 +10,17 @@ from typing import Any
 from redis.asyncio.client import PubSub
 
 from notifier.adapters.redis.calls import Command, ask
-from notifier.adapters.redis.connect import TIMEOUT, AsyncClient, Client
-from notifier.adapters.redis.keys import Kind
+from notifier.adapters.redis.connect import TIMEOUT, AsyncClient, RedisClient
+from notifier.adapters.redis.keys import KeyKind
 from notifier.adapters.redis.viewer_versions import news_entry
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable, Poison
-from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, Missed, Word
+from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, MissedUpdates, Word
 
 CHANNEL = "live"
 """The message is the packed burst: who listens need not read it, and shows it to nobody who may not see it."""
-CHANNELS: dict[str, type[Word]] = {CHANNEL: Burst, "live.missed": Missed, "live.marked": Marked}
+CHANNELS: dict[str, type[Word]] = {CHANNEL: Burst, "live.missed": MissedUpdates, "live.marked": Marked}
 """A message is the packed word. Those of one publisher come in its order, whatever their channels."""
 _CHANNEL_OF = {kind: channel for channel, kind in CHANNELS.items()}
 
@@ -30,10 +30,10 @@ def message(word: Word) -> tuple[str, bytes]:
 
 
 class RedisBus:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
 
-    def publish(self, words: Sequence[Burst | Missed]) -> None:
+    def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
         # The news first: a page that is opened because of a live message must find the burst.
         ask(self._client, [*map(news_entry, words), *map(_publish, words)])
 
@@ -97,5 +97,5 @@ class RedisLiveReader:
             return unpack(CHANNELS[heard["channel"].decode()], heard["data"])
         except Poison as error:
             # Garbage, or another version's word: what it says is in the store, and a gap makes everybody look there.
-            self._client.garbage.add(Kind.LIVE)
+            self._client.garbage.add(KeyKind.LIVE)
             raise CacheUnavailable("A message can't be read.") from error

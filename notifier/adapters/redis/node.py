@@ -30,7 +30,7 @@ SILENCE = (redis.ConnectionError, redis.TimeoutError, OSError)
 """No answer came. Whatever else goes wrong was said by a server that is awake, and costs no time."""
 
 
-class Breaker:
+class RedisBreaker:
     """Thread-safe. After a silence every call fails at once for a while; then one call tries whether it is over."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -74,16 +74,16 @@ READERS = 64
 """Connections of one reading process; the next reader waits in line for one instead of opening more."""
 
 
-class Client(redis.Redis):
+class RedisClient(redis.Redis):
     """Thread-safe, with one breaker for all that a process asks through it."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.answered = Breaker().answered
+        self.answered = RedisBreaker().answered
         self.garbage = GarbageCount()
 
 
-class Line(redis.asyncio.BlockingConnectionPool):
+class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
     """Who waited too long for a connection gets an error that can be told from a server's silence."""
 
     async def get_connection(self, *given: Any, **named: Any) -> Any:
@@ -101,7 +101,7 @@ class AsyncClient(redis.asyncio.Redis):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.answered = Breaker().answered
+        self.answered = RedisBreaker().answered
         self.garbage = GarbageCount()
         within = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
         self.shared: SharedConnection | None = SharedConnection(OneConnection(self.connection_pool, within))

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from notifier.adapters.redis.calls import Argument, Command, ScriptCall, ask, discard
-from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import CHECKSUM, Script, unwrap_fields, wrap
+from notifier.adapters.redis.connect import RedisClient
+from notifier.adapters.redis.keys import CHECKSUM, LuaScript, unwrap_fields, wrap
 from notifier.adapters.redis.pull_reader import AS_OF, EPOCH, KEPT, PARTS, SINCE, key, milliseconds, part_of
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
@@ -54,12 +54,12 @@ class RedisPullIndex:
     time: it spares the lists a gap, and a gap ends the generation.
     """
 
-    def __init__(self, client: Client, nonces: Nonces) -> None:
+    def __init__(self, client: RedisClient, nonces: Nonces) -> None:
         self._client = client
         self._nonces = nonces
-        self._join = Script.named(CHECKSUM, "part", "join")
-        self._declare = Script.named(CHECKSUM, "part", "declare")
-        self._settle = Script.named(CHECKSUM, "part", "settle")
+        self._join = LuaScript.named(CHECKSUM, "part", "join")
+        self._declare = LuaScript.named(CHECKSUM, "part", "declare")
+        self._settle = LuaScript.named(CHECKSUM, "part", "settle")
         self._epochs: dict[int, bytes] = {}
         self._owed: dict[BurstKey, Burst] = {}
         self._too_many_owed = False

@@ -11,10 +11,10 @@ from zlib import crc32
 
 from notifier.adapters.redis.calls import Command, ask_async, discard
 from notifier.adapters.redis.connect import AsyncClient
-from notifier.adapters.redis.keys import Kind, unwrap_fields
+from notifier.adapters.redis.keys import KeyKind, unwrap_fields
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from notifier.ports.pull_index import FRESH_FOR, Pulled, SubjectList, SubjectLists
 
 # How the pull index lies in Redis: subjects are spread over parts, and a part is one hash.
@@ -46,7 +46,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def key(part: int) -> str:
-    return Kind.PULL.key(f"{{{part}}}")
+    return KeyKind.PULL.key(f"{{{part}}}")
 
 
 def part_of(subject: Subject) -> int:
@@ -69,7 +69,7 @@ def moment(milliseconds: float) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class StoredSubjectList:
     """A subject's list: bursts `first`, `first + 1` and so on, and since when there are no others."""
 
     since: float
@@ -78,9 +78,9 @@ class Listed:
     opened: tuple[float, ...]
 
 
-def read_list(packed: bytes) -> Listed:
+def read_list(packed: bytes) -> StoredSubjectList:
     since, first, *opened = unpack(f"<{len(packed) // 8}d", packed)
-    return Listed(since, int(first), tuple(opened))
+    return StoredSubjectList(since, int(first), tuple(opened))
 
 
 def fresh(as_of: bytes | None, now: datetime) -> bool:
@@ -97,7 +97,7 @@ MOST = 512
 """Places in one answer: dozens of pages. Who follows the busiest hundreds would otherwise get tens of thousands."""
 
 Fields = Mapping[str, bytes | None]
-Look = Mapping[Subject, Listed | float]
+Look = Mapping[Subject, StoredSubjectList | float]
 """A subject's list, or without one the moment since when its part is complete."""
 
 
@@ -143,23 +143,25 @@ class RedisPullReader:
         return pulled if compared is None else replace(pulled, as_of=moment(compared))
 
 
-def _look(part: Fields, subject: Subject) -> Listed | float:
+def _look(part: Fields, subject: Subject) -> StoredSubjectList | float:
     packed = part[str(subject)]
     return proven_since(part[SINCE]) if packed is None else read_list(packed)
 
 
-def _list(subject: Subject, found: Listed | float) -> SubjectList | None:
-    since = found.since if isinstance(found, Listed) else found
+def _list(subject: Subject, found: StoredSubjectList | float) -> SubjectList | None:
+    since = found.since if isinstance(found, StoredSubjectList) else found
     if isinf(since):
         return None
-    opened = enumerate(found.opened, start=found.first) if isinstance(found, Listed) else ()
+    opened = enumerate(found.opened, start=found.first) if isinstance(found, StoredSubjectList) else ()
     places = [(moment(at), BurstKey(subject, seq)) for seq, at in opened if at >= since]
     return SubjectList(complete_since=moment(since), places=places[::-1])
 
 
 def _proven(look: Look) -> Pulled:
     """Complete since the newest moment that any of the subjects asks for: older places are left to the store."""
-    since = max((found.since if isinstance(found, Listed) else found for found in look.values()), default=0.0)
+    since = max(
+        (found.since if isinstance(found, StoredSubjectList) else found for found in look.values()), default=0.0
+    )
     if isinf(since):
         return Pulled(places=(), complete_since=None)
     # By time alone: comparing the keys of thousands costs more than all the rest.
@@ -167,14 +169,16 @@ def _proven(look: Look) -> Pulled:
     if len(newest) > MOST:
         since = newest[MOST][0] + 1
     places = [
-        Place(moment(opened), BurstKey(subject, seq)) for opened, subject, seq in newest[:MOST] if opened >= since
+        InboxPosition(moment(opened), BurstKey(subject, seq))
+        for opened, subject, seq in newest[:MOST]
+        if opened >= since
     ]
     return Pulled(places=tuple(sorted(places, reverse=True)), complete_since=moment(since))
 
 
 def _opened(look: Look, since: float) -> Iterator[tuple[float, Subject, int]]:
     for subject, found in look.items():
-        if isinstance(found, Listed) and max(found.opened) >= since:
+        if isinstance(found, StoredSubjectList) and max(found.opened) >= since:
             for seq, opened in enumerate(found.opened, start=found.first):
                 if opened >= since:
                     yield opened, subject, seq

@@ -4,26 +4,26 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from notifier.adapters.redis.calls import ScriptCall, ask
-from notifier.adapters.redis.compare_and_swap import Cell, Cells
-from notifier.adapters.redis.connect import Client
-from notifier.adapters.redis.keys import CHECKSUM, Kind, Script
+from notifier.adapters.redis.compare_and_swap import Cell, SwappedKeys
+from notifier.adapters.redis.connect import RedisClient
+from notifier.adapters.redis.keys import CHECKSUM, KeyKind, LuaScript
 from notifier.codec import pack, unpack
 from notifier.codec.push import pack_history, pack_pace, unpack_history, unpack_pace
 from notifier.domain.audience.bitmap import BLOCK_MEMBERS, block_of
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.domain.push.frequency_cap import KEPT, Caps, Cause, History, Ruling, judged, spent
+from notifier.domain.push.frequency_cap import KEPT, CapLimits, CountedAlert, History, Ruling, judged, spent
 from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, told
 
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 class RedisPaces:
-    def __init__(self, client: Client, terms: Mapping[Platform, Terms] = TERMS) -> None:
+    def __init__(self, client: RedisClient, terms: Mapping[Platform, Terms] = TERMS) -> None:
         self._terms = terms
         # Idle for so long each begins anew anyway.
-        self._cells = Cells(client, max(each.idle for each in terms.values()))
+        self._cells = SwappedKeys(client, max(each.idle for each in terms.values()))
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
         def step(_: Cell, held: bytes) -> tuple[bytes, int]:
@@ -44,12 +44,12 @@ class RedisCaps:
     """A block's people are in one hash, which is forgotten a day after the last of them was alerted; until then it
     keeps the last days of the others, too: 24 bytes for each alert."""
 
-    def __init__(self, client: Client, caps: Caps | None = None) -> None:
-        self._caps = caps or Caps()
-        self._cells = Cells(client, KEPT)
+    def __init__(self, client: RedisClient, caps: CapLimits | None = None) -> None:
+        self._caps = caps or CapLimits()
+        self._cells = SwappedKeys(client, KEPT)
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        cause = Cause.of(burst, tweet)
+        cause = CountedAlert.of(burst, tweet)
 
         def step(_: Cell, held: bytes) -> tuple[bytes | None, Ruling]:
             history = _history(held)
@@ -64,9 +64,9 @@ class RedisCaps:
 
 
 class RedisTabReport:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._slowest = Script.named(CHECKSUM, "slowest")
+        self._slowest = LuaScript.named(CHECKSUM, "slowest")
 
     def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
         self._said(process, p99 // _MILLISECOND, lasting // _MILLISECOND)
@@ -77,14 +77,14 @@ class RedisTabReport:
 
     def _said(self, *arguments: str | int) -> int | None:
         found: int | None
-        [found] = ask(self._client, [ScriptCall(self._slowest, Kind.TABS.key(), arguments)])
+        [found] = ask(self._client, [ScriptCall(self._slowest, KeyKind.TABS.key(), arguments)])
         return found
 
 
 class RedisLineReport:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
-        self._words = Script.named(CHECKSUM, "words")
+        self._words = LuaScript.named(CHECKSUM, "words")
 
     def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
         self._said(line, pack(left), lasting // _MILLISECOND)
@@ -96,7 +96,7 @@ class RedisLineReport:
 
     def _said(self, *arguments: str | bytes | int) -> Sequence[bytes]:
         found: Sequence[bytes]
-        [found] = ask(self._client, [ScriptCall(self._words, Kind.LINES.key(), arguments)])
+        [found] = ask(self._client, [ScriptCall(self._words, KeyKind.LINES.key(), arguments)])
         return found
 
 
@@ -122,8 +122,8 @@ def _history(held: bytes) -> History:
 
 
 def _of(platform: Platform) -> Cell:
-    return Cell(Kind.PACE.key(platform), "pace")
+    return Cell(KeyKind.PACE.key(platform), "pace")
 
 
 def _day(member: Member) -> Cell:
-    return Cell(Kind.CAPS.key(block_of(member)), str(member % BLOCK_MEMBERS))
+    return Cell(KeyKind.CAPS.key(block_of(member)), str(member % BLOCK_MEMBERS))

@@ -10,9 +10,9 @@ from redis.exceptions import ResponseError
 
 from notifier.adapters.redis.calls import Command as RedisCommand
 from notifier.adapters.redis.cluster import AsyncClusterClient, ClusterClient
-from notifier.adapters.redis.connect import AsyncClient, Client
+from notifier.adapters.redis.connect import AsyncClient, RedisClient
 from notifier.adapters.redis.kept_connection import Command
-from notifier.adapters.redis.keys import Kind, Script
+from notifier.adapters.redis.keys import KeyKind, LuaScript
 from notifier.adapters.redis.lookups import exchange
 from notifier.codec import pack, unpack
 from notifier.domain.bursts.burst import Burst
@@ -28,9 +28,9 @@ from notifier.ports.inbox_versions import (
     Scope,
     VersionLook,
 )
-from notifier.ports.live_bus import Missed
+from notifier.ports.live_bus import MissedUpdates
 
-NEWS = Kind.NEWS.key()
+NEWS = KeyKind.NEWS.key()
 """A stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, as the bus is."""
 NEWS_KEPT = 4_000
 """Entries, about 4 MB. A process that looks again after more has gone by reads what it needs from the store."""
@@ -45,24 +45,24 @@ _CHECKSUM = 4
 """Bytes of a CRC-32."""
 
 
-def news_entry(word: Burst | Missed) -> RedisCommand:
+def news_entry(word: Burst | MissedUpdates) -> RedisCommand:
     """The command that appends a word to the news."""
-    fields = {_MISSED: b""} if isinstance(word, Missed) else {_BURST: pack(word)}
+    fields = {_MISSED: b""} if isinstance(word, MissedUpdates) else {_BURST: pack(word)}
     return RedisCommand("xadd", NEWS, (fields,), {"maxlen": NEWS_KEPT, "approximate": True})
 
 
 def version_key(scope: Scope) -> str:
-    return Kind.VERSION.key(f"{{{crc32(scope.encode()) % PARTS}}}", scope)
+    return KeyKind.VERSION.key(f"{{{crc32(scope.encode()) % PARTS}}}", scope)
 
 
 def viewer_key(user: UserId) -> str:
-    return Kind.VIEWER.key(user)
+    return KeyKind.VIEWER.key(user)
 
 
 class RedisViewerVersions:
     """Thread-safe."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RedisClient) -> None:
         self._client = client
         self._cluster = is_cluster(client)
 
@@ -100,7 +100,7 @@ class RedisInboxVersions:
         with self._client.answered():
             *answers, entries = await self._exchange.ask(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
-                self._client.garbage.add(Kind.NEWS)
+                self._client.garbage.add(KeyKind.NEWS)
                 await self._client.delete(NEWS)  # garbage lies where the news should be: publishers begin anew
             for answer in (*answers, entries):
                 if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
@@ -149,7 +149,7 @@ class RedisInboxVersions:
             if viewer is not None and viewer.viewer.user == user:
                 found[user] = viewer
             else:
-                self._client.garbage.add(Kind.VIEWER)
+                self._client.garbage.add(KeyKind.VIEWER)
         return found
 
     async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
@@ -188,7 +188,11 @@ def _whole(checked: bytes) -> bytes:
 
 
 # The whole scripts, not their digests: they are short, and a server that has forgotten them is asked once, too.
-_BEGIN, _FINISH, _PLANT = Script.named("begin_change"), Script.named("finish_change"), Script.named("plant_version")
+_BEGIN, _FINISH, _PLANT = (
+    LuaScript.named("begin_change"),
+    LuaScript.named("finish_change"),
+    LuaScript.named("plant_version"),
+)
 
 
 def is_cluster(client: object) -> bool:
@@ -220,16 +224,16 @@ def _plant(groups: Iterable[Group], version: str) -> Iterable[Sequence[Any]]:
     return (_call(_PLANT, group, version, VERSION_KEPT) for group in groups)
 
 
-def _call(script: Script, group: Group, name: str, lasting: timedelta) -> Sequence[Any]:
+def _call(script: LuaScript, group: Group, name: str, lasting: timedelta) -> Sequence[Any]:
     return script.text, len(group), *map(version_key, group), name, lasting // _MILLISECOND
 
 
-def _count(client: Client | AsyncClient, answers: list[Any]) -> list[Any]:
+def _count(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
     """Count the garbage that the scripts replaced, and return their answers."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer
-    client.garbage.add(Kind.VERSION, sum(garbage for garbage, *_ in answers))
+    client.garbage.add(KeyKind.VERSION, sum(garbage for garbage, *_ in answers))
     return answers
 
 

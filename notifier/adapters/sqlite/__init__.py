@@ -1,6 +1,6 @@
 """The embedded store and log: SQLite files in one data folder, each with its own adapter per port."""
 
-from notifier.adapters.sqlite.async_reader import Reader
+from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import Files
 from notifier.adapters.sqlite.log.log import SqliteLog
@@ -31,7 +31,6 @@ from notifier.adapters.sqlite.stores.user_preferences import (
 __all__ = [
     "Database",
     "Files",
-    "Reader",
     "SqliteArchive",
     "SqliteBurstChanges",
     "SqliteBursts",
@@ -55,6 +54,7 @@ __all__ = [
     "SqlitePeople",
     "SqlitePreferences",
     "SqliteReaches",
+    "SqliteReader",
     "SqliteRecentBursts",
     "SqliteRetractions",
     "SqliteSeals",

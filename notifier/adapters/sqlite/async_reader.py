@@ -52,7 +52,7 @@ class Question:
             answered.set_result(self._answer)
 
 
-class Line:
+class ReaderThreads:
     """Starts its threads with the first question. It doesn't know the reader, so that they end with that one."""
 
     def __init__(self, threads: int, helpers: int, held_up_after: timedelta, together: int) -> None:
@@ -181,7 +181,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Reader:
+class SqliteReader:
     """Starts its threads with the first question, so that it may be made before a fork."""
 
     def __init__(
@@ -194,7 +194,7 @@ class Reader:
         held_up_after: timedelta = HELD_UP_AFTER,
         together: int = TOGETHER,
     ) -> None:
-        self._line = Line(threads, helpers, held_up_after, together)
+        self._line = ReaderThreads(threads, helpers, held_up_after, together)
         finalize(self, self._line.close)
         self._limit = InFlightLimit(most=waiting, deadline=deadline)
         self._mailboxes = Mailboxes()
@@ -222,7 +222,7 @@ class Reader:
         self._line.join()
 
 
-class Writer(Reader):
+class SqliteWriter(SqliteReader):
     """Threads for writes alone: those that wait for a locked file hold up no read."""
 
     def __init__(self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:

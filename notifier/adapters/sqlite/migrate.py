@@ -27,7 +27,7 @@ _RECORD = "INSERT INTO migrations (number, name, checksum, applied_at) VALUES (?
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class SqliteMigration:
     number: int
     name: str
     script: str
@@ -69,15 +69,15 @@ def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
     return [migration.name for migration in known if migration.number not in done]
 
 
-def _known(folder: Path) -> list[Migration]:
+def _known(folder: Path) -> list[SqliteMigration]:
     """An installation without migrations must not pass for one that has nothing to do."""
-    found = [Migration.read(path) for path in sorted(folder.glob("*.sql"))]
+    found = [SqliteMigration.read(path) for path in sorted(folder.glob("*.sql"))]
     if not found:
         raise FileNotFoundError(f"There are no migrations in {folder}.")
     return found
 
 
-def _step(db: Database, known: list[Migration], migration: Migration) -> int:
+def _step(db: Database, known: list[SqliteMigration], migration: SqliteMigration) -> int:
     with db.write() as c:
         if migration.number in _checked(c, known):
             return 0
@@ -87,7 +87,7 @@ def _step(db: Database, known: list[Migration], migration: Migration) -> int:
         return 1
 
 
-def _checked(c: sqlite3.Connection, known: list[Migration]) -> set[int]:
+def _checked(c: sqlite3.Connection, known: list[SqliteMigration]) -> set[int]:
     """The numbers that were applied, once they are known to agree with the code."""
     c.execute(_REGISTER)
     checksums = {migration.number: migration.checksum for migration in known}

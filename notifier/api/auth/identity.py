@@ -7,7 +7,7 @@ from hmac import compare_digest
 
 from notifier.api.auth.scopes import ALL, Caller
 from notifier.api.auth.service_keys import Doorman, KeyBook, Keys, keys_of, load_or_create
-from notifier.api.auth.tokens import Holder, Tokens, VerifiedTokens, issue, tokens_of
+from notifier.api.auth.tokens import Holder, TokenVerifier, VerifiedTokens, issue, tokens_of
 from notifier.config import Settings
 from notifier.domain.errors import BadToken, Forbidden, IssuerUnavailable
 from notifier.metrics import Hits, Metrics
@@ -18,7 +18,7 @@ __all__ = ["Identity", "Keys", "issue", "keys_of", "load_or_create"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     keys: Keys = field(repr=False)
-    tokens: Tokens
+    tokens: TokenVerifier
     doorman: Doorman
     verified: VerifiedTokens
 

@@ -49,7 +49,7 @@ class Holder:
     """The issuer's key that signed it, and the name by which the token called it; None where this service signed it."""
 
 
-class Tokens(Protocol):
+class TokenVerifier(Protocol):
     async def holder(self, token: str, now: datetime) -> Holder:
         """Raises BadToken, and IssuerUnavailable when that can't be known."""
         ...
@@ -125,7 +125,7 @@ def issue(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIM
     return jwt.encode(msgspec.to_builtins(claims), keys.secret, algorithm=ALGORITHM)
 
 
-def tokens_of(settings: Settings, keys: Keys, metrics: Metrics) -> Tokens:
+def tokens_of(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVerifier:
     """Connects to nothing. Raises BadSetting."""
     issuer = settings.issuer
     if not issuer.name:

@@ -9,7 +9,7 @@ from notifier.domain.audience.activity import hour_of
 from notifier.domain.audience.bitmap import SHARD_BYTES, SHARD_MEMBERS, shard_of
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.flow.inbox.page import Opened
+from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.audience import Activity
 
@@ -33,7 +33,7 @@ class Noting:
     """By hour; the openings of one pause."""
     going: "asyncio.Task[None] | None" = None
 
-    def observe(self, opened: Opened) -> None:
+    def observe(self, opened: OpenedInbox) -> None:
         hour = hour_of(opened.look.now)
         if hour > self.hour:
             self.hour, self.noted = hour, {}

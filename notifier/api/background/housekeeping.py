@@ -19,7 +19,7 @@ from typing import Protocol
 from notifier.api.background.activity_recorder import Pause
 from notifier.bounded_executor import Threads
 from notifier.domain.errors import CacheUnavailable, Unavailable
-from notifier.flow.inbox.page import Opened
+from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.push import TabReport
@@ -131,7 +131,7 @@ APART = timedelta(seconds=0.25)
 
 
 class PageAudit(Protocol):
-    async def compare(self, opened: Opened) -> None:
+    async def compare(self, opened: OpenedInbox) -> None:
         """Compute the answer again and count a difference. Raises StoreUnavailable."""
         ...
 
@@ -145,14 +145,14 @@ class Auditing:
     passed_over: int = ONE_IN
     going: "asyncio.Task[None] | None" = None
 
-    def observe(self, opened: Opened) -> None:
+    def observe(self, opened: OpenedInbox) -> None:
         self.passed_over += 1
         if self.passed_over < ONE_IN or (self.going is not None and not self.going.done()):
             return
         self.passed_over = 0
         self.going = asyncio.create_task(self._run(opened))
 
-    async def _run(self, opened: Opened) -> None:
+    async def _run(self, opened: OpenedInbox) -> None:
         await self.pause(APART.total_seconds())
         try:
             await self.audit.compare(opened)

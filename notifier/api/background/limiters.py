@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from notifier.api.background.activity_recorder import Pause
 from notifier.bounded_executor import Threads
-from notifier.config import Limits
+from notifier.config import RequestLimits
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.domain.token_bucket import RequestAllowance, RequestLimit, TokenBucket
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phones:
+class DeviceRequestLimiter:
     """The devices of users, read and written in threads."""
 
     book: PhoneBook
@@ -130,7 +130,7 @@ class Metering:
 
 
 def metering(
-    limits: Limits, *, buckets: Buckets, threads: Threads, clock: Clock, metrics: Metrics, pause: Pause
+    limits: RequestLimits, *, buckets: Buckets, threads: Threads, clock: Clock, metrics: Metrics, pause: Pause
 ) -> Metering:
     def limit(name: str, most: int, window: timedelta) -> RequestLimit | None:
         return RequestLimit.per(window, name, most) if most else None

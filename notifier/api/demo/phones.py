@@ -27,7 +27,7 @@ AT_ONCE = 4 << 20
 """Bytes of lines that one look reads: some twenty storms'. What lies before them isn't looked for."""
 
 
-class Line(msgspec.Struct):
+class FakeAlertBody(msgspec.Struct):
     """Of the fakes: an alert that arrived. It says more, and whatever isn't one is passed over."""
 
     at: datetime
@@ -44,7 +44,7 @@ class Alerted(msgspec.Struct, kw_only=True):
     language: str
 
 
-class Phone(msgspec.Struct, kw_only=True):
+class DemoPhoneBody(msgspec.Struct, kw_only=True):
     kind: str
     user: UserId
     platforms: list[Platform]
@@ -53,25 +53,25 @@ class Phone(msgspec.Struct, kw_only=True):
     """Since the last look, oldest first."""
 
 
-class Phones(msgspec.Struct, kw_only=True):
-    phones: list[Phone]
+class DemoPhonesBody(msgspec.Struct, kw_only=True):
+    phones: list[DemoPhoneBody]
     after: int
     """For the next look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ringing:
+class DemoPhones:
     directory: Directory
     devices: Devices
     file: Path
 
-    def __call__(self, kinds: Sequence[str], users: Sequence[UserId], after: int) -> Phones:
+    def __call__(self, kinds: Sequence[str], users: Sequence[UserId], after: int) -> DemoPhonesBody:
         """What arrived behind a place in the file, which an earlier look said. Raises StoreUnavailable."""
         devices = self._devices(users)
         lines, end = tail(self.file, after)
         alerts = list(_alerts(lines, {to(one.address): one for some in devices.values() for one in some}))
         phones = [
-            Phone(
+            DemoPhoneBody(
                 kind=kind,
                 user=user,
                 platforms=sorted({one.platform for one in devices[user]}),
@@ -79,7 +79,7 @@ class Ringing:
             )
             for kind, user in zip(kinds, users, strict=True)
         ]
-        return Phones(phones=phones, after=end)
+        return DemoPhonesBody(phones=phones, after=end)
 
     def _devices(self, users: Sequence[UserId]) -> Mapping[UserId, Sequence[Device]]:
         """Of those who aren't loaded yet, none."""
@@ -115,7 +115,7 @@ def tail(file: Path, after: int) -> tuple[Sequence[bytes], int]:
 
 
 def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[tuple[Device, Alerted]]:
-    decode = msgspec.json.Decoder(Line).decode
+    decode = msgspec.json.Decoder(FakeAlertBody).decode
     for written in lines:
         try:
             line = decode(written)

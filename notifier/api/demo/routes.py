@@ -20,7 +20,7 @@ from notifier.api.answers import NO_STORE
 from notifier.api.auth.guards import demo_token, takes_json
 from notifier.api.auth.identity import issue
 from notifier.api.container import Call, Edge, Wired
-from notifier.api.demo.phones import ALERTS, Phones, Ringing
+from notifier.api.demo.phones import ALERTS, DemoPhones, DemoPhonesBody
 from notifier.api.demo.traffic import LASTING, STARS, STORM, Storming
 from notifier.api.problems import described
 from notifier.api.processes import Roles
@@ -87,7 +87,7 @@ class _Leases:
         return await self.edge.in_thread(self.held[name].held, self.edge.clock.now())
 
 
-class Done(msgspec.Struct, kw_only=True):
+class DemoActionBody(msgspec.Struct, kw_only=True):
     """What an action did, and how it is done without the page."""
 
     action: str
@@ -105,7 +105,7 @@ class Killing(msgspec.Struct, kw_only=True):
     role: Pool
 
 
-class Person(msgspec.Struct, kw_only=True):
+class DemoUserBody(msgspec.Struct, kw_only=True):
     kind: str
     user: str
     token: str
@@ -116,8 +116,8 @@ class Star(msgspec.Struct, kw_only=True):
     followers: int
 
 
-class People(msgspec.Struct, kw_only=True):
-    people: list[Person]
+class DemoPeopleBody(msgspec.Struct, kw_only=True):
+    people: list[DemoUserBody]
     stars: list[Star]
     """The celebrities that a storm may mention; the second one is missing while she is being loaded."""
 
@@ -133,28 +133,28 @@ async def page(edge: Wired) -> Response[bytes]:
 
 
 @get("/people", responses=described(401, 403))
-async def people(edge: Wired) -> Response[People]:
+async def people(edge: Wired) -> Response[DemoPeopleBody]:
     """The four people, each with a token that opens the inbox for an hour, and the celebrities."""
     now = edge.clock.now()
     found = [
-        Person(kind=kind, user=user, token=issue(edge.keys, user, now, TOKENS_LAST))
+        DemoUserBody(kind=kind, user=user, token=issue(edge.keys, user, now, TOKENS_LAST))
         for kind, user in zip(KINDS, _people(edge), strict=True)
     ]
     stars = await edge.in_thread(_stars, edge)
-    return Response(People(people=found, stars=stars), headers=NO_STORE)
+    return Response(DemoPeopleBody(people=found, stars=stars), headers=NO_STORE)
 
 
 @get("/phones", responses=described(400, 401, 403, 503))
-async def phones(edge: Wired, after: After = 0) -> Response[Phones]:
+async def phones(edge: Wired, after: After = 0) -> Response[DemoPhonesBody]:
     """What the four people's phones rang for since a look before; the page looks every second."""
     ports = edge.system.ports
-    ringing = Ringing(directory=ports.directory, devices=ports.devices, file=edge.system.settings.data / ALERTS)
+    ringing = DemoPhones(directory=ports.directory, devices=ports.devices, file=edge.system.settings.data / ALERTS)
     found = await edge.in_thread(ringing, KINDS, _people(edge), after)
     return Response(found, headers=NO_STORE)
 
 
 @post("/storm", status_code=202, responses=described(400, 401, 403, 404, 503))
-async def storm(request: Call, edge: Wired, backstage: Staged, of: Mentioned = STARS[0]) -> Done:
+async def storm(request: Call, edge: Wired, backstage: Staged, of: Mentioned = STARS[0]) -> DemoActionBody:
     """A hundred times the usual rate for one celebrity, for some seconds."""
     star = UserId(of)
     if star not in [each.user for each in await edge.in_thread(_stars, edge)]:
@@ -163,11 +163,11 @@ async def storm(request: Call, edge: Wired, backstage: Staged, of: Mentioned = S
     if not await backstage.storming.storm(star):
         says = "The storm is still going on."
     cli = _ours(edge, f"storm --of {star} --rate {STORM} --for {LASTING}s")
-    return Done(action="Storm", says=says, cli=cli, curl=_curl(request, edge, f"POST /demo/storm?of={star}"))
+    return DemoActionBody(action="Storm", says=says, cli=cli, curl=_curl(request, edge, f"POST /demo/storm?of={star}"))
 
 
 @post("/pause", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 415, 503))
-async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> Done:
+async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> DemoActionBody:
     """Holds P2 for a while; what is held is parked, and comes back over half a minute."""
     ports, now = edge.system.ports, edge.clock.now()
     held = checked(
@@ -183,7 +183,7 @@ async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> Done:
     )
     await edge.in_thread(ports.throttles.put, held)
     options = f"--tier p2 --pause --for {data.seconds:g}s --reason {shlex.quote(data.reason)}"
-    return Done(
+    return DemoActionBody(
         action="Pause P2",
         says=f"P2 is paused for {data.seconds:g} s, and its slices are parked. P0 and P1 go on, and nothing is lost.",
         cli=_ours(edge, f"throttle set {options}"),
@@ -192,11 +192,11 @@ async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> Done:
 
 
 @delete("/pause", status_code=200, responses=described(401, 403, 503))
-async def lift(request: Call, edge: Wired) -> Done:
+async def lift(request: Call, edge: Wired) -> DemoActionBody:
     """Ends every pause of P2 now."""
     lifted = await edge.in_thread(_lift, edge)
     ramp = f"{RAMP.total_seconds():g} s"
-    return Done(
+    return DemoActionBody(
         action="Lift the pause",
         says=f"P2 comes back over {ramp}, so that what was parked isn't a second storm."
         if lifted
@@ -207,7 +207,7 @@ async def lift(request: Call, edge: Wired) -> Done:
 
 
 @post("/kill", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 404, 415))
-async def kill(data: JSONBody[Killing], request: Call, edge: Wired, backstage: Staged) -> Done:
+async def kill(data: JSONBody[Killing], request: Call, edge: Wired, backstage: Staged) -> DemoActionBody:
     """SIGKILL for the worker of a pool: it can't tidy up."""
     pid = backstage.roles.pids().get(data.role)
     try:
@@ -216,7 +216,7 @@ async def kill(data: JSONBody[Killing], request: Call, edge: Wired, backstage: S
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError as error:
         raise NotFound(f"The worker {data.role} is just being replaced.") from error
-    return Done(
+    return DemoActionBody(
         action=f"Kill the worker {data.role}",
         says=f"Process {pid} is gone. What it held is queued again when its claim runs out, and goes on where it was.",
         cli=f"kill -9 {pid}",
@@ -225,11 +225,11 @@ async def kill(data: JSONBody[Killing], request: Call, edge: Wired, backstage: S
 
 
 @post("/empty", status_code=200, responses=described(401, 403, 503))
-async def empty(request: Call, edge: Wired, backstage: Staged) -> Done:
+async def empty(request: Call, edge: Wired, backstage: Staged) -> DemoActionBody:
     """FLUSHALL of the Redis that this service started itself."""
     if not await edge.in_thread(backstage.empty):
         raise CacheUnavailable("There is no Redis of our own that could be emptied.")
-    return Done(
+    return DemoActionBody(
         action="Empty Redis",
         says="Redis was emptied. Tabs read the store until the index is rebuilt, and lost tasks are queued again.",
         cli=_ours(edge, "flush"),

@@ -13,7 +13,7 @@ from notifier.api.answers import PRIVATE
 from notifier.api.auth.guards import takes_json
 from notifier.api.container import Call, Wired
 from notifier.api.problems import described
-from notifier.config import Push
+from notifier.config import PushSettings
 from notifier.domain.errors import BadDevice, NotFound
 from notifier.domain.ids import Platform
 from notifier.domain.push import device_address as forms
@@ -114,7 +114,7 @@ async def unregister(id: FromPath[str], request: Call, edge: Wired) -> None:
     await edge.phones(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
 
 
-def address_of(data: Registration, push: Push) -> Address:
+def address_of(data: Registration, push: PushSettings) -> Address:
     """Raises BadDevice, or ForeignDevice for one that nobody here sends to."""
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:

@@ -36,8 +36,8 @@ from notifier.domain.upstream.validation import (
     UNBLOCKED_TYPE,
     UNFOLLOWED_TYPE,
 )
-from notifier.flow.intake.gateway import Answer, Receipt
-from notifier.flow.operations.event_status import AccountFate, BurstFate, Fate, TierFate, note_of
+from notifier.flow.intake.gateway import IntakeStatus, Receipt
+from notifier.flow.operations.event_status import AccountFate, BurstFate, EventReport, TierFate, note_of
 
 PREFIX = "/v1/events/"
 
@@ -70,7 +70,7 @@ SCOPES = tuple(dict.fromkeys(NEEDED.values()))
 Sent = Request[Caller, Any, State]
 
 
-class Accepted(msgspec.Struct, kw_only=True, omit_defaults=True):
+class AcceptedEventBody(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One event's answer; in a batch a refused one brings its problem."""
 
     status: str
@@ -80,7 +80,7 @@ class Accepted(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class AcceptedBatch(msgspec.Struct, kw_only=True):
-    results: list[Accepted]
+    results: list[AcceptedEventBody]
     """In the order of the events."""
 
 
@@ -89,7 +89,7 @@ class SliceCount(msgspec.Struct, kw_only=True):
     ended: int
 
 
-class TierBody(msgspec.Struct, kw_only=True):
+class EventTierBody(msgspec.Struct, kw_only=True):
     state: str
     slices: SliceCount
     people: int
@@ -101,12 +101,12 @@ class BurstBody(msgspec.Struct, kw_only=True):
     opened_at: datetime
     count: int
     lane: str
-    tiers: dict[str, TierBody]
+    tiers: dict[str, EventTierBody]
     note: str | None
     """Why it was not fanned out."""
 
 
-class AccountBody(msgspec.Struct, kw_only=True):
+class EventAccountBody(msgspec.Struct, kw_only=True):
     source: str
     account: str
     refusal: str | None
@@ -116,7 +116,7 @@ class AccountBody(msgspec.Struct, kw_only=True):
 class FateBody(msgspec.Struct, kw_only=True):
     id: str
     status: str
-    accounts: list[AccountBody]
+    accounts: list[EventAccountBody]
 
 
 @post(
@@ -130,7 +130,7 @@ class FateBody(msgspec.Struct, kw_only=True):
 )
 async def accept(
     request: Sent, edge: Wired, dry_run: FromQuery[str] = DELIVERS
-) -> Response[Accepted | AcceptedBatch | PreviewsBody]:
+) -> Response[AcceptedEventBody | AcceptedBatch | PreviewsBody]:
     """Takes one event, or a batch. 202 means that it survives a crash of any process.
 
     With `dry_run=true` it is 200, of one event what it would do now; nothing is written, and nobody is told.
@@ -143,7 +143,9 @@ async def accept(
     if (asked := _asked(request)) != [DELIVERS]:
         return Response(await _previewed(edge, received, kind, asked), status_code=200, headers=NO_STORE)
     if kind == BATCH:
-        answer: Accepted | AcceptedBatch = _batch(await edge.intake.accept_batch([each.event for each in received]))
+        answer: AcceptedEventBody | AcceptedBatch = _batch(
+            await edge.intake.accept_batch([each.event for each in received])
+        )
     else:
         answer = _one(await edge.intake.accept(received[0].event))
     _warm_up(edge, received)
@@ -218,7 +220,7 @@ async def _body(request: Sent, most: int) -> bytes:
     return bytes(found)
 
 
-def _one(receipt: Receipt) -> Accepted:
+def _one(receipt: Receipt) -> AcceptedEventBody:
     if receipt.error is not None:
         raise receipt.error
     return _accepted(receipt)
@@ -228,13 +230,13 @@ def _batch(receipts: Sequence[Receipt]) -> AcceptedBatch:
     """The refusal of the first when not one was taken: then the whole batch may be sent again."""
     if not receipts:
         raise BadEvent("The batch has no events.")
-    if receipts[0].error and all(receipt.answer is Answer.REFUSED for receipt in receipts):
+    if receipts[0].error and all(receipt.answer is IntakeStatus.REFUSED for receipt in receipts):
         raise receipts[0].error
     return AcceptedBatch(results=[_accepted(receipt) for receipt in receipts])
 
 
-def _accepted(receipt: Receipt) -> Accepted:
-    return Accepted(
+def _accepted(receipt: Receipt) -> AcceptedEventBody:
+    return AcceptedEventBody(
         status=receipt.answer,
         id=receipt.event.id if receipt.event else None,
         source=receipt.event.source if receipt.event else None,
@@ -242,13 +244,13 @@ def _accepted(receipt: Receipt) -> Accepted:
     )
 
 
-def _fate(fate: Fate) -> FateBody:
+def _fate(fate: EventReport) -> FateBody:
     return FateBody(id=fate.id, status=fate.status, accounts=[_account(one) for one in fate.accounts])
 
 
-def _account(fate: AccountFate) -> AccountBody:
+def _account(fate: AccountFate) -> EventAccountBody:
     bursts = [_burst(one) for one in fate.bursts]
-    return AccountBody(source=fate.source, account=fate.account, refusal=fate.refusal, bursts=bursts)
+    return EventAccountBody(source=fate.source, account=fate.account, refusal=fate.refusal, bursts=bursts)
 
 
 def _burst(fate: BurstFate) -> BurstBody:
@@ -262,8 +264,8 @@ def _burst(fate: BurstFate) -> BurstBody:
     )
 
 
-def _tier(fate: TierFate) -> TierBody:
-    return TierBody(
+def _tier(fate: TierFate) -> EventTierBody:
+    return EventTierBody(
         state=fate.state,
         slices=SliceCount(total=fate.slices, ended=fate.ended),
         people=fate.people,

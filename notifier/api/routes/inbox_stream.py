@@ -17,7 +17,7 @@ from notifier.api.routes.inbox import BadgeBody, badge_body
 from notifier.api.schemas.items import ItemBody, item_body
 from notifier.domain.ids import BurstKey
 from notifier.flow.live.hub import HEARTBEAT
-from notifier.flow.live.stream import Event, Listener, News, Stream, Told
+from notifier.flow.live.stream import Listener, News, Stream, StreamEvent, StreamPosition
 
 PACE = 0.25
 """Seconds between two writes to one client: a storm makes a text grow by the hundreds, and nobody reads so fast."""
@@ -49,7 +49,7 @@ async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> Even
     return EventStream(InboxTalk(edge, listener, stream), {**HEADERS, "Vary": "Authorization"})
 
 
-def frame(event: Event, id: str, data: Body | None) -> bytes:
+def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:
     """JSON escapes every line break, so data is one line whatever people are called."""
     body = b"{}" if data is None else msgspec.json.encode(data)
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (id.encode(), event.encode(), body)
@@ -113,7 +113,7 @@ class InboxTalk:
         return self.edge.opaque.id(self.listener.user, burst)
 
     def _id(self) -> str:
-        told = Told(as_of=self.stream.as_of, sight=self.listener.sight, marks=self.stream.marks)
+        told = StreamPosition(as_of=self.stream.as_of, sight=self.listener.sight, marks=self.stream.marks)
         return self.edge.opaque.moment(self.listener.user, told)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:

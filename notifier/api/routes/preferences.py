@@ -172,7 +172,7 @@ class PreferencesBody(EverythingBody, kw_only=True):
     """Of the subjects that are muted, or have a volume of their own."""
 
 
-class Change(msgspec.Struct, kw_only=True):
+class PreferenceChangeBody(msgspec.Struct, kw_only=True):
     """What isn't named stays as it is."""
 
     volume: str | msgspec.UnsetType = msgspec.UNSET
@@ -196,7 +196,7 @@ async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def prefer(
-    subject: FromPath[str], request: Call, edge: Wired, data: JSONBody[Change]
+    subject: FromPath[str], request: Call, edge: Wired, data: JSONBody[PreferenceChangeBody]
 ) -> Response[PreferenceBody]:
     """Changes the volume of a subject, or mutes it, and says what stands."""
     named = Subject.parse(written(request, PREFIX, subject))
@@ -208,7 +208,7 @@ async def prefer(
     return Response(_body(want, edge.clock.now()), headers=PRIVATE)
 
 
-def _wish(data: Change, now: datetime) -> Wish:
+def _wish(data: PreferenceChangeBody, now: datetime) -> Wish:
     if data.volume is msgspec.UNSET and data.muted_until is msgspec.UNSET:
         raise BadPreference("Name a volume or muted_until.")
     return Wish(

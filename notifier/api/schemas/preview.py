@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.forecast import Reach
+from notifier.domain.delivery.forecast import TierForecast
 from notifier.flow.operations.event_status import note_of
 from notifier.flow.operations.preview import Previewed
 
@@ -79,7 +79,7 @@ def _note(found: Previewed, burst: Burst | None) -> str | None:
     return note_of(burst)
 
 
-def _reach(reach: Reach) -> ReachBody:
+def _reach(reach: TierForecast) -> ReachBody:
     return ReachBody(
         people=reach.people,
         phones=reach.phones,

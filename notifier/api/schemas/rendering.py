@@ -17,8 +17,8 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.gap_fetch import seq_of
 from notifier.flow.inbox.page import Badge, Item, Page, Shown
-from notifier.flow.inbox.viewer_cache import Opening
-from notifier.flow.live.stream import Told
+from notifier.flow.inbox.viewer_cache import CachedFirstPage
+from notifier.flow.live.stream import StreamPosition
 from notifier.metrics import Hits
 
 MOST_BURSTS = 10_000
@@ -38,7 +38,7 @@ class RenderedPage:
     """Of the items, as this viewer knows them."""
     next: bytes | None
     """The cursor, as JSON."""
-    told: Told
+    told: StreamPosition
     live: bool
     """A stream can go on from it."""
     opaque: Opaque
@@ -86,7 +86,7 @@ class Renderer:
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
     """The common part of each, without its braces."""
 
-    def first_page(self, user: UserId, opening: Opening) -> RenderedPage:
+    def first_page(self, user: UserId, opening: CachedFirstPage) -> RenderedPage:
         """The page as JSON, kept with the opening; whatever did not change is taken over from what was made before."""
         if isinstance(opening.rendered, bytes):
             opening.rendered = self._remembered(opening, opening.rendered)
@@ -96,13 +96,13 @@ class Renderer:
         opening.rendered = found = self.page(user, opening.page, opening.badge, before, first=True)
         return found
 
-    def remembered(self, opening: Opening) -> bytes:
+    def remembered(self, opening: CachedFirstPage) -> bytes:
         """What another process needs to send the same page."""
         made = self.first_page(opening.page.look.viewer.user, opening)
         told = made.told
         return pack(_Remembered(tag=made.tag, items=made.items, next=made.next, sight=told.sight, marks=told.marks))
 
-    def _remembered(self, opening: Opening, packed: bytes) -> RenderedPage | None:
+    def _remembered(self, opening: CachedFirstPage, packed: bytes) -> RenderedPage | None:
         try:
             made, page = unpack(_Remembered, packed), opening.page
         except Poison:  # by another version of the software
@@ -114,7 +114,7 @@ class Renderer:
             items=made.items,
             ids={},
             next=made.next,
-            told=Told(as_of=page.look.now - SETTLED_AFTER, sight=made.sight, marks=made.marks),
+            told=StreamPosition(as_of=page.look.now - SETTLED_AFTER, sight=made.sight, marks=made.marks),
             live=True,
             opaque=self.opaque,
         )
@@ -172,10 +172,10 @@ class Renderer:
         return encoded
 
 
-def _told(page: Page, before: RenderedPage | None) -> Told:
+def _told(page: Page, before: RenderedPage | None) -> StreamPosition:
     """What a stream that goes on from the page need not tell; who sees what is worked out once for the same facts."""
     if before is None or before.page.look.viewer is not page.look.viewer:
-        return Told.by(page.look)
+        return StreamPosition.by(page.look)
     return replace(before.told, as_of=page.look.now - SETTLED_AFTER)
 
 

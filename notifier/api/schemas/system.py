@@ -11,7 +11,7 @@ from notifier.domain.delivery.dead_letter_limit import LaneStop
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.push.circuit_breaker import LeftAlone
-from notifier.flow.operations.overview import Cache, Running, Snapshot
+from notifier.flow.operations.overview import BurstOverview, Cache, Snapshot
 
 
 class TierBody(msgspec.Struct, kw_only=True):
@@ -141,7 +141,7 @@ def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
     )
 
 
-def _running(running: Running) -> RunningBody:
+def _running(running: BurstOverview) -> RunningBody:
     return RunningBody(
         burst=str(running.burst.key),
         opened_at=running.burst.opened_at,

@@ -22,7 +22,7 @@ from notifier.ports.all_ports import Ports
 WIDEST_BAR = 40
 
 
-class Accounts(Family):
+class AudienceCommands(Family):
     """What is no command is an account to be shown."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -31,7 +31,7 @@ class Accounts(Family):
         return super().parse_args(ctx, ["show", *args] if shown else args)
 
 
-@click.group(cls=Accounts, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
+@click.group(cls=AudienceCommands, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
 def audience() -> None:
     """Show who a mention of an account would be for, and verify it."""
 

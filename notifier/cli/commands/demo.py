@@ -13,14 +13,14 @@ from click.core import ParameterSource
 
 from notifier.cli.data_folder import prepare
 from notifier.cli.group import command, example
-from notifier.cli.options import Between, Span, json_option
+from notifier.cli.options import Between, DurationParam, json_option
 from notifier.cli.output import Check, envelope, print_lines
 from notifier.config import PROFILES
 from notifier.domain.errors import NotEmpty
 
 if TYPE_CHECKING:
     from notifier.devkit.check.finding import Finding
-    from notifier.devkit.check.run import Script
+    from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World
 
 KINDS = (
@@ -99,7 +99,7 @@ class Kinds(click.ParamType[tuple[str, ...]]):
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Another one, another storm."
 )
 @click.option("--faults", type=Kinds(), default=(), metavar="LIST", help=FAULTS_HELP)
-@click.option("--outage", type=Span(), default="20s", show_default=True, help="How long a store-outage lasts.")
+@click.option("--outage", type=DurationParam(), default="20s", show_default=True, help="How long a store-outage lasts.")
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
@@ -135,7 +135,7 @@ def demo(
     With --headless there is no page: a real service on a folder of its own meets a storm, and then it is checked from
     outside that every person got what the formulas say. --mentions, --threshold and --faults are for that alone.
     """
-    from notifier.devkit.check.run import Script
+    from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World
 
     headless = headless or as_json
@@ -158,7 +158,7 @@ def demo(
         return
     usual = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _folder(keep) as data:
-        script = Script(
+        script = CheckPlan(
             data=data,
             world=world,
             mentions=mentions,
@@ -199,7 +199,7 @@ def show(
     Show(world=world, data=data, port=port, profile=profile, opens=opens, fresh=fresh, collapse=window).run()
 
 
-def run(script: "Script") -> "Sequence[Finding]":
+def run(script: "CheckPlan") -> "Sequence[Finding]":
     from notifier.devkit.check.run import trial
 
     with trial(script, lambda words: click.echo(words, err=True)) as prepared:

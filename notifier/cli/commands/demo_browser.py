@@ -45,7 +45,7 @@ LOOKED_AMONG = 1 << 20
 
 
 @dataclass(slots=True, kw_only=True)
-class Loading:
+class FixtureLoading:
     """The world, loaded in front of the visitor: the page is there meanwhile, and shows how far it is."""
 
     world: "World"
@@ -163,13 +163,13 @@ class Show:
             self._run(self._settings(), began)
 
     def _run(self, settings: Settings, began: float) -> None:
-        from notifier.cli.supervisor.heartbeat import Patience
+        from notifier.cli.supervisor.heartbeat import HeartbeatLimits
         from notifier.profiles import choose
 
         profile = choose(settings)
         try:
             with told_to_stop() as stopping:
-                loading = Loading(world=self.world, data=settings.data, profile=profile, stopping=stopping)
+                loading = FixtureLoading(world=self.world, data=settings.data, profile=profile, stopping=stopping)
                 with profile.services(lambda: self._settle(loading)) as environment:
                     profile.migrate()
                     loading.start()
@@ -179,7 +179,7 @@ class Show:
                             profile,
                             {**environment, **self._environment(settings)},
                             ready_file=None,
-                            patience=Patience(),
+                            patience=HeartbeatLimits(),
                             began=began,
                             says=lambda ready, seconds: self._greet(settings, ready, seconds, loading),
                         ).run(stopping)
@@ -214,7 +214,7 @@ class Show:
         }
         return {PREFIX + name: value for name, value in own.items()}
 
-    def _settle(self, loading: Loading) -> None:
+    def _settle(self, loading: FixtureLoading) -> None:
         """What an earlier process left, before anything runs on it. Raises NotOurs, OtherWorld or Unwritable."""
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import forget, half_forgotten, untouched
@@ -240,7 +240,7 @@ class Show:
                 raise
             raise OtherWorld(f"{error.detail} Or begin anew with --fresh.") from error
 
-    def _greet(self, settings: Settings, ready: Ready, seconds: float, loading: "Loading") -> None:
+    def _greet(self, settings: Settings, ready: Ready, seconds: float, loading: "FixtureLoading") -> None:
         from notifier.api.auth.guards import demo_token
         from notifier.api.auth.service_keys import keys_of
 

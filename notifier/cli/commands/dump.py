@@ -12,7 +12,7 @@ from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import TIERS
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account, Standing
+from notifier.domain.delivery.ledger import BurstProgress, SliceState
 from notifier.domain.ids import BurstKey
 from notifier.ports.all_ports import Ports
 from notifier.ports.coordination import Clock
@@ -70,12 +70,12 @@ def ledger_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
     return (line for account in accounts for line in account_lines(account, ports.clock, held))
 
 
-def account_lines(account: Account, clock: Clock, held: frozenset[str]) -> Iterator[Line]:
+def account_lines(account: BurstProgress, clock: Clock, held: frozenset[str]) -> Iterator[Line]:
     for standing in account.standings.values():
         yield standing_line(standing, clock, held)
 
 
-def standing_line(standing: Standing, clock: Clock, held: frozenset[str]) -> Line:
+def standing_line(standing: SliceState, clock: Clock, held: frozenset[str]) -> Line:
     piece, ended, claim, now = standing.slice, standing.ended, standing.claim, clock.now()
     return {
         "burst": str(piece.burst),

@@ -12,7 +12,7 @@ import click
 
 from notifier.cli.group import Family, example
 from notifier.cli.http import EventSender, ask, cloud_event, sends_events, sequence_at, sequence_option
-from notifier.cli.options import Span, data_option, json_option, settings_for
+from notifier.cli.options import DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import print_facts, print_json, print_sentence
 from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, members
 from notifier.domain.audience.tiers import SetKind
@@ -243,7 +243,9 @@ BATCH = "application/cloudevents-batch+json"
 @click.command(epilog=example("notifier storm --of nova --rate 100 --for 10s"))
 @click.option("--of", "star", default="nova", show_default=True, help="Who is mentioned.")
 @click.option("--rate", type=click.IntRange(10, 5000), default=100, show_default=True, help="Mentions a second.")
-@click.option("--for", "lasting", type=Span(), default="10s", show_default=True, help="How long, like 10s or 1m.")
+@click.option(
+    "--for", "lasting", type=DurationParam(), default="10s", show_default=True, help="How long, like 10s or 1m."
+)
 @data_option
 @json_option
 def storm(*, star: str, rate: int, lasting: timedelta, data: Path | None, as_json: bool) -> None:

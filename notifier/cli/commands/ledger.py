@@ -12,7 +12,7 @@ from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
 from notifier.domain.delivery.accounting import Books, books
-from notifier.domain.delivery.ledger import Account, State
+from notifier.domain.delivery.ledger import BurstProgress, State
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey
@@ -66,7 +66,7 @@ def _books(sums: Books) -> dict[str, object]:
     return {**asdict(sums), "balanced": None if sums.expired else sums.balanced}
 
 
-def _waits_until(account: Account, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
+def _waits_until(account: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
     """When the first of those goes on that wait for a moment."""
     found = dict[tuple[str, str, str], datetime]()
     for piece, standing in account.standings.items():
@@ -76,7 +76,7 @@ def _waits_until(account: Account, states: Mapping[Slice, State]) -> Mapping[tup
     return {of: stamp(at) for of, at in found.items()}
 
 
-def _parked_by(account: Account, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
+def _parked_by(account: BurstProgress, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
     parked = [account.standings[piece] for piece in account.standings if states[piece] is State.PARKED]
     return sorted({id for standing in parked for id in standing.parked_by & held})
 

@@ -11,7 +11,7 @@ from notifier.cli.commands.throttle import SHORTEST, who_option
 from notifier.cli.group import Family, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
-from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
+from notifier.domain.bursts.held_mention import WAITS, HeldMention, ModerationDecision
 from notifier.domain.bursts.moderation import ReachWord, Verdict, checked
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
@@ -25,7 +25,7 @@ TOGETHER = 500
 SHOWN_OF_TEXT = 60
 """Characters; JSON has all that is kept."""
 
-Decide = Callable[[Sequence[Hold]], Sequence[Hold]]
+Decide = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
 
 of_option = click.option("--of", "of", default=None, help="Only mentions of this account.")
 by_option = click.option("--by", "by", default=None, help="Only mentions by this account.")
@@ -99,22 +99,22 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
         ports = folder.ports
         now = ports.clock.now()
 
-        def away(some: Sequence[Hold]) -> Sequence[Hold]:
-            return [hold for hold in some if ports.holds.decide(hold.id, Decision.DROPPED, who, now)]
+        def away(some: Sequence[HeldMention]) -> Sequence[HeldMention]:
+            return [hold for hold in some if ports.holds.decide(hold.id, ModerationDecision.DROPPED, who, now)]
 
         done = _decided(ports, ids, by, away)
         done = _readable(ports, done) if as_json else done
     _print_reach_held(done, "dropped", as_json=as_json)
 
 
-def _readable(ports: Ports, holds: Sequence[Hold]) -> Sequence[Hold]:
+def _readable(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
     """Return the holds without the text of what was retracted meanwhile."""
     from notifier.flow.intake.held_mentions import with_current_text
 
     return with_current_text(ports.retractions, holds)
 
 
-def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> Iterator[Hold]:
+def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> Iterator[HeldMention]:
     account, author = (None if name is None else UserId(name.removeprefix("@")) for name in (of, by))
     return (
         hold
@@ -123,12 +123,12 @@ def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> It
     )
 
 
-def meant(ids: Sequence[str], known: Iterable[Hold]) -> Sequence[Hold]:
+def meant(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence[HeldMention]:
     """Those that wait and are meant, each once. Raises UsageError for a beginning that isn't clear, NotFound."""
     if short := next((id for id in ids if len(id) < SHORTEST), None):
         raise click.UsageError(f"{short!r} is too little of an id: give its first {SHORTEST} characters.")
     some = [hold for hold in known if hold.key.startswith(tuple(ids))]
-    found = dict[str, Hold]()
+    found = dict[str, HeldMention]()
     for id in ids:
         named = [hold for hold in some if hold.key.startswith(id)]
         if not named:
@@ -139,12 +139,12 @@ def meant(ids: Sequence[str], known: Iterable[Hold]) -> Sequence[Hold]:
     return list(found.values())
 
 
-def _decided(ports: Ports, ids: Sequence[str], by: str | None, decide: Decide) -> Sequence[Hold]:
+def _decided(ports: Ports, ids: Sequence[str], by: str | None, decide: Decide) -> Sequence[HeldMention]:
     """All that was meant, some at a time. Raises NotFound where nothing was, or somebody else was faster."""
     if bool(ids) == (by is not None):
         raise click.UsageError("Give ids, as `notifier reach held` shows them, or --by an account.")
     wanted = iter(meant(ids, ports.holds.waiting()) if ids else waiting(ports, by=by))
-    done = list[Hold]()
+    done = list[HeldMention]()
     while some := list(islice(wanted, TOGETHER)):
         done += decide(some)
     if not done:
@@ -152,7 +152,7 @@ def _decided(ports: Ports, ids: Sequence[str], by: str | None, decide: Decide) -
     return done
 
 
-def held_facts(hold: Hold) -> dict[str, object]:
+def held_facts(hold: HeldMention) -> dict[str, object]:
     return {
         "id": hold.key,
         "source": hold.id.source,
@@ -165,7 +165,7 @@ def held_facts(hold: Hold) -> dict[str, object]:
     }
 
 
-def _print_reach_held(done: Sequence[Hold], what: str, *, as_json: bool) -> None:
+def _print_reach_held(done: Sequence[HeldMention], what: str, *, as_json: bool) -> None:
     if as_json:
         print_json([held_facts(hold) for hold in done])
         return
@@ -173,12 +173,12 @@ def _print_reach_held(done: Sequence[Hold], what: str, *, as_json: bool) -> None
     print_sentence(f"{number} {what}.")
 
 
-def _accounts(hold: Hold) -> str:
+def _accounts(hold: HeldMention) -> str:
     first = " ".join(f"@{name}" for name in hold.accounts[:3])
     return first if len(hold.accounts) <= 3 else f"{first} and {len(hold.accounts) - 3} others"
 
 
-def _text(hold: Hold) -> str:
+def _text(hold: HeldMention) -> str:
     return hold.event.text if hold.event else ""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.group import Family, example
-from notifier.cli.options import Rate, Span, data_option, json_option, settings_for
+from notifier.cli.options import DurationParam, Rate, data_option, json_option, settings_for
 from notifier.cli.output import SHOWN_OF_ID, print_facts, print_json, print_sentence, print_table, stamp
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.throttle import RAMP, Throttle, checked
@@ -50,7 +50,9 @@ def throttle() -> None:
 @click.option("--tier", type=click.Choice([str(tier) for tier in TIERS]), required=True, help="Which.")
 @click.option("--rate", type=Rate(), default=None, help="Deliveries a second, like 500, 20k or 1.5M.")
 @click.option("--pause", is_flag=True, help="Stop the tier altogether.")
-@click.option("--for", "lasting", type=Span(), required=True, help="How long, like 30s, 20m or 2h; at most 7d.")
+@click.option(
+    "--for", "lasting", type=DurationParam(), required=True, help="How long, like 30s, 20m or 2h; at most 7d."
+)
 @click.option("--reason", required=True, help="For whoever sees it next.")
 @who_option
 @data_option

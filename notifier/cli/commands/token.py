@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from notifier.cli.group import example
-from notifier.cli.options import Span, data_option, json_option, settings_for
+from notifier.cli.options import DurationParam, data_option, json_option, settings_for
 from notifier.cli.output import print_json, stamp
 from notifier.config import Settings
 from notifier.domain.errors import NotFound
@@ -18,7 +18,7 @@ SHORTEST = timedelta(seconds=1)
 
 @click.command(epilog=example("notifier token u7 --ttl 1h"))
 @click.argument("user")
-@click.option("--ttl", type=Span(), default="15m", show_default=True, help="How long it is good.")
+@click.option("--ttl", type=DurationParam(), default="15m", show_default=True, help="How long it is good.")
 @data_option
 @json_option
 def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:

@@ -24,11 +24,11 @@ from notifier.cli.supervisor.child import Child, last_line, starter
 from notifier.cli.supervisor.fake_provider import behaviour
 from notifier.cli.supervisor.fakes import Fakes, left_behind, require_script
 from notifier.cli.supervisor.forkserver_client import IMPORT_ENVIRONMENT, OpenForks, RoleForks, fork_server
-from notifier.cli.supervisor.heartbeat import SILENT_FOR, Patience, Pulse, beat_file
+from notifier.cli.supervisor.heartbeat import SILENT_FOR, HeartbeatLimits, Pulse, beat_file
 from notifier.cli.supervisor.pid_files import roster, share
 from notifier.cli.supervisor.processes import api_processes, is_awaited, processes
 from notifier.cli.supervisor.supervisor import Supervisor
-from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, Push, Settings, plain
+from notifier.config import MOST_API_WORKERS, PREFIX, RUNNING, PushSettings, Settings, plain
 from notifier.config.loader import installed_version
 from notifier.domain.ids import Platform
 
@@ -94,14 +94,14 @@ def up(
     if left_behind(settings.data):
         settings = settings_for(data, **given)
     settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
-    run_service(settings, ready_file=ready_file, patience=Patience(silent_for=hung_after), began=began)
+    run_service(settings, ready_file=ready_file, patience=HeartbeatLimits(silent_for=hung_after), began=began)
 
 
 def run_service(
     settings: Settings,
     *,
     ready_file: Path | None,
-    patience: Patience,
+    patience: HeartbeatLimits,
     began: float,
     forks_for: OpenForks = fork_server,
 ) -> None:
@@ -135,7 +135,7 @@ def run_service(
         profile.close()
 
 
-def _scripted(push: Push, script: str | None) -> Push:
+def _scripted(push: PushSettings, script: str | None) -> PushSettings:
     """Raises UsageError for an option that can't be played; a setting is refused as one."""
     if script is None:
         return push
@@ -153,7 +153,7 @@ class Upkeep:
         services: Mapping[str, str],
         *,
         ready_file: Path | None,
-        patience: Patience,
+        patience: HeartbeatLimits,
         began: float,
         says: Callable[[Ready, float], None] | None = None,
         forks_for: OpenForks = fork_server,

@@ -10,7 +10,7 @@ import click
 
 from notifier.cli.http import read_ready, replace_file
 from notifier.cli.supervisor.fake_provider import behaviour
-from notifier.config import OF_PUSH, Push, Settings, variable
+from notifier.config import OF_PUSH, PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting, NotRunning
 from notifier.domain.ids import Platform
 
@@ -22,7 +22,7 @@ class Fakes:
     ports: Mapping[Platform, int]
     """The same for whichever process serves them."""
     data: Path
-    push: Push
+    push: PushSettings
     """Of the settings."""
 
     @classmethod
@@ -69,7 +69,7 @@ class Fakes:
         return [*([own] if self.ports else []), *others]
 
 
-def require_script(push: Push) -> None:
+def require_script(push: PushSettings) -> None:
     """Raises BadSetting for one that can't be played."""
     try:
         behaviour(push.fake_script, Platform.APNS)

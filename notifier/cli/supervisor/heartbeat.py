@@ -41,7 +41,7 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class HeartbeatLimits:
     silent_for: float = SILENT_FOR
     starts_within: float = STARTS_WITHIN
 
@@ -51,7 +51,7 @@ class Pulse:
     """The watcher's side. Times are its own clock's alone, so that nobody who sets the machine's clock kills a role."""
 
     file: Path
-    patience: Patience = field(default_factory=Patience)
+    patience: HeartbeatLimits = field(default_factory=HeartbeatLimits)
     now: Callable[[], float] = monotonic
     mark: int = 0
     heard: bool = False

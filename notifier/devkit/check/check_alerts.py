@@ -19,7 +19,7 @@ from notifier.domain.audience.snapshot import PUSHED
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, Member
 from notifier.domain.push.alert import alert
@@ -87,7 +87,7 @@ class Alerts:
             if len(alerted):
                 self.expected[burst.key][tier, shard] = frozenset(map(Member, alerted.tolist()))
 
-    def finding(self, lines: Collection[Rang], accounts: Iterable[Account], promised: Promised) -> Finding:
+    def finding(self, lines: Collection[Rang], accounts: Iterable[BurstProgress], promised: Promised) -> Finding:
         """Slices that are done rang for all of theirs, on the phone that each of them has, and nobody else was told."""
         heard = self._heard(lines)
         wrong = [
@@ -144,7 +144,7 @@ class Alerts:
             elif line.platform != platform(member):
                 yield f"{burst.key}: {line.to} rang on {line.platform}"
 
-    def _silent(self, heard: Heard, accounts: Iterable[Account], caps: int | None) -> Iterator[str]:
+    def _silent(self, heard: Heard, accounts: Iterable[BurstProgress], caps: int | None) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
         for burst, member in self._due(accounts):
             told = heard.get(member, {})
@@ -155,7 +155,7 @@ class Alerts:
             if caps is None or not (tweets[burst] in of or 0 < caps <= len(of)):
                 yield f"{burst}: u{member} was never told"
 
-    def _due(self, accounts: Iterable[Account]) -> Iterator[tuple[BurstKey, Member]]:
+    def _due(self, accounts: Iterable[BurstProgress]) -> Iterator[tuple[BurstKey, Member]]:
         for account in accounts:
             windows = self.expected.get(account.plan.burst, {})
             for piece, standing in account.standings.items():

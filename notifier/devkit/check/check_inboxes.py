@@ -6,8 +6,8 @@ from datetime import datetime
 
 from notifier.devkit.check.expected import Truth
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.http_client import Wire, patiently, quoted
-from notifier.devkit.fixture.users import Person
+from notifier.devkit.check.http_client import HttpClient, patiently, quoted
+from notifier.devkit.fixture.users import FixtureUser
 from notifier.domain.ids import UserId
 
 LIMIT = 7
@@ -26,7 +26,7 @@ Two bursts may share it, so that lists are compared by order and not as sets.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ObservedInbox:
     """What one person saw."""
 
     items: Sequence[Mapping[str, object]]
@@ -58,14 +58,14 @@ class Tabs:
 
     url: str
     token: Callable[[UserId], str]
-    people: Sequence[Person]
-    shown: dict[UserId, Shown] = field(default_factory=dict)
+    people: Sequence[FixtureUser]
+    shown: dict[UserId, ObservedInbox] = field(default_factory=dict)
 
     def look(self) -> None:
         self.shown = {person.user: self._open(person) for person in self.people}
 
-    def _open(self, person: Person) -> Shown:
-        wire = Wire(url=self.url, bearer=self.token(person.user))
+    def _open(self, person: FixtureUser) -> ObservedInbox:
+        wire = HttpClient(url=self.url, bearer=self.token(person.user))
         items: list[Mapping[str, object]] = []
         path, seen, trouble = f"/v1/inbox?limit={LIMIT}", None, ""
         for _ in range(PAGES):
@@ -80,14 +80,16 @@ class Tabs:
             path = f"/v1/inbox?limit={LIMIT}&cursor={quoted(answer.body['next'])}"
         badge = patiently(wire, "/v1/inbox/unread").body or {}
         wire.close()
-        return Shown(items=items, badge=(badge.get("count", -1), badge.get("more", False)), seen=seen, trouble=trouble)
+        return ObservedInbox(
+            items=items, badge=(badge.get("count", -1), badge.get("more", False)), seen=seen, trouble=trouble
+        )
 
     def see_some(self) -> list[str]:
         """Every third person has seen the first page, and then marks one item unread and hides another."""
         wrong = []
         for person in self.people[::3]:
             shown = self.shown[person.user]
-            wire = Wire(url=self.url, bearer=self.token(person.user))
+            wire = HttpClient(url=self.url, bearer=self.token(person.user))
             ids = shown.ids
             steps: list[tuple[str, object]] = []
             steps += [("/v1/inbox/seen", {"token": shown.seen})] if shown.seen else []
@@ -98,7 +100,7 @@ class Tabs:
             wire.close()
         return wrong
 
-    def hidden(self, before: Mapping[UserId, Shown]) -> Mapping[UserId, slice]:
+    def hidden(self, before: Mapping[UserId, ObservedInbox]) -> Mapping[UserId, slice]:
         """Where in their lists the people of `see_some` have hidden what."""
         return {person.user: slice(1, 2) for person in self.people[::3] if len(before[person.user].items) > 1}
 

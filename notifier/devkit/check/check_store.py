@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from notifier.devkit.check.check_alerts import Alerts, Promised, Rang
-from notifier.devkit.check.expected import Mentioned, Truth
+from notifier.devkit.check.expected import ExpectedMention, Truth
 from notifier.devkit.check.finding import Finding, agreement
 from notifier.devkit.check.traffic import SOURCE, Tweet
 from notifier.devkit.fixture.world import Flags, World
@@ -16,7 +16,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
@@ -72,11 +72,11 @@ class Outside:
         bursts = {burst.key: burst for burst in self.archive.bursts()}
         return Truth(world=self.world, facts=[fact for tweet in accepted for fact in self._facts(tweet)], bursts=bursts)
 
-    def _facts(self, tweet: Tweet) -> Iterator[Mentioned]:
+    def _facts(self, tweet: Tweet) -> Iterator[ExpectedMention]:
         stored = self.outcomes.outcomes(SOURCE, tweet.id)
         for account in tweet.mentioned:
             bursts = [outcome.burst for outcome in stored if outcome.account == account and outcome.burst]
-            yield Mentioned(tweet=tweet, account=account, bursts=bursts)
+            yield ExpectedMention(tweet=tweet, account=account, bursts=bursts)
 
     def nothing_lost(self, found: Truth, refused: Collection[str]) -> Finding:
         """Every accepted mention is in one burst of its account and in one of the account's own, and in no other."""
@@ -132,7 +132,7 @@ class Outside:
             elif burst.pull_only and fanned_out[key.subject] < policy.budget_capacity:
                 yield f"{key} is not fanned out, though the budget isn't spent"
 
-    def _unbalanced(self, found: Truth, burst: Burst, account: Account) -> Iterator[str]:
+    def _unbalanced(self, found: Truth, burst: Burst, account: BurstProgress) -> Iterator[str]:
         ended = dict.fromkeys(Fact, 0)
         for standing in account.standings.values():
             if standing.ended is None:

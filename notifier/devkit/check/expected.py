@@ -11,7 +11,7 @@ from datetime import datetime
 import numpy as np
 
 from notifier.devkit.check.traffic import Tweet
-from notifier.devkit.fixture.users import Person
+from notifier.devkit.fixture.users import FixtureUser
 from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, World
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from notifier.domain.audience.tiers import Tier
@@ -20,7 +20,7 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mentioned:
+class ExpectedMention:
     """One mention, and the bursts that the store says it is in."""
 
     tweet: Tweet
@@ -31,7 +31,7 @@ class Mentioned:
 @dataclass(slots=True, kw_only=True)
 class Truth:
     world: World
-    facts: Sequence[Mentioned]
+    facts: Sequence[ExpectedMention]
     bursts: Mapping[BurstKey, Burst]
     _flags: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ class Truth:
         """Accepted mentions of every burst."""
         return Counter(key for fact in self.facts for key in fact.bursts)
 
-    def tab(self, person: Person) -> list[BurstKey]:
+    def tab(self, person: FixtureUser) -> list[BurstKey]:
         """What the person must see, newest first."""
         seen = {key for fact in self.facts for key in fact.bursts if self._sees(person, key.subject, fact)}
         return sorted(seen, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
@@ -109,7 +109,7 @@ class Truth:
     def _owner(self, subject: Subject) -> int:
         return self.world.star_member(self.world.stars[subject.owner])
 
-    def _sees(self, person: Person, subject: Subject, fact: Mentioned) -> bool:
+    def _sees(self, person: FixtureUser, subject: Subject, fact: ExpectedMention) -> bool:
         """One's own, and of those whom one follows and has not muted; a protected author's, if one follows the author,
         muted or not."""
         author = fact.tweet.author
@@ -121,7 +121,7 @@ class Truth:
         muted = star is not None and bool(self.world.mutes(star, person.number)[0])
         return self._follows(person, subject.owner) and not muted
 
-    def _follows(self, person: Person, owner: UserId) -> bool:
+    def _follows(self, person: FixtureUser, owner: UserId) -> bool:
         star = self.world.stars.get(owner)
         if star is None or person.member >= self.world.universe:
             return False

@@ -12,10 +12,10 @@ from functools import partial
 
 from notifier.adapters.redis.connect import connect
 from notifier.devkit.check.finding import Finding, agreement
-from notifier.devkit.check.http_client import Answer, Wire
+from notifier.devkit.check.http_client import HttpClient, HttpResponse
 from notifier.devkit.check.instance import Engines, Instance
 from notifier.devkit.engines.fleet import ENGINES
-from notifier.devkit.fixture.users import Person
+from notifier.devkit.fixture.users import FixtureUser
 from notifier.domain.delivery.slice import PHONES, TERMS, Pool
 from notifier.domain.ids import UserId
 
@@ -45,7 +45,7 @@ EARLY = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class InjectedFault:
     at: float
     """Seconds from the storm's beginning."""
     kind: str
@@ -59,12 +59,12 @@ class Fault:
         return f"{self.kind}{target}{way} at {self.at:.1f} s"
 
 
-def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[Fault]:
+def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[InjectedFault]:
     """An outage of the store comes in both ways, one in each half of the storm."""
     chance = random.Random(f"faults {seed}")
     return sorted(
         (
-            Fault(
+            InjectedFault(
                 at=_moment(kind, turn, lasting, chance.uniform(0.05, 1.0)),
                 kind=kind,
                 pool=chance.choice(OF_A_POOL.get(kind, tuple(Pool))),
@@ -90,7 +90,7 @@ def proxied(kinds: Collection[str]) -> set[str]:
 class Saboteur:
     instance: Instance
     redis_url: Callable[[], str]
-    faults: Sequence[Fault]
+    faults: Sequence[InjectedFault]
     engines: Engines | None = None
     """None: there are only those that `up` looks after."""
     outage: float = OUTAGE
@@ -126,7 +126,7 @@ class Saboteur:
             time.sleep(0.05)
         return None
 
-    def worker(self, fault: Fault) -> str:
+    def worker(self, fault: InjectedFault) -> str:
         """Of a pool with several each in turn."""
         roles = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
         return roles[(len(self.done) + len(self.failed)) % len(roles)]
@@ -195,14 +195,14 @@ class Saboteur:
         return False
 
 
-Strike = Callable[[Saboteur, Fault], bool]
+Strike = Callable[[Saboteur, InjectedFault], bool]
 
 
-def _past_its_claim(saboteur: Saboteur, fault: Fault) -> bool:
+def _past_its_claim(saboteur: Saboteur, fault: InjectedFault) -> bool:
     return saboteur.stop(saboteur.worker(fault), TERMS[fault.pool].claim.total_seconds() + 1.5)
 
 
-def _on(engine: str, strike: Callable[[Engines, str], None], saboteur: Saboteur, _: Fault) -> bool:
+def _on(engine: str, strike: Callable[[Engines, str], None], saboteur: Saboteur, _: InjectedFault) -> bool:
     return saboteur.on(lambda engines: strike(engines, engine))
 
 
@@ -253,10 +253,10 @@ GONE = "no answer"
 class Onlooker:
     instance: Instance
     token: Callable[[UserId], str]
-    people: Sequence[Person]
+    people: Sequence[FixtureUser]
     killed: bool = False
     """Whether the API is among what is killed: while it comes back there is nobody to answer."""
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[HttpResponse] = field(default_factory=list)
 
     def everybody(self) -> None:
         """A look at every tab, which nobody judges: afterwards the service knows what they were shown."""
@@ -267,8 +267,8 @@ class Onlooker:
         """One look; every time at somebody else's tab."""
         self.answers.append(self._answer(self.people[len(self.answers) % len(self.people)]))
 
-    def _answer(self, person: Person) -> Answer:
-        wire = Wire(url=self.instance.url, bearer=self.token(person.user))
+    def _answer(self, person: FixtureUser) -> HttpResponse:
+        wire = HttpClient(url=self.instance.url, bearer=self.token(person.user))
         try:
             return wire.get("/v1/inbox")
         finally:
@@ -288,7 +288,7 @@ class Onlooker:
         return replace(found, detail=detail)
 
 
-def _word(answer: Answer) -> str:
+def _word(answer: HttpResponse) -> str:
     if answer.status == 200:
         return "partial" if answer.body["partial"] else "whole"
     return str(answer.status) if answer.status else GONE

@@ -13,7 +13,7 @@ ANSWERS_WITHIN = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpResponse:
     status: int
     """0 when there was none."""
     body: Any = None
@@ -21,25 +21,25 @@ class Answer:
 
 
 @dataclass(slots=True, kw_only=True)
-class Wire:
+class HttpClient:
     """One connection, for one thread; a broken one is opened anew with the next request."""
 
     url: str
     bearer: str
     _connection: HTTPConnection | None = field(default=None, repr=False)
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> HttpResponse:
         return self.send("GET", path)
 
-    def post(self, path: str, body: bytes, content_type: str) -> Answer:
+    def post(self, path: str, body: bytes, content_type: str) -> HttpResponse:
         return self.send("POST", path, body, {"Content-Type": content_type})
 
-    def put(self, path: str, value: object) -> Answer:
+    def put(self, path: str, value: object) -> HttpResponse:
         return self.send("PUT", path, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> HttpResponse:
         began = time.perf_counter()
         try:
             connection = self._connected()
@@ -48,8 +48,8 @@ class Wire:
             content = answer.read()
         except (OSError, HTTPException):
             self.close()
-            return Answer(status=0, seconds=time.perf_counter() - began)
-        return Answer(status=answer.status, body=_decoded(content), seconds=time.perf_counter() - began)
+            return HttpResponse(status=0, seconds=time.perf_counter() - began)
+        return HttpResponse(status=answer.status, body=_decoded(content), seconds=time.perf_counter() - began)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -63,7 +63,7 @@ class Wire:
         return self._connection
 
 
-def patiently(wire: Wire, path: str, *, within: float = 30.0) -> Answer:
+def patiently(wire: HttpClient, path: str, *, within: float = 30.0) -> HttpResponse:
     """A GET that waits for a service which is just being started again, and for all that was asked for: what says that
     it is partial is right, and says that it comes whole later."""
     deadline = time.monotonic() + within
@@ -74,7 +74,7 @@ def patiently(wire: Wire, path: str, *, within: float = 30.0) -> Answer:
         time.sleep(0.1)
 
 
-def _to_come(answer: Answer) -> bool:
+def _to_come(answer: HttpResponse) -> bool:
     partial = isinstance(answer.body, dict) and answer.body.get("partial")
     return answer.status in (0, 503) or bool(partial)
 

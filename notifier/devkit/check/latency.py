@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable
 
 from notifier.devkit.check.finding import weighted_quantile
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 
 
 def waits(
-    accounts: Iterable[Account], tiers: Collection[Tier], *, most_followers: int | None = None
+    accounts: Iterable[BurstProgress], tiers: Collection[Tier], *, most_followers: int | None = None
 ) -> list[tuple[float, int]]:
     """Seconds and rows of every slice that is done; a slice counts with its last row."""
     return [

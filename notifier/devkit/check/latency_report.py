@@ -6,10 +6,10 @@ from datetime import datetime
 from notifier.devkit.check import latency
 from notifier.devkit.check.check_alerts import Alerts, Rang
 from notifier.devkit.check.finding import Finding, quantile
-from notifier.devkit.check.traffic import Sent
+from notifier.devkit.check.traffic import SentEvents
 from notifier.devkit.fixture.world import World
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 
 P0_P95_S = 1.0
 P0_SHARED_P95_S = 3.0
@@ -25,7 +25,7 @@ LARGE = 10_000_000
 
 
 def times(
-    accounts: Sequence[Account], sent: Sent, world: World, *, since: datetime, judged: bool, shared: bool
+    accounts: Sequence[BurstProgress], sent: SentEvents, world: World, *, since: datetime, judged: bool, shared: bool
 ) -> Iterator[Finding]:
     """Of what was accepted since then; what was before it is told as that of a cold start.
 

@@ -19,7 +19,7 @@ from notifier.devkit.check.faults import (
     OUTAGE,
     STORE_OUTAGE,
     TIMES,
-    Fault,
+    InjectedFault,
     Onlooker,
     Saboteur,
     proxied,
@@ -28,12 +28,12 @@ from notifier.devkit.check.faults import (
 from notifier.devkit.check.finding import Finding, agreement, at_most
 from notifier.devkit.check.instance import Engines, Instance, engines, migrate_patiently
 from notifier.devkit.check.latency_report import times, vip_push
-from notifier.devkit.check.traffic import REHEARSED_FOR, Sent, Storm, Tweet, rehearsal, tweets
+from notifier.devkit.check.traffic import REHEARSED_FOR, SentEvents, Storm, Tweet, rehearsal, tweets
 from notifier.devkit.engines.cassandra import Sync
 from notifier.devkit.fixture import users as people
 from notifier.devkit.fixture.load import STANDS_STILL, Load, claim
 from notifier.devkit.fixture.world import World
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import Unavailable
 from notifier.domain.ids import POLICIES, Kind, Platform, UserId
 from notifier.ports.all_ports import Ports
@@ -59,7 +59,7 @@ NOBODY_DORMANT = Finding(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class CheckPlan:
     """What is to be tried."""
 
     data: Path
@@ -112,8 +112,8 @@ class Script:
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial:
-    script: Script
+class CheckRun:
+    script: CheckPlan
     profile: Profile
     ports: Ports
     instance: Instance
@@ -127,7 +127,7 @@ class Trial:
     began: datetime = NEVER
     """The storm."""
 
-    def accounts(self) -> list[Account]:
+    def accounts(self) -> list[BurstProgress]:
         return list(self.ports.archive.accounts())
 
     def run(self) -> list[Finding]:
@@ -156,7 +156,7 @@ class Trial:
         if script.profile == "embedded" or script.faults or not (written := rehearsal(script.world, script.seed)):
             return []
         self.tell(f"rehearsing: {len(written)} mentions in {REHEARSED_FOR:.0f} s")
-        sent = replace(self.storm, tweets=written, lasting=REHEARSED_FOR, sent=Sent())()
+        sent = replace(self.storm, tweets=written, lasting=REHEARSED_FOR, sent=SentEvents())()
         self.storm.sent.accepted += sent.accepted
         self.storm.sent.refused += sent.refused
         slow = self._drain()
@@ -179,7 +179,7 @@ class Trial:
         self.struck, self.missed = saboteur.done, saboteur.failed
 
     def _saboteur(self) -> Saboteur:
-        faults: Sequence[Fault] = schedule(self.script.faults, self.script.seed, self.script.lasting)
+        faults: Sequence[InjectedFault] = schedule(self.script.faults, self.script.seed, self.script.lasting)
         return Saboteur(
             instance=self.instance,
             redis_url=self.profile.redis_url,
@@ -274,7 +274,7 @@ class Trial:
 
 
 @contextmanager
-def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
+def trial(script: CheckPlan, tell: Tell = lambda _: None) -> Iterator[CheckRun]:
     script.data.mkdir(parents=True, exist_ok=True)
     standing = engines(script.data, script.profile, script.sync, proxied=proxied(script.faults))
     with standing as struck, closing(choose(script.settings())) as profile:
@@ -283,7 +283,7 @@ def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
         instance = Instance(data=script.data, environment=script.environment())
         batch = max(5, script.mentions // 500)
         ports = profile.ports()
-        yield Trial(
+        yield CheckRun(
             script=script,
             profile=profile,
             ports=ports,
@@ -295,7 +295,7 @@ def trial(script: Script, tell: Tell = lambda _: None) -> Iterator[Trial]:
         )
 
 
-def _onlooker(script: Script, instance: Instance, now: datetime) -> Onlooker:
+def _onlooker(script: CheckPlan, instance: Instance, now: datetime) -> Onlooker:
     keys = keys_of(script.settings())
     some = people.sample(script.world, script.seed)
     return Onlooker(

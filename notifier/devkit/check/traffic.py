@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from notifier.devkit.check.http_client import Wire
+from notifier.devkit.check.http_client import HttpClient
 from notifier.devkit.check.instance import Instance
 from notifier.devkit.fixture.world import NAMES, World, user
 from notifier.domain.ids import UserId
@@ -99,7 +99,7 @@ def _tweet(world: World, chance: random.Random, id: str, named: Sequence[UserId]
 
 
 @dataclass(slots=True, kw_only=True)
-class Sent:
+class SentEvents:
     """What the sender knows for certain; grows while the storm goes on."""
 
     accepted: list[Tweet] = field(default_factory=list)
@@ -118,10 +118,10 @@ class Storm:
     """Seconds over which they are spread."""
     batch: int = 1
     """Every third request carries so many, when it is above 1; in a storm above 1,000 every one does."""
-    sent: Sent = field(default_factory=Sent)
+    sent: SentEvents = field(default_factory=SentEvents)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def __call__(self) -> Sent:
+    def __call__(self) -> SentEvents:
         """Everything was accepted, refused or given up when it returns."""
         letters: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
         began, done = time.monotonic(), 0
@@ -145,7 +145,7 @@ class Storm:
             at, number = at + size, number + 1
 
     def _send_all(self, letters: "SimpleQueue[tuple[float, Sequence[Tweet]]]") -> None:
-        wire = Wire(url=self.instance.url, bearer=self.instance.service_key)
+        wire = HttpClient(url=self.instance.url, bearer=self.instance.service_key)
         while True:
             try:
                 due, bundle = letters.get_nowait()
@@ -154,7 +154,7 @@ class Storm:
             time.sleep(max(0.0, due - time.monotonic()))
             self._send(wire, bundle)
 
-    def _send(self, wire: Wire, bundle: Sequence[Tweet]) -> None:
+    def _send(self, wire: HttpClient, bundle: Sequence[Tweet]) -> None:
         body, kind = letter(bundle)
         deadline = time.monotonic() + ACCEPTED_WITHIN
         while True:

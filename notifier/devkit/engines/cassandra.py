@@ -36,13 +36,13 @@ class Sync(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class HeapSizes:
     heap: str
     memtables: str
 
 
-ALONE = Memory(heap="2g", memtables="800MiB")
-ONE_OF_THREE = Memory(heap="640m", memtables="160MiB")
+ALONE = HeapSizes(heap="2g", memtables="800MiB")
+ONE_OF_THREE = HeapSizes(heap="640m", memtables="160MiB")
 """A node of several keeps hints and streams besides."""
 
 
@@ -53,7 +53,7 @@ class _Place:
     host: str
     token: int
     folder: Path
-    memory: Memory
+    memory: HeapSizes
 
 
 def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.BATCH, security: Security | None = None) -> Engine:

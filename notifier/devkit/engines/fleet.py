@@ -24,7 +24,7 @@ LOOKS_EVERY = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class EngineRecord:
     """An engine as the folder remembers it."""
 
     name: str
@@ -61,11 +61,11 @@ class Fleet:
         """The cluster profile finds it there by itself."""
         return self.folder / "settings.toml"
 
-    def standing(self) -> Mapping[str, Standing]:
+    def standing(self) -> Mapping[str, EngineRecord]:
         """Of every engine that was ever started here."""
         if not self.note.exists():
             return {}
-        return {name: Standing(**value) for name, value in json.loads(self.note.read_text()).items()}
+        return {name: EngineRecord(**value) for name, value in json.loads(self.note.read_text()).items()}
 
     def runs(self, name: str) -> bool:
         one = self.standing().get(name)
@@ -75,7 +75,7 @@ class Fleet:
         """Whether Cassandra keeps its log so; what it was started with holds until it is stopped."""
         return f"commitlog_sync: {sync}\n" in (self.folder / "cassandra" / "cassandra.yaml").read_text()
 
-    def up(self, sync: Sync, told: Callable[[Standing, float], None]) -> int:
+    def up(self, sync: Sync, told: Callable[[EngineRecord, float], None]) -> int:
         """Starts those that don't run, side by side; tells of each that answers, with the seconds it took; how many.
 
         Raises Environment. Who is cut off in between starts again: each engine is noted as soon as it has a process.
@@ -123,7 +123,7 @@ class Fleet:
         finally:
             _signal(one.pid, signal.SIGCONT)
 
-    def _await_end(self, one: Standing, pid: int) -> None:
+    def _await_end(self, one: EngineRecord, pid: int) -> None:
         """A process that ends loses its name first, and its port some time later: with much memory, after seconds."""
         deadline = monotonic() + STOPS_WITHIN
         while self._ours(pid) or (listens(one.host, one.port) and monotonic() < deadline):
@@ -166,15 +166,15 @@ class Fleet:
                 # The same as before, too: those who go on have no other.
                 password = (before and urlsplit(before.url).password) or secrets.token_urlsafe(24)
                 engine, url = server(folder, port=port, password=password), f"redis://:{password}@127.0.0.1:{port}"
-        self._write({**self.standing(), name: Standing(name=name, address=engine.address, url=url)})
+        self._write({**self.standing(), name: EngineRecord(name=name, address=engine.address, url=url)})
         return engine
 
     def _remember(self, name: str, pid: int | None) -> None:
         known = self.standing()
         one = known[name]
-        self._write({**known, name: Standing(name=name, address=one.address, url=one.url, pid=pid)})
+        self._write({**known, name: EngineRecord(name=name, address=one.address, url=one.url, pid=pid)})
 
-    def _write(self, known: Mapping[str, Standing]) -> None:
+    def _write(self, known: Mapping[str, EngineRecord]) -> None:
         """Also as settings of whoever uses them."""
         _put(self.note, json.dumps({name: asdict(one) for name, one in known.items()}, indent=2))
         if known.keys() >= set(ENGINES):
@@ -196,7 +196,7 @@ def _put(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def _settings(known: Mapping[str, Standing], fronts: Mapping[str, int]) -> str:
+def _settings(known: Mapping[str, EngineRecord], fronts: Mapping[str, int]) -> str:
     ports = {name: fronts.get(name, one.port) for name, one in known.items()}
     kafka, cassandra, valkey = (known[name] for name in ENGINES)
     return f"""\

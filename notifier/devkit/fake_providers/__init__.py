@@ -1,9 +1,9 @@
 """Providers that answer as the real ones document it, without a network: what a sender is tried against."""
 
 from notifier.devkit.fake_providers.apns import FakeApns
-from notifier.devkit.fake_providers.behaviour import Script, Span
+from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript
 from notifier.devkit.fake_providers.fcm import FakeFcm
 from notifier.devkit.fake_providers.webpush import FakePushService
 from notifier.devkit.fake_providers.webpush_refusals import Manner
 
-__all__ = ["FakeApns", "FakeFcm", "FakePushService", "Manner", "Script", "Span"]
+__all__ = ["FakeApns", "FakeFcm", "FakePushService", "FaultWindow", "Manner", "ProviderScript"]

@@ -16,9 +16,9 @@ from uuid import UUID
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
-from notifier.devkit.fake_providers.behaviour import Script, retry_after
-from notifier.devkit.fake_providers.devices import Phones
-from notifier.domain.push.device import Environment
+from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
+from notifier.devkit.fake_providers.devices import FakePhones
+from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
@@ -87,9 +87,9 @@ def _remember(kept: dict[str, datetime], token: str, moment: datetime) -> None:
         del kept[next(iter(kept))]
 
 
-ORIGINS: Mapping[str, Environment] = {
-    "https://api.push.apple.com:443": Environment.PRODUCTION,
-    "https://api.sandbox.push.apple.com:443": Environment.SANDBOX,
+ORIGINS: Mapping[str, ApnsEnvironment] = {
+    "https://api.push.apple.com:443": ApnsEnvironment.PRODUCTION,
+    "https://api.sandbox.push.apple.com:443": ApnsEnvironment.SANDBOX,
 }
 MOST_BYTES = 4_096
 MOST_COLLAPSE_BYTES = 64
@@ -103,7 +103,7 @@ _TOKEN = re.compile(r"[0-9A-Fa-f]{64,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ApnsError:
     status: int
     reason: str
     timestamp: datetime | None = None
@@ -116,20 +116,20 @@ class FakeApns:
     topics: frozenset[str]
     """Of the key's team; none named, any."""
     clock: Clock
-    script: Script = field(default_factory=Script)
-    origins: Mapping[str, Environment] = field(default_factory=lambda: ORIGINS)
+    script: ProviderScript = field(default_factory=ProviderScript)
+    origins: Mapping[str, ApnsEnvironment] = field(default_factory=lambda: ORIGINS)
     """Any other is production."""
-    phones: Phones = field(default_factory=Phones)
+    phones: FakePhones = field(default_factory=FakePhones)
     answered: Counter[str] = field(default_factory=Counter)
     """By reason, and "Accepted"."""
-    _apps: dict[str, tuple[Environment, str]] = field(default_factory=dict)
+    _apps: dict[str, tuple[ApnsEnvironment, str]] = field(default_factory=dict)
     _removed: dict[str, datetime] = field(default_factory=dict)
     _began: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self._began = self.clock.now()
 
-    def install(self, token: str, topic: str, environment: Environment = Environment.PRODUCTION) -> None:
+    def install(self, token: str, topic: str, environment: ApnsEnvironment = ApnsEnvironment.PRODUCTION) -> None:
         """From here on it is that app's alone; a token that nobody installed is any app's."""
         self._apps[token] = (environment, topic)
         self._removed.pop(token, None)
@@ -154,64 +154,64 @@ class FakeApns:
             echoed["retry-after"] = complaint.retry_after
         return Reply(status=complaint.status, headers=echoed, body=json.dumps(body).encode())
 
-    def _complaints(self, post: Post, headers: Mapping[str, str]) -> Iterator[Complaint]:
+    def _complaints(self, post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
         """The first is answered."""
         since = self.clock.now() - self._began
         if self.script.down.holds(since):
-            yield Complaint(503, "ServiceUnavailable")
+            yield ApnsError(503, "ServiceUnavailable")
         if not _PATH.fullmatch(post.path):
-            yield Complaint(404, "BadPath")
+            yield ApnsError(404, "BadPath")
         if (refused := self.bearers.complaint(headers.get("authorization"), self.clock.now())) is not None:
-            yield Complaint(429 if refused == "TooManyProviderTokenUpdates" else 403, refused)
+            yield ApnsError(429 if refused == "TooManyProviderTokenUpdates" else 403, refused)
         yield from _complaints_of_headers(post, headers)
         if self.topics and headers["apns-topic"] not in self.topics:
-            yield Complaint(400, "TopicDisallowed")
+            yield ApnsError(400, "TopicDisallowed")
         yield from _complaints_of_body(post.body)
         yield from self._complaints_of_token(_token(post), headers["apns-topic"], post.origin)
         if self.script.limited.holds(since):
-            yield Complaint(429, "TooManyRequests", retry_after=retry_after(self.script.limited, since))
+            yield ApnsError(429, "TooManyRequests", retry_after=retry_after(self.script.limited, since))
 
-    def _complaints_of_token(self, token: str, topic: str, origin: str) -> Iterator[Complaint]:
-        asked = self.origins.get(origin, Environment.PRODUCTION)
+    def _complaints_of_token(self, token: str, topic: str, origin: str) -> Iterator[ApnsError]:
+        asked = self.origins.get(origin, ApnsEnvironment.PRODUCTION)
         environment, app = self._apps.get(token, (asked, topic))
         if not token:
-            yield Complaint(400, "MissingDeviceToken")
+            yield ApnsError(400, "MissingDeviceToken")
         if not _TOKEN.fullmatch(token) or environment is not asked or self.script.is_elsewhere(token):
-            yield Complaint(400, "BadDeviceToken")
+            yield ApnsError(400, "BadDeviceToken")
         if app != topic:
-            yield Complaint(400, "DeviceTokenNotForTopic")
+            yield ApnsError(400, "DeviceTokenNotForTopic")
         if token in self._removed:
-            yield Complaint(410, "Unregistered", timestamp=self._removed[token])
+            yield ApnsError(410, "Unregistered", timestamp=self._removed[token])
         if self.script.is_gone(token):
-            yield Complaint(410, "Unregistered", timestamp=self.script.gone_since(self._began))
+            yield ApnsError(410, "Unregistered", timestamp=self.script.gone_since(self._began))
 
 
-def _complaints_of_headers(post: Post, headers: Mapping[str, str]) -> Iterator[Complaint]:
+def _complaints_of_headers(post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
     if len(headers) < len(post.headers):
-        yield Complaint(400, "DuplicateHeaders")
+        yield ApnsError(400, "DuplicateHeaders")
     if not _is_uuid(headers.get("apns-id")):
-        yield Complaint(400, "BadMessageId")
+        yield ApnsError(400, "BadMessageId")
     if not headers.get("apns-expiration", "0").isdecimal():
-        yield Complaint(400, "BadExpirationDate")
+        yield ApnsError(400, "BadExpirationDate")
     if headers.get("apns-priority", "10") not in PRIORITIES:
-        yield Complaint(400, "BadPriority")
+        yield ApnsError(400, "BadPriority")
     # Apple takes alerts without it for older phones alone; whoever forgets it finds out here.
     if headers.get("apns-push-type") not in PUSH_TYPES:
-        yield Complaint(400, "InvalidPushType")
+        yield ApnsError(400, "InvalidPushType")
     if headers["apns-push-type"] == "background" and headers.get("apns-priority", "10") == "10":
-        yield Complaint(400, "BadPriority")
+        yield ApnsError(400, "BadPriority")
     if len(headers.get("apns-collapse-id", "").encode()) > MOST_COLLAPSE_BYTES:
-        yield Complaint(400, "BadCollapseId")
+        yield ApnsError(400, "BadCollapseId")
     if not headers.get("apns-topic"):
-        yield Complaint(400, "MissingTopic")
+        yield ApnsError(400, "MissingTopic")
 
 
-def _complaints_of_body(body: bytes) -> Iterator[Complaint]:
+def _complaints_of_body(body: bytes) -> Iterator[ApnsError]:
     if len(body) > MOST_BYTES:
-        yield Complaint(413, "PayloadTooLarge")
+        yield ApnsError(413, "PayloadTooLarge")
     # What Apple says of a body that is no JSON, it doesn't say.
     if not isinstance(_payload(body).get("aps"), dict):
-        yield Complaint(400, "PayloadEmpty")
+        yield ApnsError(400, "PayloadEmpty")
 
 
 def _token(post: Post) -> str:

@@ -14,7 +14,7 @@ from notifier.domain.ids import Platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class FaultWindow:
     """A while, counted from when the fake began."""
 
     after: timedelta = timedelta()
@@ -27,11 +27,11 @@ class Span:
         return self.after + self.lasting - since
 
 
-NEVER = Span(lasting=timedelta())
+NEVER = FaultWindow(lasting=timedelta())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class ProviderScript:
     seed: int = 0
     gone: float = 0.0
     """Share of the tokens whose app is there no more."""
@@ -39,9 +39,9 @@ class Script:
     """So long before the fake began."""
     elsewhere: float = 0.0
     """Share of the tokens that are of another environment, or of another project."""
-    limited: Span = NEVER
+    limited: FaultWindow = NEVER
     """429, with the seconds that are left of it as Retry-After."""
-    down: Span = NEVER
+    down: FaultWindow = NEVER
     """503 for everything."""
 
     def is_gone(self, token: str) -> bool:
@@ -59,7 +59,7 @@ class Script:
         return int.from_bytes(digest, "big") / 2**64
 
 
-def retry_after(span: Span, since: timedelta) -> str:
+def retry_after(span: FaultWindow, since: timedelta) -> str:
     return str(max(1, -int(-span.left(since).total_seconds() // 1)))
 
 
@@ -76,9 +76,9 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    script: Script = field(default_factory=Script)
+    script: ProviderScript = field(default_factory=ProviderScript)
     conduct: Conduct = field(default_factory=Conduct)
-    stalls: Span = NEVER
+    stalls: FaultWindow = NEVER
     """It takes alerts, and answers nothing."""
 
     @classmethod
@@ -101,10 +101,10 @@ class Behaviour:
     def _of(cls, said: Mapping[str, Any], platform: Platform) -> Self:
         after = said.get("after", timedelta())
 
-        def span(name: str) -> Span:
-            return Span(after=after, lasting=said[name]) if name in said else NEVER
+        def span(name: str) -> FaultWindow:
+            return FaultWindow(after=after, lasting=said[name]) if name in said else NEVER
 
-        script = Script(gone=said.get("gone", 0.0), elsewhere=said.get("elsewhere", 0.0))
+        script = ProviderScript(gone=said.get("gone", 0.0), elsewhere=said.get("elsewhere", 0.0))
         conduct = Conduct(streams=said.get("streams", STREAMS[platform]), latency=said.get("latency", timedelta()))
         return cls(
             script=replace(script, seed=said.get("seed", 0), limited=span("limited"), down=span("down")),

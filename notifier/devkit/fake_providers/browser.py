@@ -61,7 +61,7 @@ def _opened(record: bytes, key: bytes, nonce: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownNotification:
     title: str
     tag: str
     """One more with the same takes the place of the last."""
@@ -86,11 +86,11 @@ class Browser:
         public = self.private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
         return WebSubscription(endpoint=self.endpoint, key=public, secret=self.secret)
 
-    def read(self, body: bytes) -> Shown | None:
+    def read(self, body: bytes) -> ShownNotification | None:
         """None for what can't be read: it is thrown away, and whoever sent it isn't told."""
         try:
             said = json.loads(decrypted(body, self.private, self.secret))
-            return Shown(title=said["title"], tag=said["tag"], language=said["lang"])
+            return ShownNotification(title=said["title"], tag=said["tag"], language=said["lang"])
         except (ValueError, KeyError, TypeError):
             self.unreadable += 1
             return None

@@ -19,7 +19,7 @@ MOST = 100_000
 
 
 @dataclass(slots=True)
-class Phone:
+class FakePhone:
     shows: dict[str, str] = field(default_factory=dict)
     """Texts by what a later one replaces them by, oldest first."""
     rang: int = 0
@@ -35,7 +35,7 @@ class Phone:
         return new
 
 
-class Heard(Protocol):
+class AlertListener(Protocol):
     """Told of whatever arrives at a phone."""
 
     def __call__(self, to: str, *, place: str, text: str, id: str) -> None: ...
@@ -46,19 +46,19 @@ def nobody(to: str, *, place: str, text: str, id: str) -> None:
 
 
 @dataclass(slots=True)
-class Phones:
-    by_token: "OrderedDict[str, Phone]" = field(default_factory=OrderedDict)
+class FakePhones:
+    by_token: "OrderedDict[str, FakePhone]" = field(default_factory=OrderedDict)
     rang: int = 0
     duplicates: int = 0
     """Of one id at one phone, beyond the first."""
-    heard: Heard = nobody
+    heard: AlertListener = nobody
 
-    def __getitem__(self, token: str) -> Phone:
+    def __getitem__(self, token: str) -> FakePhone:
         """One that nothing arrived at yet is empty, and not remembered."""
-        return self.by_token.get(token) or Phone()
+        return self.by_token.get(token) or FakePhone()
 
     def ring(self, token: str, *, place: str, text: str, id: str) -> None:
-        phone = self.by_token.setdefault(token, Phone())
+        phone = self.by_token.setdefault(token, FakePhone())
         if len(self.by_token) > MOST:
             self.by_token.popitem(last=False)
         self.heard(token, place=place, text=text, id=id)  # first: where it can't be told, the alert isn't taken

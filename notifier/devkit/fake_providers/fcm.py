@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from notifier.devkit.fake_providers.behaviour import Script, retry_after
-from notifier.devkit.fake_providers.devices import Phones
+from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
+from notifier.devkit.fake_providers.devices import FakePhones
 from notifier.devkit.fake_providers.oauth import Grants
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
@@ -49,7 +49,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class FcmMessage:
     """One that was taken."""
 
     target: str
@@ -58,7 +58,7 @@ class Message:
     collapse_key: str
 
 
-def parsed(body: bytes) -> Message | Wrong:
+def parsed(body: bytes) -> FcmMessage | Wrong:
     try:
         whole = json.loads(body)
     except ValueError:
@@ -117,10 +117,10 @@ def _counted(message: Mapping[str, Any]) -> int:
     return sum(len(str(part).encode("utf-8", "replace")) for pair in pairs for part in pair)
 
 
-def _message(message: Mapping[str, Any]) -> Message:
+def _message(message: Mapping[str, Any]) -> FcmMessage:
     android = _at(message, "android")
     [target] = [message[name] for name in TARGETS if name in message]
-    return Message(
+    return FcmMessage(
         target=target,
         text=_at(message, "notification").get("body", ""),
         tag=_at(android, "notification").get("tag", ""),
@@ -134,7 +134,7 @@ _PATH = re.compile(r"/v1/projects/([^/]+)/messages:send")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
+class FcmError:
     status: int
     code: str
     """google.rpc's."""
@@ -150,8 +150,8 @@ class FakeFcm:
     project: str
     grants: Grants
     clock: Clock
-    script: Script = field(default_factory=Script)
-    phones: Phones = field(default_factory=Phones)
+    script: ProviderScript = field(default_factory=ProviderScript)
+    phones: FakePhones = field(default_factory=FakePhones)
     """By token, or by installation."""
     answered: Counter[str] = field(default_factory=Counter)
     """By error, and "Accepted"; tokens that were given don't count."""
@@ -172,7 +172,7 @@ class FakeFcm:
         if post.path == urlsplit(self.grants.audience).path:
             return self.grants.answer(post, self.clock.now())
         outcome = self._outcome(post)
-        if isinstance(outcome, Complaint):
+        if isinstance(outcome, FcmError):
             self.answered[outcome.own or outcome.code] += 1
             return _refusal(outcome)
         self.answered["Accepted"] += 1
@@ -181,39 +181,39 @@ class FakeFcm:
         self.phones.ring(outcome.target, place=outcome.tag or name, text=outcome.text, id=outcome.tag or name)
         return Reply(status=200, headers=_JSON, body=json.dumps({"name": name}).encode())
 
-    def _outcome(self, post: Post) -> Message | Complaint:
+    def _outcome(self, post: Post) -> FcmMessage | FcmError:
         now = self.clock.now()
         since = now - self._began
         path = _PATH.fullmatch(post.path)
         if self.script.down.holds(since):
-            return Complaint(status=503, code="UNAVAILABLE", said="The service is currently unavailable.")
+            return FcmError(status=503, code="UNAVAILABLE", said="The service is currently unavailable.")
         if not path:
-            return Complaint(status=404, code="NOT_FOUND", said="Requested entity was not found.")
+            return FcmError(status=404, code="NOT_FOUND", said="Requested entity was not found.")
         if not self.grants.takes(dict(post.headers).get("authorization", ""), now):
             said = "Request had invalid authentication credentials."
-            return Complaint(status=401, code="UNAUTHENTICATED", said=said)
+            return FcmError(status=401, code="UNAUTHENTICATED", said=said)
         if path[1] != self.project:
             said = "Permission 'cloudmessaging.messages.create' denied on resource."
-            return Complaint(status=403, code="PERMISSION_DENIED", said=said)
+            return FcmError(status=403, code="PERMISSION_DENIED", said=said)
         return self._judged(parsed(post.body), since)
 
-    def _judged(self, message: Message | Wrong, since: timedelta) -> Message | Complaint:
+    def _judged(self, message: FcmMessage | Wrong, since: timedelta) -> FcmMessage | FcmError:
         if isinstance(message, Wrong):
-            return Complaint(status=400, code="INVALID_ARGUMENT", said=message.said, field=message.field)
+            return FcmError(status=400, code="INVALID_ARGUMENT", said=message.said, field=message.field)
         if self.script.limited.holds(since):
             left = retry_after(self.script.limited, since)
-            return Complaint(status=429, code="RESOURCE_EXHAUSTED", own="QUOTA_EXCEEDED", retry_after=left)
+            return FcmError(status=429, code="RESOURCE_EXHAUSTED", own="QUOTA_EXCEEDED", retry_after=left)
         if self.script.is_elsewhere(message.target):
-            return Complaint(status=403, code="PERMISSION_DENIED", own="SENDER_ID_MISMATCH", said="SenderId mismatch")
+            return FcmError(status=403, code="PERMISSION_DENIED", own="SENDER_ID_MISMATCH", said="SenderId mismatch")
         if message.target in self._removed or self.script.is_gone(message.target):
-            return Complaint(status=404, code="NOT_FOUND", own="UNREGISTERED", said="Requested entity was not found.")
+            return FcmError(status=404, code="NOT_FOUND", own="UNREGISTERED", said="Requested entity was not found.")
         return message
 
 
 _JSON = {"content-type": "application/json; charset=UTF-8"}
 
 
-def _refusal(complaint: Complaint) -> Reply:
+def _refusal(complaint: FcmError) -> Reply:
     details: list[dict[str, object]] = []
     if complaint.field:
         violation = {"field": complaint.field, "description": complaint.said}

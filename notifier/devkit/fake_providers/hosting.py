@@ -14,13 +14,13 @@ from typing import BinaryIO
 from notifier.adapters.push import fakes as development
 from notifier.adapters.system_clock import SystemClock
 from notifier.devkit.fake_providers.apns import Bearers, FakeApns
-from notifier.devkit.fake_providers.behaviour import Behaviour, Script
-from notifier.devkit.fake_providers.devices import ORIGIN, Phones, browser
+from notifier.devkit.fake_providers.behaviour import Behaviour, ProviderScript
+from notifier.devkit.fake_providers.devices import ORIGIN, FakePhones, browser
 from notifier.devkit.fake_providers.fcm import FakeFcm
 from notifier.devkit.fake_providers.oauth import Grants
 from notifier.devkit.fake_providers.webpush import FakePushService
-from notifier.devkit.http2.connection import Tally
-from notifier.devkit.http2.server import Server, serving
+from notifier.devkit.http2.connection import ConnectionCounts
+from notifier.devkit.http2.server import Http2Server, serving
 from notifier.domain.ids import Platform
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply, Silence
@@ -100,7 +100,7 @@ Fake = FakeApns | FakeFcm | FakePushService
 class Hosted:
     platform: Platform
     fake: Fake
-    server: Server
+    server: Http2Server
 
     @property
     def origin(self) -> str:
@@ -116,7 +116,7 @@ class Hosted:
         return self.fake.phones.rang
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> ConnectionCounts:
         return self.server.tally
 
 
@@ -140,7 +140,7 @@ def hosted(
             yield Hosted(platform=platform, fake=fake, server=server)
 
 
-def made(platform: Platform, script: Script, phones: Phones, clock: Clock) -> Fake:
+def made(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
     """It takes the credentials that everybody knows, and anybody's devices: who forgot to set his own loses none."""
     match platform:
         case Platform.APNS:
@@ -167,15 +167,15 @@ def made(platform: Platform, script: Script, phones: Phones, clock: Clock) -> Fa
 
 
 @contextmanager
-def _written(out: Path | None, platform: Platform, clock: Clock) -> Iterator[Phones]:
+def _written(out: Path | None, platform: Platform, clock: Clock) -> Iterator[FakePhones]:
     if out is None:
-        yield Phones()
+        yield FakePhones()
         return
     with out.open("ab", buffering=0) as file:
         arrivals = Arrivals(out=file, platform=platform, clock=clock)
         if out.is_file():  # and no pipe
             arrivals.remember(out)
-        yield Phones(heard=arrivals.heard)
+        yield FakePhones(heard=arrivals.heard)
 
 
 def _stalling(fake: Fake, behaviour: Behaviour, clock: Clock, began: datetime) -> Callable[[Post], Reply | Silence]:

@@ -9,10 +9,10 @@ from random import Random
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
 
-from notifier.devkit.fake_providers.behaviour import Script, retry_after
+from notifier.devkit.fake_providers.behaviour import ProviderScript, retry_after
 from notifier.devkit.fake_providers.browser import Browser
-from notifier.devkit.fake_providers.devices import Phones
-from notifier.devkit.fake_providers.webpush_refusals import Fault, Manner, fault, refusal
+from notifier.devkit.fake_providers.devices import FakePhones
+from notifier.devkit.fake_providers.webpush_refusals import AuthorizationFault, Manner, fault, refusal
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
@@ -39,12 +39,12 @@ class FakePushService:
     """It stands for all push services: whatever name it is asked by is its own."""
     strangers: Callable[[str], Browser | None] = lambda _: None
     """Who is behind a path where nobody has subscribed."""
-    script: Script = field(default_factory=Script)
+    script: ProviderScript = field(default_factory=ProviderScript)
     """`elsewhere` are those who subscribed with another key."""
     largest: int = LARGEST
     redirect: str = ""
     """Where everybody is sent to."""
-    phones: Phones = field(default_factory=Phones)
+    phones: FakePhones = field(default_factory=FakePhones)
     """By the path of endpoints."""
     browsers: dict[str, Browser] = field(default_factory=dict)
     answered: Counter[int] = field(default_factory=Counter)
@@ -105,9 +105,11 @@ class FakePushService:
     def _browser(self, path: str) -> Browser | None:
         return self.browsers.get(path) or self.strangers(path)
 
-    def _fault(self, post: Post, browser: Browser, headers: Mapping[str, str], now: datetime) -> Fault | None:
+    def _fault(
+        self, post: Post, browser: Browser, headers: Mapping[str, str], now: datetime
+    ) -> AuthorizationFault | None:
         wrong = fault(headers.get("authorization"), None if self.for_all else self.origin, browser.key, now)
-        return wrong or (Fault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
+        return wrong or (AuthorizationFault.OTHER_KEY if self.script.is_elsewhere(post.path) else None)
 
     def _take(self, post: Post) -> Reply:
         browser, headers = self._browser(post.path), dict(post.headers)

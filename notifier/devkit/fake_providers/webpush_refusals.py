@@ -18,7 +18,7 @@ _VAPID = re.compile(r"vapid t=([\w-]+\.[\w-]+\.[\w-]+), ?k=([\w-]+)", re.ASCII)
 _SUBJECT = re.compile(r"mailto:[^@\s<>]+@[^@\s<>]+\.[a-z]+|https://[^\s<>@/]+\.[a-z]+(/\S*)?", re.ASCII)
 
 
-class Fault(StrEnum):
+class AuthorizationFault(StrEnum):
     MISSING = "there is none"
     UNREADABLE = "it is no VAPID"
     FORGED = "it isn't signed by the key that it names"
@@ -28,40 +28,40 @@ class Fault(StrEnum):
     OTHER_KEY = "it is of another key than the subscription"
 
 
-def fault(authorization: str | None, origin: str | None, key: str, now: datetime) -> Fault | None:
+def fault(authorization: str | None, origin: str | None, key: str, now: datetime) -> AuthorizationFault | None:
     """`key` is the one that the browser subscribed with; without an origin the token may be for any push service."""
     if authorization is None:
-        return Fault.MISSING
+        return AuthorizationFault.MISSING
     if not (found := _VAPID.fullmatch(authorization)):
-        return Fault.UNREADABLE
+        return AuthorizationFault.UNREADABLE
     claims = _claims(*found.groups())
-    if isinstance(claims, Fault):
+    if isinstance(claims, AuthorizationFault):
         return claims
     if found[2] != key:
-        return Fault.OTHER_KEY
+        return AuthorizationFault.OTHER_KEY
     return _fault_of(claims, origin, now)
 
 
-def _claims(token: str, key: str) -> dict[str, Any] | Fault:
+def _claims(token: str, key: str) -> dict[str, Any] | AuthorizationFault:
     try:
         point = urlsafe_b64decode(key + "=" * (-len(key) % 4))
         public = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
         # Time and audience are judged below: by this service's clock, and to the letter.
         return jwt.decode(token, key=public, algorithms=["ES256"], options={"verify_exp": False, "verify_aud": False})
     except jwt.InvalidSignatureError:
-        return Fault.FORGED
+        return AuthorizationFault.FORGED
     except (ValueError, jwt.PyJWTError):
-        return Fault.UNREADABLE
+        return AuthorizationFault.UNREADABLE
 
 
-def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> Fault | None:
+def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> AuthorizationFault | None:
     expires, subject = claims.get("exp"), claims.get("sub")
     if origin is not None and claims.get("aud") != origin:
-        return Fault.ELSEWHERE
+        return AuthorizationFault.ELSEWHERE
     if not isinstance(expires, int) or not now.timestamp() < expires <= (now + LONGEST).timestamp():
-        return Fault.OVER
+        return AuthorizationFault.OVER
     if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
-        return Fault.NOBODY
+        return AuthorizationFault.NOBODY
     return None
 
 
@@ -92,14 +92,14 @@ OTHER_KEY = (
 """Google's, as it says "invalid JWT provided" to everything else about a token, and little to the rest."""
 
 
-def refusal(manner: Manner, why: int | Fault, *, after: str = "") -> Reply:
+def refusal(manner: Manner, why: int | AuthorizationFault, *, after: str = "") -> Reply:
     """A status, or what is wrong with an authorization."""
-    status, body = _of_token(manner, why) if isinstance(why, Fault) else (why, _of_status(manner, why))
+    status, body = _of_token(manner, why) if isinstance(why, AuthorizationFault) else (why, _of_status(manner, why))
     return Reply(status=status, headers={"retry-after": after} if after else {}, body=body.encode())
 
 
-def _of_token(manner: Manner, wrong: Fault) -> tuple[int, str]:
-    other = wrong is Fault.OTHER_KEY
+def _of_token(manner: Manner, wrong: AuthorizationFault) -> tuple[int, str]:
+    other = wrong is AuthorizationFault.OTHER_KEY
     match manner:
         case Manner.APPLE:
             return 403, json.dumps({"reason": "VapidPkHashMismatch" if other else "BadJwtToken"})

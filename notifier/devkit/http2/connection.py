@@ -10,7 +10,7 @@ from typing import Protocol
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import PREFACE, Violation, frame
 from notifier.devkit.http2.behaviour import Conduct
-from notifier.devkit.http2.streams import ALL_WINDOW, Answering, Asking, Request
+from notifier.devkit.http2.streams import ALL_WINDOW, Answering, RequestReceiver, ServerRequest
 from notifier.ports.push import Post, Reply, Silence
 
 Asked = Callable[[Post], Reply | Silence]
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class ConnectionCounts:
     """What came."""
 
     connections: int = 0
@@ -40,12 +40,12 @@ class Linked(Protocol):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class House:
+class ServerState:
     """What the connections of a server share."""
 
     asked: Asked
     conduct: Conduct
-    tally: Tally = field(default_factory=Tally)
+    tally: ConnectionCounts = field(default_factory=ConnectionCounts)
     connections: set[Linked] = field(default_factory=set)
 
     def answer(self, post: Post) -> Reply | Silence:
@@ -56,12 +56,12 @@ class House:
             return Reply(status=500)
 
 
-class Connection(asyncio.Protocol):
-    def __init__(self, house: House) -> None:
+class ServerConnection(asyncio.Protocol):
+    def __init__(self, house: ServerState) -> None:
         self._house = house
         self._say: list[bytes] = []
-        self._asking, self._answering = Asking(self._say), Answering(self._say)
-        self._reader, self._blocks = frames.Reader(), frames.Blocks()
+        self._asking, self._answering = RequestReceiver(self._say), Answering(self._say)
+        self._reader, self._blocks = frames.FrameReader(), frames.Blocks()
         self._begun = b""
         self._open: set[int] = set()
         """Streams that aren't answered."""
@@ -169,7 +169,7 @@ class Connection(asyncio.Protocol):
         self._say.append(frames.window_update(stream, more))
         self._flush()
 
-    def _act(self, asked: Request) -> None:
+    def _act(self, asked: ServerRequest) -> None:
         if self._last is not None and asked.stream > self._last:  # its body came after it was told that
             self._forget(asked.stream)
             return
@@ -249,10 +249,10 @@ class Connection(asyncio.Protocol):
         self._answering.widen(stream, frames.read_number(load))
 
 
-_HANDLERS: dict[int, Callable[[Connection, int, int, bytes], None]] = {
-    frames.DATA: Connection._on_data,
-    frames.RST_STREAM: Connection._on_reset,
-    frames.SETTINGS: Connection._on_settings,
-    frames.PING: Connection._on_ping,
-    frames.WINDOW_UPDATE: Connection._on_window,
+_HANDLERS: dict[int, Callable[[ServerConnection, int, int, bytes], None]] = {
+    frames.DATA: ServerConnection._on_data,
+    frames.RST_STREAM: ServerConnection._on_reset,
+    frames.SETTINGS: ServerConnection._on_settings,
+    frames.PING: ServerConnection._on_ping,
+    frames.WINDOW_UPDATE: ServerConnection._on_window,
 }

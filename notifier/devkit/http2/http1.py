@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from http import HTTPStatus
 
-from notifier.devkit.http2.connection import House
+from notifier.devkit.http2.connection import ServerState
 from notifier.devkit.http2.streams import MOST_BODY
 from notifier.ports.push import Post, Reply, Silence
 
@@ -15,7 +15,7 @@ PHRASES = {status.value: status.phrase for status in HTTPStatus}
 class Http1(asyncio.Protocol):
     """Of its conduct it keeps latency, stalls, and when a connection ends. Silence has no word here: it ends, too."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServerState) -> None:
         self._house = house
         self._got = bytearray()
         self._came = 0

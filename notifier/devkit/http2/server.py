@@ -13,7 +13,7 @@ from typing import Any
 
 from notifier.adapters.http2.frames import PREFACE
 from notifier.devkit.http2.behaviour import Conduct
-from notifier.devkit.http2.connection import Asked, Connection, House, Tally
+from notifier.devkit.http2.connection import Asked, ConnectionCounts, ServerConnection, ServerState
 from notifier.devkit.http2.http1 import Http1
 
 # A connection whose client hasn't said yet which HTTP it speaks: its first bytes tell, as does what TLS agreed on.
@@ -25,7 +25,7 @@ TELLS = PREFACE[:4]
 class Either(asyncio.Protocol):
     """Until then it counts for nothing, and is ended with the others."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServerState) -> None:
         self._house = house
         self._got = b""
 
@@ -34,7 +34,7 @@ class Either(asyncio.Protocol):
         self._transport = transport
         secured = transport.get_extra_info("ssl_object")
         if secured is not None and secured.selected_alpn_protocol() == "h2":
-            self._become(Connection(self._house))
+            self._become(ServerConnection(self._house))
         else:
             self._house.connections.add(self)
 
@@ -44,7 +44,7 @@ class Either(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._got += data
         if self._got.startswith(TELLS):
-            self._become(Connection(self._house))
+            self._become(ServerConnection(self._house))
         elif not TELLS.startswith(self._got):
             self._become(Http1(self._house))
 
@@ -54,7 +54,7 @@ class Either(asyncio.Protocol):
     def abort(self) -> None:
         self._transport.abort()
 
-    def _become(self, one: Connection | Http1) -> None:
+    def _become(self, one: ServerConnection | Http1) -> None:
         self._house.connections.discard(self)
         self._transport.set_protocol(one)
         one.connection_made(self._transport)
@@ -66,14 +66,14 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Http2Server:
     origin: str
     """For whoever speaks HTTP/2, or HTTP/1.1."""
-    _house: House
+    _house: ServerState
     _loop: asyncio.AbstractEventLoop
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> ConnectionCounts:
         return self._house.tally
 
     @property
@@ -103,9 +103,9 @@ class Server:
 @contextmanager
 def serving(
     asked: Asked, conduct: Conduct = Conduct(), *, certificate: Path | None = None, port: int = 0
-) -> Iterator[Server]:
+) -> Iterator[Http2Server]:
     """`asked` is called in the server's thread. With a certificate, and its key in the same file, it speaks TLS."""
-    house = House(asked=asked, conduct=conduct)
+    house = ServerState(asked=asked, conduct=conduct)
     ready: Future[int] = Future()
     loop = asyncio.new_event_loop()
     done = asyncio.Event()
@@ -114,7 +114,7 @@ def serving(
     thread.start()
     try:
         scheme = "https" if certificate else "http"
-        yield Server(origin=f"{scheme}://{HOST}:{ready.result()}", _house=house, _loop=loop)
+        yield Http2Server(origin=f"{scheme}://{HOST}:{ready.result()}", _house=house, _loop=loop)
     finally:
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
@@ -133,7 +133,7 @@ def _run(loop: asyncio.AbstractEventLoop, serve: Coroutine[Any, Any, None], read
 
 
 async def _serve(
-    house: House, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
+    house: ServerState, certificate: Path | None, done: asyncio.Event, ready: "Future[int]", *, port: int
 ) -> None:
     loop = asyncio.get_running_loop()
     context = secure(certificate) if certificate else None

@@ -15,7 +15,7 @@ SUCCESS = encoded([(":status", "200")])
 
 
 @dataclass(slots=True)
-class Request:
+class ServerRequest:
     """As far as it has come."""
 
     stream: int
@@ -48,17 +48,17 @@ class Request:
 
 
 @dataclass(slots=True)
-class Asking:
+class RequestReceiver:
     """The side of a connection that takes requests."""
 
     say: list[bytes]
-    open: dict[int, Request] = field(default_factory=dict)
+    open: dict[int, ServerRequest] = field(default_factory=dict)
     """Those that aren't whole yet."""
     last: int = 0
     _decoder: Decoder = field(default_factory=Decoder)
     _eaten: int = 0
 
-    def headers(self, stream: int, flags: int, block: bytes) -> Request | None:
+    def headers(self, stream: int, flags: int, block: bytes) -> ServerRequest | None:
         """The request, once it is whole. Raises Violation."""
         fields = self._decoder.decode(block)
         if (known := self.open.get(stream)) is not None:  # what comes after the body
@@ -66,13 +66,13 @@ class Asking:
         if not stream & 1 or stream <= self.last:
             raise Violation(frames.PROTOCOL_ERROR, "a stream that isn't new")
         self.last = stream
-        asked = Request(stream=stream, fields=fields)
+        asked = ServerRequest(stream=stream, fields=fields)
         if flags & frames.END_STREAM:
             return asked
         self.open[stream] = asked
         return None
 
-    def data(self, stream: int, flags: int, load: bytes) -> Request | None:
+    def data(self, stream: int, flags: int, load: bytes) -> ServerRequest | None:
         """The request, once it is whole. Raises Violation."""
         self._eaten += len(load)
         if self._eaten >= ALL_WINDOW // 2:

@@ -35,8 +35,10 @@ class Seal:
     def reached(self, tier: Tier) -> int:
         return count(self.tiers[tier])
 
-    def part(self, tier: Tier) -> "Part":
-        return Part(shard=self.shard, opened_at=self.opened_at, members=self.tiers[tier], phones=self.phones(tier))
+    def part(self, tier: Tier) -> "TierSnapshot":
+        return TierSnapshot(
+            shard=self.shard, opened_at=self.opened_at, members=self.tiers[tier], phones=self.phones(tier)
+        )
 
     def alerted(self, tier: Tier) -> Bits:
         """Who of the tier is to be alerted."""
@@ -50,8 +52,8 @@ class Seal:
             return count(self.push & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
         return count(self.alerted(tier))
 
-    def tally(self) -> "Tally":
-        return Tally(
+    def tally(self) -> "SnapshotCounts":
+        return SnapshotCounts(
             shard=self.shard,
             reached={tier: self.reached(tier) for tier in TIERS},
             dormant=self.dormant,
@@ -60,7 +62,7 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TierSnapshot:
     """What a seal says of one tier: all that it takes to write the rows."""
 
     shard: int
@@ -71,7 +73,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class SnapshotCounts:
     """A seal's numbers without its bitmaps: what the books need, in constant memory a shard."""
 
     shard: int

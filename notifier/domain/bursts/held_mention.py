@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.bursts.mention import Event, EventId
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 
 WAITS = timedelta(days=30)
@@ -17,13 +17,13 @@ KNOWN = RETENTION + timedelta(days=1)
 KEY_BYTES = 8
 
 
-class Decision(StrEnum):
+class ModerationDecision(StrEnum):
     RELEASED = "released"
     DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class HeldMention:
     """One event's, for all the accounts whose followers are not told of it."""
 
     id: EventId
@@ -33,10 +33,10 @@ class Hold:
     """When the event was accepted."""
     event: Event | None
     """None once it has waited for as long as it may: its text is kept no longer."""
-    decision: Decision | None = None
+    decision: ModerationDecision | None = None
 
     @classmethod
-    def of(cls, event: Event, accounts: tuple[UserId, ...]) -> "Hold":
+    def of(cls, event: Event, accounts: tuple[UserId, ...]) -> "HeldMention":
         return cls(id=event.id, author=event.author, accounts=accounts, since=event.accepted_at, event=event)
 
     @property
@@ -45,7 +45,7 @@ class Hold:
         return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_BYTES).hexdigest()
 
     @property
-    def blank(self) -> "Hold":
+    def blank(self) -> "HeldMention":
         """Without what was said in it."""
         return replace(self, event=self.event and replace(self.event, text=""))
 
@@ -55,10 +55,10 @@ class Hold:
     def keeps(self, *, released: bool) -> bool:
         """Whether its event, which comes again, is kept from its accounts: dropped it stays so, and not let go it waits
         on, or has waited too long."""
-        return self.decision is Decision.DROPPED or (self.decision is None and not released)
+        return self.decision is ModerationDecision.DROPPED or (self.decision is None and not released)
 
-    def refusal(self, now: datetime) -> Refusal | None:
+    def refusal(self, now: datetime) -> MentionRefusal | None:
         """Of its accounts, until the router has taken it again; None where somebody let it go."""
-        if self.decision is Decision.RELEASED:
+        if self.decision is ModerationDecision.RELEASED:
             return None
-        return Refusal.HELD if self.waits(now) else Refusal.DENIED
+        return MentionRefusal.HELD if self.waits(now) else MentionRefusal.DENIED

@@ -49,7 +49,7 @@ class MentionsAllowed(StrEnum):
                 return self is MentionsAllowed.ALL
 
 
-class Refusal(StrEnum):
+class MentionRefusal(StrEnum):
     """Why the followers of an account named in an event get no mention; told by `GET /v1/events/{id}`."""
 
     UNKNOWN_ACCOUNT = "unknown_account"

@@ -20,7 +20,7 @@ Trail = NewType("Trail", str)
 """What a retraction stands under, and what leads to the mentions that it may be about."""
 
 
-class Cause(StrEnum):
+class RetractionCause(StrEnum):
     EDIT = "edit"
     """The tweet says something else. Whom it names no longer is taken out; whom it names since is told nothing."""
     DELETE = "delete"
@@ -39,7 +39,7 @@ _FINAL_RANK = 1 << 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retraction:
     id: EventId
-    cause: Cause
+    cause: RetractionCause
     author: UserId
     tweet: str = ""
     """Empty where it is about all that the author has written until then."""
@@ -54,14 +54,14 @@ class Retraction:
     def trail(self) -> Trail:
         if self.tweet:
             return tweet_trail(self.author, self.tweet)
-        return erased_trail(self.author) if self.cause is Cause.ERASE else author_trail(self.author)
+        return erased_trail(self.author) if self.cause is RetractionCause.ERASE else author_trail(self.author)
 
     @property
     def rank(self) -> int:
         """Of two under one trail the higher stands, in whatever order they come."""
         if not self.tweet:
             return int(self.at.timestamp() * 1000)
-        return self.sequence + _FINAL_RANK if self.cause is Cause.DELETE else self.sequence
+        return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
     def leads_to(self, now: datetime) -> Collection[Trail]:
         """Where the mentions are that it may be about, the latest first."""
@@ -74,11 +74,11 @@ class Retraction:
         if mention.author != self.author or (not self.tweet and mention.happened_at > self.at):
             return mention
         match self.cause:
-            case Cause.EDIT if mention.subject.owner in self.mentioned:
+            case RetractionCause.EDIT if mention.subject.owner in self.mentioned:
                 return replace(mention, text=self.text)
-            case Cause.PROTECT:
+            case RetractionCause.PROTECT:
                 return replace(mention, protected=True)
-            case Cause.EDIT | Cause.DELETE | Cause.ERASE:
+            case RetractionCause.EDIT | RetractionCause.DELETE | RetractionCause.ERASE:
                 return replace(mention, retracted=True, text="")
 
 
@@ -130,7 +130,7 @@ def counts(mention: Mention, burst: Burst) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class MentionChange:
     """One mention of a burst, as it was and as it stands."""
 
     before: Mention
@@ -144,7 +144,7 @@ class Change:
         return not counts(self.before, burst) and counts(self.after, burst)
 
 
-def amended(burst: Burst, changes: Collection[Change], rest: Mapping[UserId, Mention], *, version: int) -> Burst:
+def amended(burst: Burst, changes: Collection[MentionChange], rest: Mapping[UserId, Mention], *, version: int) -> Burst:
     """The burst once the changes are made; `rest` has a mention that stays, of every author who may come to be named.
 
     Its place, its moment and whom it was announced to are what they were. It names the mentioners that it still has,

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from notifier.domain.audience.snapshot import KEPT_FOR, Tally
+from notifier.domain.audience.snapshot import KEPT_FOR, SnapshotCounts
 from notifier.domain.audience.tiers import TIERS, Tier
-from notifier.domain.delivery.ledger import Account, Fact, Standing, State
+from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, State
 from notifier.domain.delivery.slice import Slice, Step
 
 
@@ -30,7 +30,9 @@ class Books:
         return self.expected == parts
 
 
-def books(account: Account, tallies: Iterable[Tally], *, throttles: Collection[str], now: datetime) -> Books:
+def books(
+    account: BurstProgress, tallies: Iterable[SnapshotCounts], *, throttles: Collection[str], now: datetime
+) -> Books:
     """What isn't ended is in flight, or parked; an ended slice counts the people that its own entry names.
 
     A dead one names nobody: whoever failed at it can't say for whom, so the seals do.
@@ -61,7 +63,7 @@ def books(account: Account, tallies: Iterable[Tally], *, throttles: Collection[s
     )
 
 
-def _people(tallies: dict[int, Tally], piece: Slice) -> int:
+def _people(tallies: dict[int, SnapshotCounts], piece: Slice) -> int:
     return sum(tallies[shard].reached[piece.tier] for shard in piece.shards if shard in tallies)
 
 
@@ -69,7 +71,7 @@ def _people(tallies: dict[int, Tally], piece: Slice) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class ShardSpan:
     """A run of shards that stand alike."""
 
     first: int
@@ -82,7 +84,7 @@ class Filling:
     """Of one tier of a burst."""
 
     tier: Tier
-    spans: Sequence[Span]
+    spans: Sequence[ShardSpan]
     """By shard; shards without a follower are in none."""
     people: int
     """Reached durably."""
@@ -93,19 +95,19 @@ class Filling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class DeliveryRate:
     """A second, on average."""
 
     rows: float
     deliveries: float
 
 
-def filling(account: Account, *, throttles: Collection[str], now: datetime) -> Sequence[Filling]:
+def filling(account: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[Filling]:
     """Of each tier that the burst has; `throttles` are those that hold work back now, ramps included."""
     return [_filling(account, tier, throttles, now) for tier in TIERS if tier in account.plan.widths]
 
 
-def pace(accounts: Iterable[Account], *, now: datetime, over: timedelta) -> Pace:
+def pace(accounts: Iterable[BurstProgress], *, now: datetime, over: timedelta) -> DeliveryRate:
     """By the facts of that long: the same whoever asks, and however often."""
     lately = [
         standing.ended
@@ -115,10 +117,10 @@ def pace(accounts: Iterable[Account], *, now: datetime, over: timedelta) -> Pace
     ]
     seconds = over.total_seconds()
     done = [entry for entry in lately if entry.rows]
-    return Pace(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
+    return DeliveryRate(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
 
 
-def _filling(account: Account, tier: Tier, throttles: Collection[str], now: datetime) -> Filling:
+def _filling(account: BurstProgress, tier: Tier, throttles: Collection[str], now: datetime) -> Filling:
     of_tier = (s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
     rows = sorted(of_tier, key=lambda standing: standing.slice.first)
     ended = [standing.ended for standing in rows if standing.ended]
@@ -133,21 +135,21 @@ def _filling(account: Account, tier: Tier, throttles: Collection[str], now: date
     )
 
 
-def _spans(standing: Standing, throttles: Collection[str], now: datetime) -> Iterator[Span]:
+def _spans(standing: SliceState, throttles: Collection[str], now: datetime) -> Iterator[ShardSpan]:
     """Of a slice that was handed back or is renewed the claim says how far it has got."""
     piece, state = standing.slice, standing.state(now, throttles=throttles)
     reached = standing.claim.reached if standing.claim and not standing.ended else piece.first
     if reached > piece.first:
-        yield Span(first=piece.first, last=min(reached, piece.last + 1) - 1, state=State.DONE)
+        yield ShardSpan(first=piece.first, last=min(reached, piece.last + 1) - 1, state=State.DONE)
     if max(reached, piece.first) <= piece.last:
-        yield Span(first=max(reached, piece.first), last=piece.last, state=state)
+        yield ShardSpan(first=max(reached, piece.first), last=piece.last, state=state)
 
 
-def _joined(spans: Iterable[Span]) -> Sequence[Span]:
-    found: list[Span] = []
+def _joined(spans: Iterable[ShardSpan]) -> Sequence[ShardSpan]:
+    found: list[ShardSpan] = []
     for span in spans:
         if found and (found[-1].last + 1, found[-1].state) == (span.first, span.state):
-            found[-1] = Span(first=found[-1].first, last=span.last, state=span.state)
+            found[-1] = ShardSpan(first=found[-1].first, last=span.last, state=span.state)
         else:
             found.append(span)
     return found

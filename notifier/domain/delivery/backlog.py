@@ -9,7 +9,7 @@ from itertools import islice
 from operator import itemgetter
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Account, Entry, Standing
+from notifier.domain.delivery.ledger import BurstProgress, LedgerEntry, SliceState
 from notifier.domain.delivery.slice import PHONES, Pool, Step
 from notifier.domain.ids import BurstKey
 from notifier.domain.timing import STALE
@@ -57,7 +57,7 @@ class Backlog:
     What waits for a moment stands in no line until then.
     """
 
-    accounts: dict[BurstKey, Account] = field(default_factory=dict)
+    accounts: dict[BurstKey, BurstProgress] = field(default_factory=dict)
     left: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
     """Slices that haven't ended, without the phones whose rows don't stand yet, and without what waits for a moment."""
     total: Counter[Pool] = field(default_factory=Counter)
@@ -80,7 +80,7 @@ class Backlog:
     """Of the lines, those with a slice that isn't marked as parked by the throttle that holds the pool."""
     holding: dict[Pool, str] = field(default_factory=dict)
 
-    def put(self, accounts: Iterable[Account], now: datetime) -> None:
+    def put(self, accounts: Iterable[BurstProgress], now: datetime) -> None:
         """As they were read last."""
         for account in accounts:
             key = account.plan.burst
@@ -112,9 +112,9 @@ class Backlog:
             Sleeper(burst=key, opened_at=self.accounts[key].plan.opened_at, until=self.wakes[key]) for key in self.abed
         ]
 
-    def enter(self, entries: Iterable[Entry], now: datetime) -> None:
+    def enter(self, entries: Iterable[LedgerEntry], now: datetime) -> None:
         """As they were written by this process."""
-        changed: dict[BurstKey, Account] = {}
+        changed: dict[BurstKey, BurstProgress] = {}
         for entry in entries:
             key = entry.slice.burst
             changed[key] = changed.get(key, self.accounts[key]).with_entry(entry)
@@ -146,7 +146,7 @@ class Backlog:
             resting = (self.accounts[key] for _, key in self._of(pool))
             self.unmarked[pool] = {a.plan.burst: None for a in resting if self._unmarked(a, pool)}
 
-    def candidates(self, most: Mapping[Pool, int], now: datetime) -> Sequence[Account]:
+    def candidates(self, most: Mapping[Pool, int], now: datetime) -> Sequence[BurstProgress]:
         """Accounts enough to decide a round in which each pool starts at most so many slices."""
         chosen = dict.fromkeys(self.moving)
         for (pool, _), line in self.lines.items():
@@ -173,7 +173,7 @@ class Backlog:
             if of is pool:
                 yield from line
 
-    def _rest(self, account: Account, now: datetime) -> None:
+    def _rest(self, account: BurstProgress, now: datetime) -> None:
         key = account.plan.burst
         awake = (standing.slice for standing in account.standings.values() if account.awake(standing, now))
         self.stands[key] = list(dict.fromkeys((piece.pool, piece.tier) for piece in awake))
@@ -183,7 +183,7 @@ class Backlog:
             if self._unmarked(account, pool):
                 self.unmarked[pool][key] = None
 
-    def _unmarked(self, account: Account, pool: Pool) -> bool:
+    def _unmarked(self, account: BurstProgress, pool: Pool) -> bool:
         by = self.holding.get(pool)
         return by is not None and any(
             by not in standing.parked_by
@@ -192,20 +192,20 @@ class Backlog:
         )
 
 
-def _moves(standing: Standing, now: datetime) -> bool:
+def _moves(standing: SliceState, now: datetime) -> bool:
     """What has waited since it was queued last is in nobody's hands."""
     return standing.busy_until() is not None and not standing.ended and not standing.waits(now)
 
 
-def _left(account: Account, now: datetime) -> Counter[Pool]:
+def _left(account: BurstProgress, now: datetime) -> Counter[Pool]:
     return Counter(standing.slice.pool for standing in account.standings.values() if account.awake(standing, now))
 
 
-def _later(account: Account, now: datetime) -> Counter[Pool]:
+def _later(account: BurstProgress, now: datetime) -> Counter[Pool]:
     return Counter(standing.slice.pool for standing in account.standings.values() if standing.waits(now))
 
 
-def _asleep_until(account: Account, now: datetime) -> datetime | None:
+def _asleep_until(account: BurstProgress, now: datetime) -> datetime | None:
     return min((s.waits_until for s in account.standings.values() if s.waits_until and s.waits(now)), default=None)
 
 

@@ -11,8 +11,8 @@ from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.accounting import filling
-from notifier.domain.delivery.ledger import Account
-from notifier.domain.delivery.throttle import Allowance
+from notifier.domain.delivery.ledger import BurstProgress
+from notifier.domain.delivery.throttle import TierLimit
 
 KEY_BYTES = 24
 """Of a row beside its subject's name and its members: range, moment, number, tier. What a store adds of its own isn't
@@ -26,7 +26,7 @@ SHORTEST = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class TierForecast:
     """Of one tier."""
 
     people: int
@@ -65,11 +65,11 @@ class Forecast:
         for name, n in counts.items():
             self._counts[tier, name] += n
 
-    def reach(self, tier: Tier, speed: float | None, allowed: Allowance) -> Reach:
+    def reach(self, tier: Tier, speed: float | None, allowed: TierLimit) -> TierForecast:
         """At so many people a second, and no more than a throttle allows."""
         people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
         key = KEY_BYTES + len(str(self.burst.key.subject).encode())
-        return Reach(
+        return TierForecast(
             people=people,
             phones=self._counts[tier, "phones"],
             rows=rows,
@@ -79,7 +79,7 @@ class Forecast:
         )
 
 
-def speeds(accounts: Iterable[Account]) -> Mapping[Tier, float]:
+def speeds(accounts: Iterable[BurstProgress]) -> Mapping[Tier, float]:
     """People a second, by tier, in the fastest of these bursts that reached many: a small one is all waiting.
 
     From the acceptance of its mention, with all that a burst waits for.
@@ -92,7 +92,7 @@ def speeds(accounts: Iterable[Account]) -> Mapping[Tier, float]:
     return found
 
 
-def _seconds(people: int, speed: float | None, allowed: Allowance) -> float | None:
+def _seconds(people: int, speed: float | None, allowed: TierLimit) -> float | None:
     if not people:
         return 0.0
     if allowed.rate == 0:

@@ -35,7 +35,7 @@ ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """One cell of the ledger; the first to write it wins, and every later writer is told that he lost."""
 
     slice: Slice
@@ -78,7 +78,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SliceState:
     """What the facts say of one slice."""
 
     slice: Slice
@@ -88,10 +88,10 @@ class Standing:
     waited: int = 0
     waits_until: datetime | None = None
     parked_by: frozenset[str] = frozenset()
-    ended: Entry | None = None
+    ended: LedgerEntry | None = None
     claim: Claim | None = None
 
-    def with_entry(self, entry: Entry) -> "Standing":
+    def with_entry(self, entry: LedgerEntry) -> "SliceState":
         match entry.fact:
             case Fact.DISPATCHED if entry.n > self.dispatched:
                 return replace(self, dispatched=entry.n, dispatched_at=entry.at)
@@ -144,17 +144,17 @@ def rank(fact: Fact) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class BurstProgress:
     """A burst's plan and the standing of every slice of it."""
 
     plan: Plan
-    standings: Mapping[Slice, Standing] = field(default_factory=dict)
+    standings: Mapping[Slice, SliceState] = field(default_factory=dict)
 
     @property
     def settled(self) -> bool:
         return all(standing.ended for standing in self.standings.values())
 
-    def with_entry(self, entry: Entry) -> "Account":
+    def with_entry(self, entry: LedgerEntry) -> "BurstProgress":
         standings = {**self.standings, entry.slice: self.standings[entry.slice].with_entry(entry)}
         if entry.phones == 0:
             for piece in _phones_of(entry.slice):
@@ -167,7 +167,7 @@ class Account:
         rows = self.standings.get(piece.rows)
         return rows is not None and rows.ended is not None
 
-    def awake(self, standing: Standing, now: datetime) -> bool:
+    def awake(self, standing: SliceState, now: datetime) -> bool:
         """Whether it may be worked on, or is: phones come after rows, and what waits for a moment rests until then."""
         if standing.ended or standing.waits(now):
             return False
@@ -182,20 +182,20 @@ class Account:
         return self.plan.opened_at + piece.terms.worth
 
 
-def account(plan: Plan, entries: Iterable[Entry], claims: Iterable[Claim]) -> Account:
+def account(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim]) -> BurstProgress:
     """Without the phones of rows whose seals say that nobody of theirs is to be alerted: of most bursts, in most
     ranges, there is nothing more to do."""
     entries = list(entries)
     silent = {entry.slice for entry in entries if entry.phones == 0}
     pieces = (piece for piece in plan.slices() if piece.step is Step.ROWS or not silent or piece.rows not in silent)
-    standings = {piece: Standing(slice=piece) for piece in pieces}
+    standings = {piece: SliceState(slice=piece) for piece in pieces}
     for entry in entries:
         if entry.slice in standings:
             standings[entry.slice] = standings[entry.slice].with_entry(entry)
     for claim in claims:
         if claim.slice in standings:
             standings[claim.slice] = replace(standings[claim.slice], claim=claim)
-    return Account(plan=plan, standings=standings)
+    return BurstProgress(plan=plan, standings=standings)
 
 
 def _phones_of(rows: Slice) -> Iterator[Slice]:
@@ -208,5 +208,5 @@ def stale(opened: Burst | Plan, now: datetime) -> bool:
     return now > opened.opened_at + STALE
 
 
-def comes_late(account: Account, piece: Slice, now: datetime) -> bool:
+def comes_late(account: BurstProgress, piece: Slice, now: datetime) -> bool:
     return piece.step is not Step.ROWS and stale(account.plan, now)

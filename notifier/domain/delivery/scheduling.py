@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.audience.tiers import Tier
-from notifier.domain.delivery.ledger import Account, Fact, Standing, comes_late
+from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, comes_late
 from notifier.domain.delivery.plan import PUSHED_TIERS, WIDEST, expected_share
 from notifier.domain.delivery.slice import PHONES, Pool, Slice, Step
-from notifier.domain.delivery.throttle import Allowance
+from notifier.domain.delivery.throttle import TierLimit
 from notifier.domain.ids import BurstKey
 
 
@@ -47,7 +47,7 @@ LATE = timedelta(seconds=0.3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class DispatchDecision:
     queue: tuple[Slice, ...]
     park: tuple[tuple[Slice, str], ...]
     """With the throttle that holds it."""
@@ -111,20 +111,20 @@ def _pool_credit(credit: Credit) -> _PoolCredit:
 
 
 def decide(
-    accounts: Iterable[Account],
+    accounts: Iterable[BurstProgress],
     *,
     now: datetime,
     credits: Mapping[Pool, Credit],
-    allowances: Mapping[Tier, Allowance],
+    allowances: Mapping[Tier, TierLimit],
     people_left: Mapping[Tier, float],
-) -> Decision:
+) -> DispatchDecision:
     """`people_left` is what the rate of each throttled tier has saved up by now."""
     accounts = list(accounts)
     left = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, allowed in allowances.items():
         if allowed.rate is not None:
             left[Pool(tier)].people = people_left.get(tier, 0.0)
-    waiting: dict[Pool, list[tuple[Account, Standing]]] = {pool: [] for pool in Pool}
+    waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for account in accounts:
         for standing in account.standings.values():
             _sort(account, standing, now, left, waiting)
@@ -137,10 +137,10 @@ def decide(
                 queue.append(piece)
             elif throttle := _blocking_throttle(account, standing, left[pool], allowances, now, gives_way=gives_way):
                 park.append((piece, throttle))
-    return Decision(queue=tuple(queue), park=tuple(park))
+    return DispatchDecision(queue=tuple(queue), park=tuple(park))
 
 
-def _try_start(account: Account, piece: Slice, credit: _PoolCredit, now: datetime) -> bool:
+def _try_start(account: BurstProgress, piece: Slice, credit: _PoolCredit, now: datetime) -> bool:
     if expired(account, piece, now):
         return credit.try_reserve_expired(piece)
     if not credit.try_reserve(piece):
@@ -151,10 +151,10 @@ def _try_start(account: Account, piece: Slice, credit: _PoolCredit, now: datetim
 
 
 def _blocking_throttle(
-    account: Account,
-    standing: Standing,
+    account: BurstProgress,
+    standing: SliceState,
     credit: _PoolCredit,
-    allowances: Mapping[Tier, Allowance],
+    allowances: Mapping[Tier, TierLimit],
     now: datetime,
     *,
     gives_way: bool,
@@ -169,13 +169,13 @@ def _blocking_throttle(
     return None if throttle in standing.parked_by else throttle
 
 
-def expired(account: Account, piece: Slice, now: datetime) -> bool:
+def expired(account: BurstProgress, piece: Slice, now: datetime) -> bool:
     """Such a slice is only sealed and counted: no throttle holds it, and it spends nothing of a rate."""
     return now >= account.worth_until(piece)
 
 
 def giving_way(
-    accounts: Collection[Account], now: datetime, allowances: Mapping[Tier, Allowance]
+    accounts: Collection[BurstProgress], now: datetime, allowances: Mapping[Tier, TierLimit]
 ) -> Mapping[Pool, Collection[BurstKey]]:
     """The bursts whose P1, and whose P2, wait: side by side with a higher tier they would take their half of the store
     from it. Both wait while anybody's P0 is late, but for a large burst's; P2 until all of its own P1 is queued, so
@@ -184,10 +184,10 @@ def giving_way(
     held = {tier for tier, allowed in allowances.items() if allowed.rate is not None}
     late = Tier.P0 not in held and any(_p0_late(account, now) for account in accounts)
 
-    def young(pool: Pool) -> Iterator[Account]:
+    def young(pool: Pool) -> Iterator[BurstProgress]:
         return (a for a in accounts if a.plan.opened_at <= now < a.plan.opened_at + GIVES_WAY[pool])
 
-    def behind_p1(account: Account) -> bool:
+    def behind_p1(account: BurstProgress) -> bool:
         return Tier.P1 not in held and _p1_waits(account, now)
 
     return {
@@ -196,7 +196,7 @@ def giving_way(
     }
 
 
-def _p0_late(account: Account, now: datetime) -> bool:
+def _p0_late(account: BurstProgress, now: datetime) -> bool:
     """Never that of a burst with more shards than a slice of P0 may have: P1 begins at their other end meanwhile."""
     opened = account.plan.opened_at
     if not opened + LATE <= now < opened + GIVES_WAY[Pool.P2] or account.plan.shards > WIDEST[Tier.P0]:
@@ -204,14 +204,14 @@ def _p0_late(account: Account, now: datetime) -> bool:
     return any(standing.slice.pool is Pool.P0 and not standing.ended for standing in account.standings.values())
 
 
-def _p1_waits(account: Account, now: datetime) -> bool:
+def _p1_waits(account: BurstProgress, now: datetime) -> bool:
     return any(
         standing.slice.pool is Pool.P1 and not standing.ended and not standing.in_flight(now)
         for standing in account.standings.values()
     )
 
 
-def expected_people(account: Account, piece: Slice) -> float:
+def expected_people(account: BurstProgress, piece: Slice) -> float:
     """By what the burst's ended slices of this tier had, or by a guess while none has. The dead don't tell."""
     ended = [
         (standing.ended.people, standing.slice.width)
@@ -231,11 +231,11 @@ def expected_people(account: Account, piece: Slice) -> float:
 
 
 def _sort(
-    account: Account,
-    standing: Standing,
+    account: BurstProgress,
+    standing: SliceState,
     now: datetime,
     left: Mapping[Pool, _PoolCredit],
-    waiting: Mapping[Pool, list[tuple[Account, Standing]]],
+    waiting: Mapping[Pool, list[tuple[BurstProgress, SliceState]]],
 ) -> None:
     piece = standing.slice
     if not account.awake(standing, now):
@@ -247,8 +247,8 @@ def _sort(
 
 
 def _fairly(
-    candidates: list[tuple[Account, Standing]], credit: _PoolCredit, now: datetime
-) -> Iterable[tuple[Account, Standing]]:
+    candidates: list[tuple[BurstProgress, SliceState]], credit: _PoolCredit, now: datetime
+) -> Iterable[tuple[BurstProgress, SliceState]]:
     """Bursts take turns, the older first: a small one never waits for all of a large one. Alerts that are late come
     behind those in time, and the newest of them first: the older ones are told by it, and wait until it is."""
     turns: dict[object, int] = dict(credit.running)
@@ -262,10 +262,10 @@ def _fairly(
     return [(account, standing) for _, account, standing in sorted(keyed, key=lambda k: k[0])]
 
 
-def _place(account: Account) -> tuple[datetime, BurstKey]:
+def _place(account: BurstProgress) -> tuple[datetime, BurstKey]:
     return account.plan.opened_at, account.plan.burst
 
 
-def _throttle_on(piece: Slice, allowances: Mapping[Tier, Allowance]) -> str | None:
+def _throttle_on(piece: Slice, allowances: Mapping[Tier, TierLimit]) -> str | None:
     allowed = allowances.get(piece.tier) if piece.step is Step.ROWS else None
     return allowed.by if allowed and allowed.rate is not None else None

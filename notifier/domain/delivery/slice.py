@@ -46,7 +46,7 @@ class Pool(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class PoolTerms:
     """What a pool promises about a slice's time."""
 
     claim: timedelta
@@ -62,15 +62,15 @@ HAND_BACK_AFTER = timedelta(seconds=60)
 TURN = timedelta(seconds=1)
 """The same of phones, but for P0's: a VIP, who passes whatever waits, waits no longer for what is under way."""
 
-_PHONES = Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=REACH)
+_PHONES = PoolTerms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=REACH)
 """A provider that doesn't answer is waited for, without a sign of life, for longer than a connection and an answer may
 take. An alert that waited through somebody's night is still worth one, with all others of that night."""
 
 TERMS = {
     # Celery on Redis loses tasks at a SIGKILL, so the claim decides how soon a lost slice goes on.
-    Pool.P0: Terms(claim=timedelta(seconds=1.5), unclaimed=timedelta(seconds=3), worth=timedelta(hours=1)),
-    Pool.P1: Terms(claim=timedelta(seconds=3), unclaimed=timedelta(seconds=5), worth=timedelta(hours=2)),
-    Pool.P2: Terms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=60), worth=timedelta(hours=6)),
+    Pool.P0: PoolTerms(claim=timedelta(seconds=1.5), unclaimed=timedelta(seconds=3), worth=timedelta(hours=1)),
+    Pool.P1: PoolTerms(claim=timedelta(seconds=3), unclaimed=timedelta(seconds=5), worth=timedelta(hours=2)),
+    Pool.P2: PoolTerms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=60), worth=timedelta(hours=6)),
     Pool.APNS: _PHONES,
     Pool.FCM: _PHONES,
     Pool.WEB: _PHONES,
@@ -116,7 +116,7 @@ class Slice:
         return Slice(self.burst, Step.ROWS, tier, self.first, self.last)
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> PoolTerms:
         return TERMS[self.pool]
 
     @property

@@ -36,7 +36,7 @@ class Throttle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class TierLimit:
     """What a tier may do now: at most `rate` deliveries a second, and the throttle that says so."""
 
     rate: float | None
@@ -44,16 +44,16 @@ class Allowance:
     by: str | None = None
 
 
-UNLIMITED = Allowance(rate=None)
+UNLIMITED = TierLimit(rate=None)
 
 
-def allowance(throttles: Iterable[Throttle], tier: Tier, now: datetime) -> Allowance:
+def allowance(throttles: Iterable[Throttle], tier: Tier, now: datetime) -> TierLimit:
     """The narrowest of the tier's active and ramping throttles."""
     rates = [(rate, t.id) for t in throttles if t.tier is tier and (rate := _rate(t, now)) is not None]
     if not rates:
         return UNLIMITED
     rate, by = min(rates)
-    return Allowance(rate=rate, by=by)
+    return TierLimit(rate=rate, by=by)
 
 
 def _rate(throttle: Throttle, now: datetime) -> float | None:

@@ -15,7 +15,7 @@ TRIAL_KEPT = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mentioned:
+class MentionAlert:
     """Names the opener alone: who joined later, and how many, isn't known when phones ring."""
 
     opener: UserId
@@ -29,7 +29,7 @@ class WhileAway:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class ProbeAlert:
     """Whether an alert arrives; in every language the same."""
 
     text: str
@@ -45,7 +45,7 @@ class Alert:
     """Of two alerts with the same the later takes the earlier one's place on the phone. An ordinary alert replaces
     itself alone, when it is repeated; a summary replaces the last one of its subject. 32 letters: APNs takes 64 bytes,
     Web Push 32 characters."""
-    news: Mentioned | WhileAway | Trial
+    news: MentionAlert | WhileAway | ProbeAlert
     expires_at: datetime
     """In whole seconds. Afterwards a provider forgets it, if the phone wasn't there until then."""
     urgent: bool = True
@@ -68,11 +68,11 @@ class Alert:
         you = self.subject.kind is Kind.SELF
         whom = f"@{self.subject.owner}"
         match self.news:
-            case Mentioned(opener=opener):
+            case MentionAlert(opener=opener):
                 return (phrases.mention_you if you else phrases.mention).format(who=opener, whom=whom)
             case WhileAway(count=count):
                 return (phrases.away_you if you else phrases.away).format(count=count, whom=whom)
-            case Trial(text=text):
+            case ProbeAlert(text=text):
                 return text
 
 
@@ -85,7 +85,7 @@ def alert(burst: Burst, *, urgent: bool = True) -> Alert:
         burst=burst.key,
         id=digest,
         collapse_id=digest,
-        news=Mentioned(opener=burst.opener),
+        news=MentionAlert(opener=burst.opener),
         expires_at=burst.opened_in + KEPT,
         urgent=urgent,
     )
@@ -116,7 +116,7 @@ def trial(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
         burst=BurstKey(Subject(Kind.SELF, user), 0),
         id=digest,
         collapse_id=digest,
-        news=Trial(text=text),
+        news=ProbeAlert(text=text),
         expires_at=now.replace(microsecond=0) + TRIAL_KEPT,
     )
 

@@ -9,7 +9,7 @@ from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.ledger import Account, Fact, Standing
+from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import Platform
 from notifier.domain.push.send_log import Olders, Window
@@ -33,13 +33,13 @@ def recheck_after(times_waited: int) -> timedelta:
     return RECHECKS.delay(times_waited)
 
 
-def due_soon(account: Account, platform: Platform, now: datetime) -> ShardsByTier:
+def due_soon(account: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
     """Return the shards of slices that have a turn now or soon."""
     slices = _push_slices(account, platform)
     return _by_tier(standing for standing in slices if account.awake(standing, now + NEWER_DUE_WITHIN))
 
 
-def unfinished(account: Account, platform: Platform) -> ShardsByTier:
+def unfinished(account: BurstProgress, platform: Platform) -> ShardsByTier:
     """Return the shards of slices that still owe alerts, dead slices included: no other alert covers theirs."""
     slices = _push_slices(account, platform)
     return _by_tier(one for one in slices if one.ended is None or one.ended.fact is Fact.DEAD)
@@ -109,12 +109,12 @@ class LateAudience:
         return replace(self, remaining=remaining, covers={(): remaining})
 
 
-def _push_slices(account: Account, platform: Platform) -> Iterator[Standing]:
+def _push_slices(account: BurstProgress, platform: Platform) -> Iterator[SliceState]:
     step = Step.of(platform)
     return (standing for piece, standing in account.standings.items() if piece.step is step)
 
 
-def _by_tier(standings: Iterable[Standing]) -> ShardsByTier:
+def _by_tier(standings: Iterable[SliceState]) -> ShardsByTier:
     found = dict[Tier, set[int]]()
     for standing in standings:
         found.setdefault(standing.slice.tier, set()).update(standing.slice.shards)

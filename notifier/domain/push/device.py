@@ -23,7 +23,7 @@ _TICK = timedelta(milliseconds=1)
 """What every store tells apart."""
 
 
-class Environment(StrEnum):
+class ApnsEnvironment(StrEnum):
     """Apple's: a token of one is a stranger to the other."""
 
     PRODUCTION = "production"
@@ -36,7 +36,7 @@ class AppleToken:
     """Hexadecimal, in small letters."""
     topic: str
     """The app's bundle."""
-    environment: Environment = Environment.PRODUCTION
+    environment: ApnsEnvironment = ApnsEnvironment.PRODUCTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from notifier.domain.errors import BadDevice, BadSetting, ForeignDevice
-from notifier.domain.push.device import AppleToken, Environment, FirebaseInstallation, FirebaseToken, WebSubscription
+from notifier.domain.push.device import (
+    ApnsEnvironment,
+    AppleToken,
+    FirebaseInstallation,
+    FirebaseToken,
+    WebSubscription,
+)
 from notifier.domain.users.quiet_hours import known
 
 # An endpoint: the address that a browser gave for its alerts, and whose servers may be asked to take them.
@@ -134,11 +140,11 @@ def apple(token: str, topic: str, environment: str, *, topics: Collection[str] =
         _refuse("A token of Apple's has 64 to 200 hexadecimal digits, an even number.")
     if len(topic) > LONGEST_TOPIC or not _TOPIC.fullmatch(topic):
         _refuse("topic is the app's bundle, as com.example.app.")
-    if environment not in set(Environment):
-        _refuse(f"The environment is {environment[:40]!r}; there are {', '.join(Environment)}.")
+    if environment not in set(ApnsEnvironment):
+        _refuse(f"The environment is {environment[:40]!r}; there are {', '.join(ApnsEnvironment)}.")
     if topics and topic not in topics:
         raise ForeignDevice("topic is of an app that no alert is sent to from here.")
-    return AppleToken(token=small, topic=topic, environment=Environment(environment))
+    return AppleToken(token=small, topic=topic, environment=ApnsEnvironment(environment))
 
 
 def firebase_token(token: str) -> FirebaseToken:

@@ -10,7 +10,17 @@ from notifier.domain.delivery.ledger import stale
 from notifier.domain.ids import Member
 from notifier.domain.push.device import Device
 from notifier.domain.push.frequency_cap import Ruling
-from notifier.domain.push.send_log import Fate, Missed, Olders, Sending, Try, Why, Window, in_doubt, is_over
+from notifier.domain.push.send_log import (
+    AlertOutcome,
+    FailedAttempt,
+    Olders,
+    Sending,
+    Try,
+    Why,
+    Window,
+    in_doubt,
+    is_over,
+)
 from notifier.domain.push.shard_state import ShardState
 
 _CAP_REASONS: Mapping[Ruling, Why] = {
@@ -88,7 +98,7 @@ class Draft:
             self, window=replace(_masked(self.window, ~member_bits(members)), again=again), attempts=attempts
         )
 
-    def unsent(self) -> Iterator[Missed]:
+    def unsent(self) -> Iterator[FailedAttempt]:
         """Yield what is known without sending: what a crash left in doubt, and retries that are not to be sent."""
         if self.window.missed:
             yield from self.window.missed
@@ -97,8 +107,8 @@ class Draft:
         for tried in self.window.again:
             if tried.device not in attempted:
                 over = is_over(tried, self.window.at)
-                fate, reason = (Fate.GIVEN_UP, _TOO_LATE) if over else (Fate.SPARED, _NOT_ALLOWED)
-                yield Missed(tried=tried, fate=fate, reason=reason)
+                fate, reason = (AlertOutcome.GIVEN_UP, _TOO_LATE) if over else (AlertOutcome.SPARED, _NOT_ALLOWED)
+                yield FailedAttempt(tried=tried, fate=fate, reason=reason)
 
 
 def in_doubt_draft(state: ShardState, burst: Burst, window: Window, devices: Iterable[Device], now: datetime) -> Draft:

@@ -19,7 +19,7 @@ LAST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
+class CapLimits:
     """Alerts in any span of that length; 0 means no limit."""
 
     hourly: int = 5
@@ -47,7 +47,7 @@ class Ruling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class CountedAlert:
     """Hashes of the burst and the tweet, eight bytes each: one member's day must be small."""
 
     burst: bytes
@@ -61,14 +61,14 @@ class Cause:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
     at: datetime
-    cause: Cause
+    cause: CountedAlert
 
 
 History = Sequence[Rung]
 """Alerts of one member, the oldest first."""
 
 
-def judged(history: History, cause: Cause, now: datetime, caps: Caps) -> Ruling:
+def judged(history: History, cause: CountedAlert, now: datetime, caps: CapLimits) -> Ruling:
     lately = [rung for rung in history if now - DAY < rung.at <= now + ASKEW]
     if any(rung.cause.burst == cause.burst for rung in lately):
         return Ruling.AGAIN
@@ -82,7 +82,7 @@ def judged(history: History, cause: Cause, now: datetime, caps: Caps) -> Ruling:
     return Ruling.NEW
 
 
-def spent(history: History, cause: Cause, now: datetime, caps: Caps) -> History:
+def spent(history: History, cause: CountedAlert, now: datetime, caps: CapLimits) -> History:
     """Return the history with one more alert, without those that no clock counts any more."""
     kept = [rung for rung in history if now - KEPT < rung.at <= now + ASKEW]
     return sorted([*kept, Rung(at=now, cause=cause)], key=lambda rung: rung.at)[-caps.remembered :]

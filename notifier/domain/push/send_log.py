@@ -63,7 +63,7 @@ class Try:
     """Bursts that a late alert stands for, its own included; 0 if the alert is in time."""
 
 
-class Fate(StrEnum):
+class AlertOutcome(StrEnum):
     RETRY = "retry"
     HELD = "held"
     """Not sent: the circuit breaker of its provider or push service was open."""
@@ -77,11 +77,11 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
+class FailedAttempt:
     """An alert that one device did not accept."""
 
     tried: Try
-    fate: Fate
+    fate: AlertOutcome
     at: datetime | None = None
     """Earliest time of the retry; None if there is none."""
     reason: str
@@ -100,7 +100,7 @@ class Window:
     """Members to whom nothing is sent, by reason."""
     again: tuple[Try, ...] = ()
     """Devices that are tried again."""
-    missed: tuple[Missed, ...] | None = None
+    missed: tuple[FailedAttempt, ...] | None = None
     """What was not accepted. None while the window is open: it is being sent, or its worker crashed."""
 
     @property
@@ -125,7 +125,7 @@ class Progress:
     """Members in a window that sends them something."""
     broken: tuple[Window, ...] = ()
     """Windows that were never closed: a worker crashed over them."""
-    waiting: Mapping[DeviceId, Missed] = field(default_factory=dict)
+    waiting: Mapping[DeviceId, FailedAttempt] = field(default_factory=dict)
     """Devices to be tried again."""
     windows: int = 0
 
@@ -136,7 +136,7 @@ NOTHING_SENT = Progress()
 def progress(windows: Sequence[Window]) -> Progress:
     """Combine the windows of one send log, given in their order."""
     intended, told = nobody(), nobody()
-    waiting: dict[DeviceId, Missed] = {}
+    waiting: dict[DeviceId, FailedAttempt] = {}
     for window in windows:
         intended, told = intended | window.people, told | window.told
         for tried in window.again:
@@ -153,41 +153,41 @@ def progress(windows: Sequence[Window]) -> Progress:
     )
 
 
-def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> Missed | None:
+def missed(tried: Try, receipt: Receipt, now: datetime, chance: float) -> FailedAttempt | None:
     """Return what to record for a receipt; None if the alert was accepted. `tried` is the state before this attempt."""
     spent = _spent(tried, now)
     match receipt:
         case Accepted():
             return None
         case DropToken(reason=reason):
-            return Missed(tried=spent, fate=Fate.DROPPED, reason=reason)
+            return FailedAttempt(tried=spent, fate=AlertOutcome.DROPPED, reason=reason)
         case PayloadError(reason=reason):
-            return Missed(tried=spent, fate=Fate.REFUSED, reason=reason)
+            return FailedAttempt(tried=spent, fate=AlertOutcome.REFUSED, reason=reason)
         case RetryAt(at=at, reason=reason):
-            return later(spent, Fate.RETRY, max(at, now + BACKOFF.delay(tried.tries, chance)), reason)
+            return later(spent, AlertOutcome.RETRY, max(at, now + BACKOFF.delay(tried.tries, chance)), reason)
         case Unknown(reason=reason):
-            return later(spent, Fate.UNKNOWN, now + BACKOFF.delay(tried.tries, chance), reason)
+            return later(spent, AlertOutcome.UNKNOWN, now + BACKOFF.delay(tried.tries, chance), reason)
         case ConfigError(reason=reason, part=part) if part:
             # The provider works for other devices, so no breaker opens: count the attempt, or it would never end.
-            return later(spent, Fate.RETRY, now + BACKOFF.delay(tried.tries, chance), reason)
+            return later(spent, AlertOutcome.RETRY, now + BACKOFF.delay(tried.tries, chance), reason)
         case ConfigError(reason=reason):
             # Our own configuration is at fault: this counts as no attempt, and the breaker decides about the next one.
-            return later(tried, Fate.RETRY, now + BACKOFF.delay(0, chance), reason)
+            return later(tried, AlertOutcome.RETRY, now + BACKOFF.delay(0, chance), reason)
 
 
-def in_doubt(tried: Try, now: datetime) -> Missed:
+def in_doubt(tried: Try, now: datetime) -> FailedAttempt:
     """Count an attempt whose worker crashed. Its retry window opens when the crash is found, if not before."""
     spent, reason = _spent(tried, now), "whoever sent it ended over it"
     if spent.tries >= TRIES:
-        return Missed(tried=spent, fate=Fate.GIVEN_UP, reason=reason)
-    return Missed(tried=spent, fate=Fate.UNKNOWN, at=now, reason=reason)
+        return FailedAttempt(tried=spent, fate=AlertOutcome.GIVEN_UP, reason=reason)
+    return FailedAttempt(tried=spent, fate=AlertOutcome.UNKNOWN, at=now, reason=reason)
 
 
-def later(tried: Try, fate: Fate, at: datetime, reason: str) -> Missed:
+def later(tried: Try, fate: AlertOutcome, at: datetime, reason: str) -> FailedAttempt:
     """Schedule a retry, or give up: after three attempts or half an hour the alert is in the app only."""
     if tried.tries >= TRIES or is_over(tried, at):
-        return Missed(tried=tried, fate=Fate.GIVEN_UP, reason=reason)
-    return Missed(tried=tried, fate=fate, at=at, reason=reason)
+        return FailedAttempt(tried=tried, fate=AlertOutcome.GIVEN_UP, reason=reason)
+    return FailedAttempt(tried=tried, fate=fate, at=at, reason=reason)
 
 
 def is_over(tried: Try, at: datetime) -> bool:

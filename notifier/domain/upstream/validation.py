@@ -8,7 +8,7 @@ from notifier.domain.audience.account_flags import AccountChange, Flag
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.bursts.mention import Event, EventId
-from notifier.domain.bursts.retraction import Cause, Retraction
+from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.errors import BadEvent
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.graph_changes import Deed, GraphChange
@@ -142,7 +142,7 @@ def checked_tweet(
     *,
     source: str,
     id: str,
-    cause: Cause,
+    cause: RetractionCause,
     tweet: str,
     author: str,
     happened_at: datetime,
@@ -165,7 +165,7 @@ def checked_tweet(
 
 
 def checked_author(
-    *, source: str, id: str, cause: Cause, user: str, happened_at: datetime, now: datetime
+    *, source: str, id: str, cause: RetractionCause, user: str, happened_at: datetime, now: datetime
 ) -> Retraction:
     """That all an author has written until then is nobody's any more, or the author's followers' alone."""
     return Retraction(

@@ -12,7 +12,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.quiet_hours import wall_of
 from notifier.domain.users.subject_preferences import Volume
-from notifier.domain.users.visibility import Denied, Mark, Viewer, denied
+from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, denied
 
 GATHERED = 64
 """Bursts that a digest tells of, the newest of its day: as many as one read brings. It says whether there are more."""
@@ -99,7 +99,7 @@ def gathered(burst: Burst, viewer: Viewer, now: datetime) -> bool:
     """Whether the viewer's digest tells of it: it is the volume alone that hides it, and that is `digest`."""
     return (
         viewer.wanted(burst.key.subject) is Volume.DIGEST
-        and denied(burst, viewer, now=now) is Denied.VOLUME
+        and denied(burst, viewer, now=now) is HiddenReason.VOLUME
         and viewer.marks.by_burst.get(burst.key) is not Mark.HIDDEN
     )
 

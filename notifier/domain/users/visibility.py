@@ -56,7 +56,7 @@ class Marks:
         return replace(self, by_burst={**self.by_burst, **dict.fromkeys(bursts, mark)})
 
 
-class Listed(Protocol):
+class ListedBurst(Protocol):
     """What has a place in a list, and marks."""
 
     @property
@@ -107,7 +107,7 @@ class Viewer:
         return combined(overall, self.volume.get(subject, Volume.DEFAULT)) if self.volume else overall
 
 
-class Denied(StrEnum):
+class HiddenReason(StrEnum):
     """Why a person doesn't see a burst, in the order of asking. A block is asked of twice: of the account's before a
     mute, and later of those who mentioned it."""
 
@@ -135,7 +135,7 @@ def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     return denied(burst, viewer, now=now) is None
 
 
-def unread(listed: Listed, viewer: Viewer) -> bool:
+def unread(listed: ListedBurst, viewer: Viewer) -> bool:
     """Of what is visible."""
     marks = viewer.marks
     match marks.by_burst.get(listed.key) if marks.by_burst else None:
@@ -158,7 +158,7 @@ def pushable_awake(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
     return unpushed(burst, viewer, now=now) is None
 
 
-def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | Denied | None:
+def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | HiddenReason | None:
     """The first rule that keeps the viewer's phone silent for it, whatever the hour; None when it may ring.
 
     Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
@@ -176,33 +176,33 @@ def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | Denie
     return None if viewer.marks.unseen(burst.key, burst.opened_at) else Unpushed.SEEN
 
 
-def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> Denied | None:
+def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReason | None:
     """The first rule that hides the burst from the viewer; None when it is visible."""
     if burst.retracted:
-        return Denied.RETRACTED
+        return HiddenReason.RETRACTED
     if expires_at(burst.opened_at) <= now:
-        return Denied.EXPIRED
+        return HiddenReason.EXPIRED
     if (why := _not_in_audience(burst, viewer, now)) is not None:
         return why
     if burst.restricted_to is not None and burst.restricted_to not in viewer.authors:
-        return Denied.RESTRICTED
+        return HiddenReason.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
-        return Denied.BLOCKED
+        return HiddenReason.BLOCKED
     if not viewer.wanted(burst.key.subject).admits(burst):
-        return Denied.VOLUME
+        return HiddenReason.VOLUME
     if viewer.marks.by_burst and viewer.marks.by_burst.get(burst.key) is Mark.HIDDEN:
-        return Denied.HIDDEN
+        return HiddenReason.HIDDEN
     return None
 
 
-def _not_in_audience(burst: Burst, viewer: Viewer, now: datetime) -> Denied | None:
+def _not_in_audience(burst: Burst, viewer: Viewer, now: datetime) -> HiddenReason | None:
     subject = burst.key.subject
     if subject.kind is Kind.SELF:
-        return None if subject.owner == viewer.user else Denied.NOT_FOLLOWED
+        return None if subject.owner == viewer.user else HiddenReason.NOT_FOLLOWED
     if (since := viewer.follows.get(subject)) is None:
-        return Denied.NOT_FOLLOWED
+        return HiddenReason.NOT_FOLLOWED
     if subject.owner in viewer.blocked:
-        return Denied.BLOCKED
+        return HiddenReason.BLOCKED
     if burst.opened_at >= since:
         return None
-    return Denied.MUTED if since > now else Denied.BEFORE_FOLLOW
+    return HiddenReason.MUTED if since > now else HiddenReason.BEFORE_FOLLOW

@@ -22,7 +22,7 @@ from notifier.flow.indexing.bitmaps import stored
 from notifier.metrics import Metrics
 from notifier.ports.audience import MemberSets, ShardBlob
 from notifier.ports.coordination import Epochs
-from notifier.ports.directory import Account, Directory, Flags
+from notifier.ports.directory import Directory, DirectoryEntry, Flags
 from notifier.ports.event_log import Logged
 
 # Entries of the directory, by the flags of which something was said.
@@ -39,13 +39,13 @@ def enter(directory: Directory, flags: Flags, numbers: Mapping[UserId, Member]) 
         directory.enrol(other)
 
 
-def _other(known: Mapping[UserId, Account], said: Mapping[Place, Flagged]) -> Collection[Account]:
+def _other(known: Mapping[UserId, DirectoryEntry], said: Mapping[Place, Flagged]) -> Collection[DirectoryEntry]:
     """The entries as they should be, of those that aren't."""
     entries = [(account, _entered(account, said)) for account in known.values()]
     return [entry for account, entry in entries if entry != account]
 
 
-def _entered(account: Account, said: Mapping[Place, Flagged]) -> Account:
+def _entered(account: DirectoryEntry, said: Mapping[Place, Flagged]) -> DirectoryEntry:
     on = {flag: said[flag, account.member].on for flag in OF_ENTRIES if (flag, account.member) in said}
     return replace(
         account,

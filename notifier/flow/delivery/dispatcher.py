@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from notifier.domain.delivery.backlog import Backlog
-from notifier.domain.delivery.ledger import Account, Entry, Fact
-from notifier.domain.delivery.scheduling import CREDITS, Decision, decide, expected_people, expired
+from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry
+from notifier.domain.delivery.scheduling import CREDITS, DispatchDecision, decide, expected_people, expired
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.errors import CacheUnavailable, Poison, QueueUnavailable
 from notifier.domain.ids import BurstKey
@@ -89,7 +89,7 @@ class Dispatcher:
         self.moments.clear()
         self.done_at.clear()
 
-    def _decision(self, now: datetime) -> Decision:
+    def _decision(self, now: datetime) -> DispatchDecision:
         credits = self.rates.credits()
         return decide(
             self.backlog.candidates({pool: credit.slices for pool, credit in credits.items()}, now),
@@ -138,7 +138,7 @@ class Dispatcher:
     def _new(self, key: BurstKey) -> bool:
         return key not in self.backlog.accounts and key not in self.unreadable
 
-    def _read(self, keys: Sequence[BurstKey]) -> Sequence[Account]:
+    def _read(self, keys: Sequence[BurstKey]) -> Sequence[BurstProgress]:
         """An account that can't be read holds up no other; it stays open for whoever mends it."""
         try:
             return list(self.ledger.read(keys).values())
@@ -165,7 +165,7 @@ class Dispatcher:
         with suppress(CacheUnavailable):  # fails open: a monitor that isn't told takes nothing from P2
             self.report.tell(behind, TOLD_FOR)
 
-    def _carry_out(self, decision: Decision, now: datetime) -> int:
+    def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
         parked = [self._parked(piece, by, now) for piece, by in decision.park]
         queued = [self._dispatched(piece, now) for piece in self._with_room(decision.queue)]
         if not parked and not queued:
@@ -210,10 +210,10 @@ class Dispatcher:
         if piece.step is Step.ROWS and piece.tier in self.rates.saved and not expired(account, piece, now):
             self.rates.saved[piece.tier] -= expected_people(account, piece)
 
-    def _parked(self, piece: Slice, by: str, now: datetime) -> Entry:
+    def _parked(self, piece: Slice, by: str, now: datetime) -> LedgerEntry:
         n = len(self.backlog.accounts[piece.burst].standings[piece].parked_by)
-        return Entry(slice=piece, fact=Fact.PARKED, n=n, at=now, note=by)
+        return LedgerEntry(slice=piece, fact=Fact.PARKED, n=n, at=now, note=by)
 
-    def _dispatched(self, piece: Slice, now: datetime) -> Entry:
+    def _dispatched(self, piece: Slice, now: datetime) -> LedgerEntry:
         n = self.backlog.accounts[piece.burst].standings[piece].dispatched + 1
-        return Entry(slice=piece, fact=Fact.DISPATCHED, n=n, at=now)
+        return LedgerEntry(slice=piece, fact=Fact.DISPATCHED, n=n, at=now)

@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from notifier.domain.audience.inbox_rows import INBOX_WINDOW
-from notifier.domain.audience.snapshot import Tally
+from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.delivery.accounting import Books, books
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.errors import OUTAGES, CacheUnavailable, Full
 from notifier.domain.ids import BurstKey, Subject
 from notifier.flow.leadership import Leadership
@@ -23,7 +23,7 @@ from notifier.metrics import Metrics
 from notifier.ports.bursts import Heads, RecentBursts
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import EventLog
-from notifier.ports.inbox import Inbox, Place, Seals
+from notifier.ports.inbox import InboxPosition, InboxStore, Seals
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import PullIndex
 from notifier.ports.retractions import Holds
@@ -53,7 +53,7 @@ class Reconciler:
     pull: PullIndex
     ledger: Ledger
     seals: Seals
-    inbox: Inbox
+    inbox: InboxStore
     holds: Holds
     log: EventLog
     leadership: Leadership
@@ -157,7 +157,7 @@ class Reconciler:
             for account in self.ledger.read(bursts).values()
         ]
 
-    def _tallies(self, account: Account) -> Iterator[Tally]:
+    def _tallies(self, account: BurstProgress) -> Iterator[SnapshotCounts]:
         """A few shards' seals in memory at a time, whatever the number of followers."""
         for first, last in account.plan.ranges:
             for start in range(first, last + 1, SHARDS_AT_ONCE):
@@ -170,4 +170,4 @@ def pages(recent: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
     behind = None
     while page := recent.since(since, behind, BURSTS_AT_ONCE):
         yield page
-        behind = Place(page[-1].opened_at, page[-1].key)
+        behind = InboxPosition(page[-1].opened_at, page[-1].key)

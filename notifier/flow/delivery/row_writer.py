@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from notifier.domain.audience.bitmap import count
 from notifier.domain.audience.inbox_rows import cut
-from notifier.domain.audience.snapshot import PUSHED, Part, Seal, seal
+from notifier.domain.audience.snapshot import PUSHED, Seal, TierSnapshot, seal
 from notifier.domain.audience.tiers import Tier, TierRule, by_activity
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import RuleFailed
-from notifier.flow.delivery.slice_worker import Hold
+from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Inbox, Seals
+from notifier.ports.inbox import InboxStore, Seals
 
 SHARDS_AT_ONCE = 64
 """A slice of a large P1 or P2 in one run, of about 160 ms. The store cuts it into short transactions, one a file: the
@@ -26,13 +26,13 @@ more shards each holds, the less it costs. Between them the claim is renewed, ho
 class Delivery:
     sets: MendedSets
     seals: Seals
-    inbox: Inbox
+    inbox: InboxStore
     clock: Clock
     metrics: Metrics
     rule: TierRule = by_activity
     pushed: Collection[Tier] = PUSHED
 
-    def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
+    def __call__(self, burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
         worth_it = self.clock.now() < burst.opened_at + piece.terms.worth
         people = rows = phones = 0
         for parts in self.parts(burst, piece.shards, piece.tier, hold):
@@ -49,9 +49,11 @@ class Delivery:
             self.metrics.delivery.labels(piece.tier).observe((now - burst.accepted_at).total_seconds())
         # Even what is left to the pull path was sealed first: the books count people, not shards.
         fact = Fact.DONE if worth_it else Fact.PULLED
-        return Entry(slice=piece, fact=fact, at=now, people=people, rows=rows, phones=phones)
+        return LedgerEntry(slice=piece, fact=fact, at=now, people=people, rows=rows, phones=phones)
 
-    def parts(self, burst: Burst, shards: Sequence[int], tier: Tier, hold: Hold) -> Iterator[Sequence[Part]]:
+    def parts(
+        self, burst: Burst, shards: Sequence[int], tier: Tier, hold: SliceLease
+    ) -> Iterator[Sequence[TierSnapshot]]:
         """What the shards' seals say of the tier, a run at a time; missing ones are made from the live sets, once for
         ever."""
         for start in range(0, len(shards), SHARDS_AT_ONCE):
@@ -73,7 +75,7 @@ class Delivery:
             self.metrics.unruled.inc()
             raise
 
-    def _write(self, burst: Burst, piece: Slice, parts: Sequence[Part], hold: Hold) -> int:
+    def _write(self, burst: Burst, piece: Slice, parts: Sequence[TierSnapshot], hold: SliceLease) -> int:
         """Writes the rows of the shards that no earlier holder has done; counts those of all."""
         rows = [
             cut(

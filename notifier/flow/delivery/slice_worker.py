@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import ATTEMPTS, Claim, Entry, Fact, Standing
+from notifier.domain.delivery.ledger import ATTEMPTS, Claim, Fact, LedgerEntry, SliceState
 from notifier.domain.delivery.slice import Again, Dead, Done, Outcome, Slice, Step
 from notifier.domain.errors import OUTAGES, Poison
 from notifier.flow.lane_guard import LaneGuards
@@ -29,7 +29,7 @@ class HandBack(Exception):
 
 
 @dataclass(slots=True)
-class Hold:
+class SliceLease:
     """A claim that renews itself while the work goes on."""
 
     claim: Claim
@@ -73,7 +73,7 @@ class Hold:
 
 
 class Doing(Protocol):
-    def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
+    def __call__(self, burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
         """Does all of the slice; returns the entry that ends it."""
         ...
 
@@ -105,7 +105,7 @@ class Work:
         claim = self.claims.claim(piece, self.owner, now, now + piece.terms.claim)
         if claim is None:
             return Again(reason="somebody else holds it")
-        hold = Hold(claim, self.claims, self.clock, self.alive, self.stopping)
+        hold = SliceLease(claim, self.claims, self.clock, self.alive, self.stopping)
         try:
             # The first to have it needn't ask: a slice has ended only after a claim.
             if claim.attempt > 1 and self._ended(piece):
@@ -124,7 +124,7 @@ class Work:
         except Exception as cause:
             return self._failed(piece, hold, cause)
 
-    def _end(self, entry: Entry, hold: Hold) -> Outcome:
+    def _end(self, entry: LedgerEntry, hold: SliceLease) -> Outcome:
         # The rows stand before the ledger says so; a crash in between writes the same rows again.
         if entry.fact is Fact.WAITS:
             return self._wait(entry, hold)
@@ -132,7 +132,7 @@ class Work:
         self.guards.of(entry.slice.pool).record_successes(1)
         return Done(people=entry.people, rows=entry.rows)
 
-    def _wait(self, entry: Entry, hold: Hold) -> Outcome:
+    def _wait(self, entry: LedgerEntry, hold: SliceLease) -> Outcome:
         # Noted before the slice is let go, or it would be queued at once; who dies in between holds it for a term more.
         # By its holder alone, and in a cell of his own: what somebody else waits for may be the morning.
         hold.going()
@@ -146,15 +146,15 @@ class Work:
         standing = self._standings(piece).get(piece)
         return bool(standing and standing.ended and standing.ended.fact in DONE_WITH)
 
-    def _standings(self, piece: Slice) -> Mapping[Slice, Standing]:
+    def _standings(self, piece: Slice) -> Mapping[Slice, SliceState]:
         return self.ledger.read([piece.burst])[piece.burst].standings
 
-    def _failed(self, piece: Slice, hold: Hold, cause: Exception) -> Outcome:
+    def _failed(self, piece: Slice, hold: SliceLease, cause: Exception) -> Outcome:
         """A failure of the slice's own: it is tried again at once, and dies of the fifth."""
         now = self.clock.now()
         attempt = self._standings(piece)[piece].attempts + 1
         reason = f"{type(cause).__name__}: {cause}"
-        self.ledger.record([Entry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
+        self.ledger.record([LedgerEntry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
         if attempt < ATTEMPTS:
             if not isinstance(cause, Poison):  # what can't be read may be made again: then the claim runs out first
                 self.claims.release(hold.claim, now)
@@ -169,5 +169,5 @@ class Work:
         # The letter first: a death in the ledger without one could not be looked into.
         letter = DeadLetter(id=str(piece), stage=piece.pool, cause=reason, body=str(piece).encode(), at=now)
         self.dead_letters.put(letter)
-        self.ledger.record([Entry(slice=piece, fact=Fact.DEAD, at=now, note=reason)])
+        self.ledger.record([LedgerEntry(slice=piece, fact=Fact.DEAD, at=now, note=reason)])
         self.metrics.dead.labels(piece.pool).inc()

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.delivery.scheduling import CREDITS, Credit
 from notifier.domain.delivery.slice import Pool
-from notifier.domain.delivery.throttle import RAMP, Allowance, Readings, allowance, pressure
+from notifier.domain.delivery.throttle import RAMP, Readings, TierLimit, allowance, pressure
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.domain.push.circuit_breaker import line_class
@@ -35,7 +35,7 @@ class Rates:
     lane_tallies: LaneTallies
     stopped: Collection[Pool] = ()
     """Pools that are stopped by their dead-letter limit."""
-    allowances: Mapping[Tier, Allowance] = field(default_factory=dict)
+    allowances: Mapping[Tier, TierLimit] = field(default_factory=dict)
     level: float = 0.0
     saved: dict[Tier, float] = field(default_factory=dict)
     read_at: datetime | None = None

@@ -16,7 +16,7 @@ from notifier.domain.users.import_rows import IMPORTED
 from notifier.ports.audience import Follows
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import Numbers, Rows
+from notifier.ports.imports import NumberedFollows, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class Followers:
     ranges: list[IdRange] = field(default_factory=list)
     """Of ids that are numbers, as far as they were asked for."""
 
-    def read(self, rows: Rows | Numbers) -> Keys:
+    def read(self, rows: Rows | NumberedFollows) -> Keys:
         """Accounts that were never heard of are made known by it."""
-        if isinstance(rows, Numbers):
+        if isinstance(rows, NumberedFollows):
             return paired(self._located(rows.followed), self._located(rows.followers))
         members = self.directory.number(dict.fromkeys((*rows.followers, *rows.followed)))
         return keyed((members[user] for user in rows.followed), (members[user] for user in rows.followers))

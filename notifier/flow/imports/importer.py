@@ -25,7 +25,7 @@ from notifier.flow.accounts.account_indexer import OF_ENTRIES, enter
 from notifier.ports.coordination import Clock
 from notifier.ports.directory import LEASED, Directory, Flags
 from notifier.ports.event_log import EventLog, Record
-from notifier.ports.imports import Batch, Edges, Some
+from notifier.ports.imports import Edges, ImportBatch, Some
 from notifier.ports.users import Overalls, Wants
 
 Advance = Callable[[int], object]
@@ -84,14 +84,14 @@ ACCOUNTS_AT_ONCE = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Accounts:
+class AccountImport:
     directory: Directory
     flags: Flags
     log: EventLog
     ranges: bool
     """Ids that follow one another get one entry, whatever their number. Nobody else gives any of them a number."""
 
-    def read(self, rows: Batch[AccountRow]) -> Keys:
+    def read(self, rows: ImportBatch[AccountRow]) -> Keys:
         """Of each row the account has its number, its flags and its entry."""
         members = self._numbers(dict.fromkeys(row.user for row in rows.rows))
         self.flags.write(flag for row in rows.rows for flag in row.flagged(members[row.user]))
@@ -127,14 +127,14 @@ PREFERENCES_AT_ONCE = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preferences:
+class PreferenceImport:
     directory: Directory
     wants: Wants
     overalls: Overalls
     log: EventLog
     clock: Clock
 
-    def read(self, rows: Batch[PreferenceRow]) -> Keys:
+    def read(self, rows: ImportBatch[PreferenceRow]) -> Keys:
         """What each row says stands, unless its person has said anything of that. Accounts that were never heard of are
         made known by it."""
         names = dict.fromkeys(chain.from_iterable((row.user, row.account) for row in rows.rows))

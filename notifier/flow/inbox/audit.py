@@ -14,9 +14,9 @@ from notifier.domain.users.digest import Digest, Schedule, digest_of, named
 from notifier.domain.users.visibility import SETTLED_AFTER, Mark, unread
 from notifier.flow.inbox.burst_walk import RUN, place_of
 from notifier.flow.inbox.evaluation import STEPS
-from notifier.flow.inbox.page import BADGE_MOST, Badge, Entry, Look, Opened, Page
+from notifier.flow.inbox.page import BADGE_MOST, Badge, Entry, InboxView, OpenedInbox, Page
 from notifier.metrics import Metrics
-from notifier.ports.inbox import Place, Timeline
+from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
 
 LATER = 100_000_000
@@ -33,7 +33,7 @@ class Audit:
     pause: Callable[[float], Awaitable[object]]
     """Waits some seconds before a difference is looked at once more."""
 
-    async def compare(self, opened: Opened) -> None:
+    async def compare(self, opened: OpenedInbox) -> None:
         """A difference counts when it is still there after a pause, and the viewer is still the same.
 
         Raises StoreUnavailable. A partial page claims nothing, and what reaches further down than a page ever walks is
@@ -51,7 +51,7 @@ class Audit:
             LOGGER.error("member %d: %s", opened.look.member, "; ".join(wrong))
         self.metrics.audits.inc()
 
-    async def _wrong(self, opened: Opened) -> Sequence[str]:
+    async def _wrong(self, opened: OpenedInbox) -> Sequence[str]:
         look, bursts, digests = opened.look, await self._bursts(opened), await self._digests(opened)
         if bursts is None or digests is None:
             return ()
@@ -64,7 +64,7 @@ class Audit:
         listed.sort(key=place_of, reverse=True)
         return list(differences(opened, listed, [burst for burst in kept if look.admits(burst)], gone))
 
-    async def _bursts(self, opened: Opened) -> Sequence[Burst] | None:
+    async def _bursts(self, opened: OpenedInbox) -> Sequence[Burst] | None:
         """All that the viewer sees, or did before it was taken back, newest first, as far down as list and badge reach;
         None when that is too far."""
         found, place = list[Burst](), None
@@ -76,7 +76,7 @@ class Audit:
             place = place_of(run[-1])
         return None
 
-    async def _digests(self, opened: Opened) -> Sequence[tuple[Digest | None, Digest]] | None:
+    async def _digests(self, opened: OpenedInbox) -> Sequence[tuple[Digest | None, Digest]] | None:
         """The same of what a digest tells of, day by day, as it stands and as it may have; a day counts once all of it
         was read."""
         look, found, place = opened.look, list[Burst](), None
@@ -94,17 +94,17 @@ class Audit:
             place = place_of(run[-1])
         return None if look.digested else ()
 
-    async def _same_viewer(self, look: Look) -> bool:
+    async def _same_viewer(self, look: InboxView) -> bool:
         return await self.people.viewer(look.viewer.user, look.member) == look.viewer
 
 
-def _kept(look: Look) -> Iterator[BurstKey]:
+def _kept(look: InboxView) -> Iterator[BurstKey]:
     """What its viewer marked unread."""
     return (key for key, mark in look.viewer.marks.by_burst.items() if mark is Mark.UNREAD)
 
 
 def differences(
-    opened: Opened, listed: Sequence[Entry], kept: Collection[Burst], gone: Collection[Entry]
+    opened: OpenedInbox, listed: Sequence[Entry], kept: Collection[Burst], gone: Collection[Entry]
 ) -> Iterator[str]:
     """`kept` are those marked unread, however old; `gone` what was taken back: the answer may have had it."""
     if opened.page is not None:
@@ -114,7 +114,7 @@ def differences(
         yield from _of_badge(opened.look, opened.badge, counted.values(), {entry.key: entry for entry in gone}.values())
 
 
-def _of_list(opened: Opened, page: Page, listed: Sequence[Entry], gone: Collection[BurstKey]) -> Iterator[str]:
+def _of_list(opened: OpenedInbox, page: Page, listed: Sequence[Entry], gone: Collection[BurstKey]) -> Iterator[str]:
     look, after, end = opened.look, opened.after, page.next
     within = [b for b in listed if (after is None or place_of(b) < after) and (end is None or place_of(b) >= end)]
     given = [item.entry for item in page.items]
@@ -128,7 +128,7 @@ def _of_list(opened: Opened, page: Page, listed: Sequence[Entry], gone: Collecti
         yield f"the list is [{_told(shown)}], and must be [{_told(stored)}]"
 
 
-def _of_badge(look: Look, badge: Badge, listed: Collection[Entry], gone: Collection[Entry]) -> Iterator[str]:
+def _of_badge(look: InboxView, badge: Badge, listed: Collection[Entry], gone: Collection[Entry]) -> Iterator[str]:
     """What isn't settled, or is gone, may have been counted, or not."""
     counted = [entry for entry in listed if unread(entry, look.viewer)]
     least, most = sum(_settled(look, entry) for entry in counted), len(counted)
@@ -138,7 +138,7 @@ def _of_badge(look: Look, badge: Badge, listed: Collection[Entry], gone: Collect
         yield f"the badge is {says}, and must be {least} to {most}"
 
 
-def _settled(look: Look, entry: Entry) -> bool:
+def _settled(look: InboxView, entry: Entry) -> bool:
     """Seen alike at the answer and now: younger ones may have become visible in between, and one that somebody blocked
     takes part in comes into view with its next mentioner; a digest with the first that it tells of.
     """
@@ -147,16 +147,16 @@ def _settled(look: Look, entry: Entry) -> bool:
     return entry.opened_at <= look.now - SETTLED_AFTER and not blocked
 
 
-def _by_day(look: Look, opened: Sequence[Burst]) -> Iterator[tuple[Place, Digest | None]]:
+def _by_day(look: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPosition, Digest | None]]:
     """Where each day's digest would stand, and the digest."""
     viewer, schedule = look.viewer, Schedule.of(look.viewer.overall)
     for day, bursts in groupby(opened, key=lambda burst: schedule.day_of(burst.opened_at)):
         due, told = schedule.moment(day), [b for b in bursts if b.restricted_to in {None, *viewer.authors}]
         digest = digest_of(viewer, day, told, look.now) if due <= look.now else None
-        yield Place(due, named(viewer.user, day)), digest
+        yield InboxPosition(due, named(viewer.user, day)), digest
 
 
-def _reached(opened: Opened, last: Place, found: Sequence[Entry]) -> bool:
+def _reached(opened: OpenedInbox, last: InboxPosition, found: Sequence[Entry]) -> bool:
     look, page = opened.look, opened.page
     if page is not None and (page.next is None or last > page.next):
         return False

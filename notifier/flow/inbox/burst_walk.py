@@ -8,8 +8,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
-from notifier.domain.users.visibility import Listed
-from notifier.ports.inbox import Place, Timeline
+from notifier.domain.users.visibility import ListedBurst
+from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import Pulled, PullReader
 
 RUN = 64
@@ -39,7 +39,7 @@ class Walk:
     how far a page comes."""
     member: Member
     now: datetime
-    after: Place | None
+    after: InboxPosition | None
     """Behind this place; afterwards behind the last burst walked past."""
     ended: bool = False
     looked: bool = False
@@ -66,7 +66,7 @@ class Walk:
         # Rows never prove absence, so they count down to the index's horizon only.
         rows = await self.timeline.rows(self.member, self.subjects, self.after, RUN)
         keys = {place.burst for place in pulled.places if self._behind(place)} | {row.burst for row in rows}
-        horizon = Place(pulled.complete_since, BEFORE_ALL)
+        horizon = InboxPosition(pulled.complete_since, BEFORE_ALL)
         bursts = {**await self.timeline.bursts(keys), **{burst.key: burst for burst in unlisted}}
         found = [b for b in bursts.values() if place_of(b) > horizon and self._behind(place_of(b))]
         self.after = min(self.after, horizon) if self.after else horizon
@@ -90,9 +90,9 @@ class Walk:
         except CacheUnavailable:  # fails open: the canonical bursts alone make the page right
             return Pulled(places=(), complete_since=None)
 
-    def _behind(self, place: Place) -> bool:
+    def _behind(self, place: InboxPosition) -> bool:
         return self.after is None or place < self.after
 
 
-def place_of(listed: Listed) -> Place:
-    return Place(listed.opened_at, listed.key)
+def place_of(listed: ListedBurst) -> InboxPosition:
+    return InboxPosition(listed.opened_at, listed.key)

@@ -10,9 +10,9 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.inbox.burst_walk import RUN, place_of
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import FOR_EVER, PlaceOf, SubjectNews
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
-_THE_END = Place(*FOR_EVER)
+_THE_END = InboxPosition(*FOR_EVER)
 FIRST_RUN = 32
 """A page of 20, the one behind it, and some that its viewer may not see."""
 
@@ -30,12 +30,12 @@ class CachedWalk:
     subjects: Collection[Subject]
     authors: Collection[UserId]
     """Bursts restricted to the followers of others are passed as if they were not there, or their number would show."""
-    after: Place | None
+    after: InboxPosition | None
     """Behind this place; afterwards behind the last burst given."""
     ended: bool = False
     _run: int = FIRST_RUN
     _in_memory: bool = field(init=False)
-    _horizon: Place = field(init=False)
+    _horizon: InboxPosition = field(init=False)
     _by_subject: Mapping[Subject, SubjectNews] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class CachedWalk:
 
     def _look_for_horizon(self) -> None:
         """It rises when a subject gets more bursts than are listed, also while the walk goes on."""
-        self._horizon = Place(*max((one.complete_to for one in self.news), default=FOR_EVER))
+        self._horizon = InboxPosition(*max((one.complete_to for one in self.news), default=FOR_EVER))
 
     def _places(self) -> Iterator[PlaceOf]:
         """All places behind `after` and down to the horizon, newest first."""

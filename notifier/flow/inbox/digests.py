@@ -9,8 +9,8 @@ from notifier.domain.bursts.burst import Burst, expires_at
 from notifier.domain.ids import BurstKey, Kind, Subject
 from notifier.domain.users.digest import GATHERED, Digest, Schedule, date_in, digest_of, gathered, named
 from notifier.flow.inbox.burst_walk import BEFORE_ALL
-from notifier.flow.inbox.page import Look
-from notifier.ports.inbox import Place, Timeline
+from notifier.flow.inbox.page import InboxView
+from notifier.ports.inbox import InboxPosition, Timeline
 
 A_DAY = GATHERED + 1
 """Bursts a read: a day's worth, and the one that says whether there are more. Quiet days share a read."""
@@ -21,8 +21,8 @@ class Digests:
     """Only days that are due and not older than is kept. Who wants no digest has none, and nothing is read."""
 
     timeline: Timeline
-    look: Look
-    after: Place | None
+    look: InboxView
+    after: InboxPosition | None
     """Behind this place; afterwards right before the next day's."""
     ended: bool = False
     subjects: Collection[Subject] = field(init=False)
@@ -38,7 +38,7 @@ class Digests:
 
     async def step(self) -> Sequence[Digest]:
         """The next days', possibly none. Raises StoreUnavailable."""
-        place = Place(self.schedule.moment(self.day), BEFORE_ALL)
+        place = InboxPosition(self.schedule.moment(self.day), BEFORE_ALL)
         run = await self.timeline.before(self.subjects, place, A_DAY, self.look.viewer.authors)
         days = [
             (day, [*bursts]) for day, bursts in groupby(run, key=lambda burst: self.schedule.day_of(burst.opened_at))
@@ -63,14 +63,14 @@ class Digests:
     def _go_to(self, day: date) -> None:
         self.day, key = day, named(self.look.viewer.user, day)
         due = self.schedule.moment(day)
-        self.after = Place(due, BurstKey(key.subject, key.seq + 1))
+        self.after = InboxPosition(due, BurstKey(key.subject, key.seq + 1))
         self.ended = expires_at(due) <= self.look.now
 
-    def _place(self, day: date) -> Place:
-        return Place(self.schedule.moment(day), named(self.look.viewer.user, day))
+    def _place(self, day: date) -> InboxPosition:
+        return InboxPosition(self.schedule.moment(day), named(self.look.viewer.user, day))
 
 
-async def digests_by(timeline: Timeline, look: Look, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
+async def digests_by(timeline: Timeline, look: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
     """Those of the viewer's own that there are, hidden ones as well. Quiet days share a read, and none takes more than
     one. Raises StoreUnavailable."""
     waiting, found = sorted({*_days(look, keys)}, reverse=True), list[Digest | None]()
@@ -81,7 +81,7 @@ async def digests_by(timeline: Timeline, look: Look, keys: Collection[BurstKey])
     return {digest.key: digest for digest in found if digest}
 
 
-def _days(look: Look, keys: Collection[BurstKey]) -> Iterator[date]:
+def _days(look: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
     """That are due and kept."""
     schedule, own = Schedule.of(look.viewer.overall), Subject(Kind.DIGEST, look.viewer.user)
     if not look.digested:
@@ -93,10 +93,10 @@ def _days(look: Look, keys: Collection[BurstKey]) -> Iterator[date]:
             yield day
 
 
-async def _opened(timeline: Timeline, look: Look, days: Sequence[date]) -> Mapping[date, Sequence[Burst]]:
+async def _opened(timeline: Timeline, look: InboxView, days: Sequence[date]) -> Mapping[date, Sequence[Burst]]:
     """Of the first of these days, newest first, and of as many others as the same read brings as a whole."""
     schedule = Schedule.of(look.viewer.overall)
-    until, since = Place(schedule.moment(days[0]), BEFORE_ALL), schedule.moment(schedule.before(days[-1]))
+    until, since = InboxPosition(schedule.moment(days[0]), BEFORE_ALL), schedule.moment(schedule.before(days[-1]))
     run = await timeline.before(look.digested, until, A_DAY, look.viewer.authors, since)
     by_day = {day: [*some] for day, some in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
     # The last one is cut off, unless it is the first: then all that its digest tells of is there.
@@ -104,17 +104,17 @@ async def _opened(timeline: Timeline, look: Look, days: Sequence[date]) -> Mappi
     return {day: by_day.get(day, []) for day in days if cut is None or day > cut or day == days[0]}
 
 
-def due_next(look: Look, after: datetime) -> datetime | None:
+def due_next(look: InboxView, after: datetime) -> datetime | None:
     """When the viewer's next digest falls due, after a moment; None for who has none."""
     return Schedule.of(look.viewer.overall).due_of(after) if look.digested else None
 
 
-def told_at(burst: Burst, look: Look) -> datetime:
+def told_at(burst: Burst, look: InboxView) -> datetime:
     """When the digest that tells of it falls due."""
     return Schedule.of(look.viewer.overall).due_of(burst.opened_at)
 
 
-def moved_inside(burst: Burst, before: Burst | None, look: Look) -> bool:
+def moved_inside(burst: Burst, before: Burst | None, look: InboxView) -> bool:
     """Whether something was taken from what a digest tells the viewer, or came to it late; where it grows is on the
     next page. Who could never see it hears nothing. `before` is None for what is heard of for the first time."""
     if before is not None and burst.count >= before.count and burst.silent is before.silent:

@@ -11,8 +11,8 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.users.visibility import SETTLED_AFTER, Mark, SeenToken, unread
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.digests import Digests
-from notifier.flow.inbox.page import BADGE_MOST, Entry, Look, Page
-from notifier.ports.inbox import Place
+from notifier.flow.inbox.page import BADGE_MOST, Entry, InboxView, Page
+from notifier.ports.inbox import InboxPosition
 
 # A listing: all that stands in a person's list, newest first, merged of what is told singly and of digests.
 
@@ -21,7 +21,7 @@ class Steps(Protocol):
     """A walk through bursts, newest first, a run at a time."""
 
     ended: bool
-    after: Place | None
+    after: InboxPosition | None
     """Behind the last burst given."""
 
     async def step(self) -> Sequence[Burst]:
@@ -42,7 +42,7 @@ class Listing:
         return self.walk.ended and self.digests.ended
 
     @property
-    def after(self) -> Place | None:
+    def after(self) -> InboxPosition | None:
         """Everything that stands before it was given. None at the beginning, and at the end."""
         open_ends = [end.after for end in (self.walk, self.digests) if not end.ended]
         return None if None in open_ends else max((after for after in open_ends if after), default=None)
@@ -60,7 +60,7 @@ class Listing:
         self._waiting = [] if self.ended else [entry for entry in waiting if not self._given(place_of(entry))]
         return waiting[: len(waiting) - len(self._waiting)]
 
-    def _given(self, place: Place) -> bool:
+    def _given(self, place: InboxPosition) -> bool:
         return self.after is not None and place >= self.after
 
     def _digests_behind(self) -> bool:
@@ -76,11 +76,11 @@ STEPS = 20
 class Entries(Protocol):
     """Where single entries are read."""
 
-    def entries(self, look: Look, keys: Collection[BurstKey], /) -> Awaitable[Mapping[BurstKey, Entry]]:
+    def entries(self, look: InboxView, keys: Collection[BurstKey], /) -> Awaitable[Mapping[BurstKey, Entry]]:
         """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
         ...
 
-    def pointed_to(self, look: Look, after: Place | None, limit: int, /) -> Awaitable[Collection[Entry]]:
+    def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int, /) -> Awaitable[Collection[Entry]]:
         """Return what the viewer's inbox rows point to. Raises StoreUnavailable."""
         ...
 
@@ -89,8 +89,8 @@ class Entries(Protocol):
 class Evaluation:
     """What a viewer sees at one moment, by the predicate alone."""
 
-    look: Look
-    after: Place | None
+    look: InboxView
+    after: InboxPosition | None
     limit: int
     source: Entries
 
@@ -144,14 +144,14 @@ class Evaluation:
         return partial_page(self.look, [*found, *more], self.limit)
 
 
-def partial_page(look: Look, entries: Collection[Entry], limit: int) -> Page:
+def partial_page(look: InboxView, entries: Collection[Entry], limit: int) -> Page:
     """A page that claims nothing about what is missing: it has no cursor and marks nothing as seen."""
     known = {entry.key: entry for entry in entries if look.admits(entry)}
     newest = sorted(known.values(), key=place_of, reverse=True)[:limit]
     return Page(items=[look.shown(entry) for entry in newest], next=None, seen=None, partial=True, look=look)
 
 
-def seen_token(look: Look, shown: Sequence[Entry], after: Place | None) -> SeenToken:
+def seen_token(look: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
     """Covers what had surely become visible when the page was made; on older pages, nothing newer than their top."""
     as_of = look.now - SETTLED_AFTER
     if after is not None:

@@ -9,9 +9,9 @@ from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.inbox.burst_walk import BEFORE_ALL, place_of
-from notifier.flow.inbox.page import Entry, Item, Look
+from notifier.flow.inbox.page import Entry, InboxView, Item
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place, Timeline
+from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.users import People
 
 MOST_READ = 200
@@ -56,11 +56,11 @@ class GapPage:
     """One page of a range, newest first."""
 
     items: Sequence[Item]
-    next: Place | None
+    next: InboxPosition | None
     """The next page starts behind this place; None at the end of the range."""
     partial: bool
     """The store answered too slowly: items may be missing."""
-    look: Look
+    look: InboxView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class _Query:
     """The read that a request makes."""
 
     subject: Subject
-    place: Place | None
+    place: InboxPosition | None
     since: datetime
 
     def covers(self, entry: Entry) -> bool:
@@ -89,7 +89,7 @@ class GapFetch:
     most_read: int = MOST_READ
 
     async def fetch(
-        self, user: UserId, subject: Subject, within: SeqRange, *, after: Place | None = None, limit: int = 50
+        self, user: UserId, subject: Subject, within: SeqRange, *, after: InboxPosition | None = None, limit: int = 50
     ) -> GapPage:
         """Return the page of the range that starts behind `after`.
 
@@ -105,18 +105,18 @@ class GapFetch:
             return await self._partial(look, query, limit)
         visible = [burst for burst in run if look.admits(burst)]
         if len(visible) > limit:
-            following: Place | None = place_of(visible[limit - 1])
+            following: InboxPosition | None = place_of(visible[limit - 1])
         else:
             following = place_of(run[-1]) if len(run) == self.most_read else None
         return GapPage(items=[look.item(burst) for burst in visible[:limit]], next=following, partial=False, look=look)
 
-    async def _look(self, user: UserId) -> Look:
+    async def _look(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
         if member is None:
             raise NotFound(f"The user is {user}.")
-        return Look(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
+        return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
-    async def _partial(self, look: Look, query: _Query, limit: int) -> GapPage:
+    async def _partial(self, look: InboxView, query: _Query, limit: int) -> GapPage:
         """Return what the viewer's inbox rows point to. Not every burst has a row, so the page is partial."""
         rows = await self.timeline.rows(look.member, [query.subject], query.place, self.most_read)
         bursts = await self.timeline.bursts([row.burst for row in rows])
@@ -125,14 +125,14 @@ class GapFetch:
         return GapPage(items=[look.item(burst) for burst in newest], next=None, partial=True, look=look)
 
 
-def _query(look: Look, subject: Subject, within: SeqRange, after: Place | None) -> _Query:
+def _query(look: InboxView, subject: Subject, within: SeqRange, after: InboxPosition | None) -> _Query:
     """Narrow the range to what the viewer may see at all, so that nothing beyond it is read or counted."""
     newest = _seq(look.now)
     since = _visible_since(look, subject)
     if since is None or within.first > newest:
         return _Query(subject=NOWHERE, place=None, since=look.now)
     # A burst ahead of the clock is shown with the current second, so the range must end behind it, too.
-    end = None if within.last is None or within.last >= newest else Place(_moment(within.last + 1), BEFORE_ALL)
+    end = None if within.last is None or within.last >= newest else InboxPosition(_moment(within.last + 1), BEFORE_ALL)
     return _Query(
         subject=subject,
         place=min((place for place in (end, after) if place is not None), default=None),
@@ -140,7 +140,7 @@ def _query(look: Look, subject: Subject, within: SeqRange, after: Place | None) 
     )
 
 
-def _visible_since(look: Look, subject: Subject) -> datetime | None:
+def _visible_since(look: InboxView, subject: Subject) -> datetime | None:
     """Return the opening from which on the inbox lists the subject's bursts singly, or None if it lists none."""
     viewer = look.viewer
     if subject not in look.subjects:

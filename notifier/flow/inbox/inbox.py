@@ -15,15 +15,15 @@ from notifier.flow.inbox.cached_walk import CachedWalk
 from notifier.flow.inbox.digests import Digests, digests_by, due_next
 from notifier.flow.inbox.evaluation import Evaluation, Listing, partial_page, seen_token
 from notifier.flow.inbox.last_known_pages import Lately, PageRenderer, adopted, remembered_page
-from notifier.flow.inbox.page import Badge, Entry, Look, Opened, Page, badge_of
-from notifier.flow.inbox.store_breaker import Deadline, StoreBreaker
+from notifier.flow.inbox.page import Badge, Entry, InboxView, OpenedInbox, Page, badge_of
+from notifier.flow.inbox.store_breaker import ReadDeadline, StoreBreaker
 from notifier.flow.inbox.subject_cache import SubjectCache
 from notifier.flow.inbox.subject_news import SubjectNews
-from notifier.flow.inbox.viewer_cache import CachedViewer, Opening, ViewerCache
+from notifier.flow.inbox.viewer_cache import CachedFirstPage, CachedViewer, ViewerCache
 from notifier.flow.inbox.viewer_facts import ViewerFacts
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place, Timeline
+from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.inbox_versions import VersionLook
 from notifier.ports.pull_index import PullReader
 from notifier.ports.users import People
@@ -32,7 +32,7 @@ from notifier.ports.users import People
 
 
 class OpeningObserver(Protocol):
-    def observe(self, opened: Opened) -> None:
+    def observe(self, opened: OpenedInbox) -> None:
         """Called with every answer before it is sent. Returns at once and raises nothing."""
         ...
 
@@ -46,7 +46,7 @@ class Tab:
     observers: Sequence[OpeningObserver] = ()
     lately: Lately = field(default_factory=Lately)
 
-    async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
+    async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
         """Raises NotFound for a user that doesn't exist, StoreUnavailable when not even a partial page can be had."""
         return await self._page(await self._look(user), after=after, limit=limit)
 
@@ -54,10 +54,12 @@ class Tab:
         """As many as a walk through all pages of the same moment would show unread."""
         look = await self._look(user)
         badge = await self._badge(look)
-        self.observe(Opened(look=look, after=None, page=None, badge=badge))
+        self.observe(OpenedInbox(look=look, after=None, page=None, badge=badge))
         return badge
 
-    async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> tuple[Page, Badge | None]:
+    async def open(
+        self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20
+    ) -> tuple[Page, Badge | None]:
         """A page and the badge of the same moment; no badge where the store stopped answering before it was counted.
 
         Where it answers nothing at all, what the person was last shown, as a partial page. Raises as `page` does.
@@ -71,32 +73,32 @@ class Tab:
         if after is None and not page.partial:
             self.lately.keep(page)
         badge = None if page.partial else await self._badge_or_none(page.look)
-        self.observe(Opened(look=page.look, after=after, page=page, badge=badge))
+        self.observe(OpenedInbox(look=page.look, after=after, page=page, badge=badge))
         return page, badge
 
-    def observe(self, opened: Opened) -> None:
+    def observe(self, opened: OpenedInbox) -> None:
         """Pass an answer to the observers."""
         for observer in self.observers:
             observer.observe(opened)
 
-    async def _badge_or_none(self, look: Look) -> Badge | None:
+    async def _badge_or_none(self, look: InboxView) -> Badge | None:
         try:
             return await self._badge(look)
         except StoreUnavailable:
             return None
 
-    async def _page(self, look: Look, *, after: Place | None, limit: int) -> Page:
+    async def _page(self, look: InboxView, *, after: InboxPosition | None, limit: int) -> Page:
         page, _ = await self._evaluation(look, after, limit).page(self._listing(look, after))
         return page
 
-    async def _badge(self, look: Look) -> Badge:
+    async def _badge(self, look: InboxView) -> Badge:
         return badge_of(await self.unread(look))
 
-    async def unread(self, look: Look) -> set[BurstKey]:
+    async def unread(self, look: InboxView) -> set[BurstKey]:
         """Everything unread, or more than a badge counts. Raises StoreUnavailable."""
         return {*await self._evaluation(look, None, 0).unread(self._listing(look, None))}
 
-    async def entries(self, look: Look, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
+    async def entries(self, look: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """What these keys name, whether the viewer sees it or not, but for digests: there are the viewer's own alone.
         Raises StoreUnavailable."""
         days = {key for key in keys if key.subject.kind is Kind.DIGEST}
@@ -118,17 +120,17 @@ class Tab:
         await self.people.mark(look.member, bursts, mark)
         self.lately.marked(user, bursts, mark)
 
-    async def _look(self, user: UserId) -> Look:
+    async def _look(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
         if member is None:
             raise NotFound(f"The user is {user}.")
-        return Look(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
+        return InboxView(viewer=await self.people.viewer(user, member), member=member, now=self.clock.now())
 
-    def _listing(self, look: Look, after: Place | None) -> Listing:
+    def _listing(self, look: InboxView, after: InboxPosition | None) -> Listing:
         digests = Digests(timeline=self.timeline, look=look, after=after)
         return Listing(walk=self._walk(look, after), digests=digests)
 
-    def _walk(self, look: Look, after: Place | None) -> Walk:
+    def _walk(self, look: InboxView, after: InboxPosition | None) -> Walk:
         return Walk(
             timeline=self.timeline,
             pull=self.pull,
@@ -139,15 +141,15 @@ class Tab:
             after=after,
         )
 
-    async def pointed_to(self, look: Look, after: Place | None, limit: int) -> Collection[Entry]:
+    async def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
         """What the inbox rows point to. Raises StoreUnavailable."""
         rows = await self.timeline.rows(look.member, look.subjects, after, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
-    def _evaluation(self, look: Look, after: Place | None, limit: int) -> Evaluation:
+    def _evaluation(self, look: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
         return Evaluation(look=look, after=after, limit=limit, source=self)
 
-    def _markable(self, look: Look, entry: Entry) -> bool:
+    def _markable(self, look: InboxView, entry: Entry) -> bool:
         hidden = look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
         return hidden or look.admits(entry)
 
@@ -165,7 +167,7 @@ class Inbox:
     facts: ViewerFacts
     subjects: SubjectCache
     viewers: ViewerCache
-    deadline: Deadline
+    deadline: ReadDeadline
     breaker: StoreBreaker
     clock: Clock
     metrics: Metrics
@@ -175,7 +177,7 @@ class Inbox:
     maker: bytes = b""
     """Names the software and the secret by which pages are made: those of another one are not shown."""
 
-    async def open(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Opening:
+    async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> CachedFirstPage:
         """Return a page and the badge of the same moment; without a badge where the store stopped answering in between.
 
         Where the store does not answer, what this process showed the viewer last, as a partial page. Raises NotFound
@@ -191,10 +193,10 @@ class Inbox:
                 raise
             self.metrics.inbox_partial.inc()
             opening = self._last_known(user, limit) or await self._from_rows(user, limit)
-        self.observe(Opened(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
+        self.observe(OpenedInbox(look=opening.page.look, after=after, page=opening.page, badge=opening.badge))
         return opening
 
-    async def page(self, user: UserId, *, after: Place | None = None, limit: int = 20) -> Page:
+    async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
         """Return a page without a badge. Raises as `open` does."""
         viewer = await self.facts.current(user)
         listing = await self._listing(self._look(viewer), after)
@@ -208,10 +210,10 @@ class Inbox:
         if opening.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
         look = replace(opening.page.look, now=self.clock.now())
-        self.observe(Opened(look=look, after=None, page=None, badge=opening.badge))
+        self.observe(OpenedInbox(look=look, after=None, page=None, badge=opening.badge))
         return opening.badge
 
-    def observe(self, opened: Opened) -> None:
+    def observe(self, opened: OpenedInbox) -> None:
         """Pass an answer to the observers."""
         for observer in self.observers:
             observer.observe(opened)
@@ -232,18 +234,20 @@ class Inbox:
         await self.people.mark(viewer.member, bursts, mark)
         self.viewers.remark(user, viewer.viewer.marks.with_mark(bursts, mark))
 
-    async def entries(self, look: Look, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
+    async def entries(self, look: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
         """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
         days = {key for key in keys if key.subject.kind is Kind.DIGEST}
         known: dict[BurstKey, Entry] = dict(await self.subjects.bodies([*{*keys} - days]))
         return known | await digests_by(self.subjects.timeline, look, days)
 
-    async def pointed_to(self, look: Look, after: Place | None, limit: int) -> Collection[Entry]:
+    async def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
         """Return what the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.subjects.timeline.rows(look.member, look.subjects, after, limit)
         return (await self.subjects.bodies([row.burst for row in rows])).values()
 
-    async def _tried(self, user: UserId, cached: CachedViewer | None, after: Place | None, limit: int) -> Opening:
+    async def _tried(
+        self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
+    ) -> CachedFirstPage:
         """As `_open`, but while the store fails, whoever was shown a page before is not kept waiting."""
         now = self.clock.now()
         has_something = after is None and _last_page(cached, now) is not None
@@ -265,8 +269,8 @@ class Inbox:
         return opening
 
     async def _open(
-        self, user: UserId, after: Place | None, limit: int, began: datetime, *, has_something: bool
-    ) -> Opening:
+        self, user: UserId, after: InboxPosition | None, limit: int, began: datetime, *, has_something: bool
+    ) -> CachedFirstPage:
         """`has_something`: a page to show instead, so it is not waited for as long."""
         viewer, found = await self._known(user, has_something=has_something)
         if viewer is not None and after is None and (opening := self._holding(viewer, limit, began)) is not None:
@@ -282,11 +286,11 @@ class Inbox:
                 await self.facts.remember(viewer, page)
         return opening
 
-    async def _later(self, viewer: CachedViewer, after: Place, limit: int) -> Opening:
+    async def _later(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> CachedFirstPage:
         look = self._look(viewer)
         page, _ = await self._evaluation(look, after, limit).page(await self._listing(look, after))
         unread = None if page.partial else await self._unread_or_none(look, await self._listing(look, None))
-        return Opening(
+        return CachedFirstPage(
             page=page, badge=_badge(unread), turn=self.subjects.turn, current_at=look.now, valid_until=look.now
         )
 
@@ -296,7 +300,7 @@ class Inbox:
         async with self.deadline.limit(cold=True):
             return await self.facts.known(user, patient=True)
 
-    def _holding(self, viewer: CachedViewer, limit: int, began: datetime) -> Opening | None:
+    def _holding(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
         """The first page as it was evaluated before, where that still holds."""
         opening = viewer.openings.get(limit) or self._adopted(viewer, limit, began)
         now, subjects = self.clock.now(), self.subjects
@@ -306,12 +310,12 @@ class Inbox:
         self.viewers.page_hits.hit.inc()
         return opening
 
-    def _adopted(self, viewer: CachedViewer, limit: int, began: datetime) -> Opening | None:
+    def _adopted(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
         """The first page as another process evaluated it, where nothing has changed since."""
         page, viewer.page = viewer.page, None
         if page is None or page.limit != limit or page.maker != self.maker:
             return None
-        look = Look(viewer=viewer.viewer, member=viewer.member, now=began)
+        look = InboxView(viewer=viewer.viewer, member=viewer.member, now=began)
         if not self.subjects.changes.proves(look.subjects, page.current_at):
             return None
         opening = adopted(page, look, self.subjects.turn)
@@ -319,7 +323,7 @@ class Inbox:
         self.viewers.measure(viewer)
         return opening
 
-    def _renewed(self, viewer: CachedViewer, opening: Opening, limit: int, now: datetime) -> Opening:
+    def _renewed(self, viewer: CachedViewer, opening: CachedFirstPage, limit: int, now: datetime) -> CachedFirstPage:
         """Tell an opening that was proved after `now` anew: its `seen` token covers what could be shown by then."""
         if now - opening.page.look.now < TOKENS_KEPT:
             return opening
@@ -329,7 +333,7 @@ class Inbox:
         viewer.keep(limit, renewed)
         return renewed
 
-    async def _first(self, viewer: CachedViewer, limit: int, began: datetime) -> Opening:
+    async def _first(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage:
         look = self._look(viewer)
         turn = self.subjects.turn  # before anything is read: what changes from here on is noticed the next time
         subjects = [*look.subjects, *look.digested]
@@ -338,7 +342,7 @@ class Inbox:
         page, admitted = await evaluation.page(listing)
         unread = None if page.partial else await self._unread_or_none(look, listing, admitted)
         before = viewer.openings.get(limit)
-        opening = Opening(
+        opening = CachedFirstPage(
             page=page,
             badge=_badge(unread),
             turn=turn,
@@ -354,34 +358,36 @@ class Inbox:
         return opening
 
     async def _unread_or_none(
-        self, look: Look, listing: Listing, admitted: Sequence[Entry] = ()
+        self, look: InboxView, listing: Listing, admitted: Sequence[Entry] = ()
     ) -> Mapping[BurstKey, Entry] | None:
         try:
             return await self._evaluation(look, None, 0).unread(listing, admitted)
         except StoreUnavailable:
             return None
 
-    async def _from_rows(self, user: UserId, limit: int) -> Opening:
+    async def _from_rows(self, user: UserId, limit: int) -> CachedFirstPage:
         """What a viewer's inbox rows point to, where this process knows nothing else. Raises as `open` does."""
         async with self.deadline.turn(), self.deadline.limit(cold=True):
             viewer = await self.facts.read(user, None)
             page = await self._evaluation(self._look(viewer), None, limit).partial()
-        return Opening(page=page, badge=None, turn=0, current_at=page.look.now, valid_until=page.look.now)
+        return CachedFirstPage(page=page, badge=None, turn=0, current_at=page.look.now, valid_until=page.look.now)
 
-    def _last_known(self, user: UserId, limit: int) -> Opening | None:
+    def _last_known(self, user: UserId, limit: int) -> CachedFirstPage | None:
         """What the viewer was shown last, judged by what was known then; some may be missing, and the page says so."""
         cached, now = self.viewers.get(user), self.clock.now()
         if cached is None or (last := _last_page(cached, now)) is None:
             return None
         # A digest's bursts may have been taken back since, and it would take the store to tell.
         entries = [self.subjects.latest(item.entry) for item in last.items if isinstance(item.entry, Burst)]
-        page = partial_page(Look(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
-        return Opening(page=page, badge=None, turn=0, current_at=now, valid_until=now)
+        page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
+        return CachedFirstPage(page=page, badge=None, turn=0, current_at=now, valid_until=now)
 
-    def _look(self, viewer: CachedViewer) -> Look:
-        return Look(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
+    def _look(self, viewer: CachedViewer) -> InboxView:
+        return InboxView(viewer=viewer.viewer, member=viewer.member, now=self.clock.now())
 
-    async def _listing(self, look: Look, after: Place | None, news: Sequence[SubjectNews] | None = None) -> Listing:
+    async def _listing(
+        self, look: InboxView, after: InboxPosition | None, news: Sequence[SubjectNews] | None = None
+    ) -> Listing:
         subjects = look.subjects
         if news is None:
             news = await self.subjects.read(subjects)
@@ -394,7 +400,7 @@ class Inbox:
         )
         return Listing(walk=walk, digests=Digests(timeline=self.subjects.timeline, look=look, after=after))
 
-    def _evaluation(self, look: Look, after: Place | None, limit: int) -> Evaluation:
+    def _evaluation(self, look: InboxView, after: InboxPosition | None, limit: int) -> Evaluation:
         return Evaluation(look=look, after=after, limit=limit, source=self)
 
 
@@ -418,6 +424,6 @@ def _valid_until(page: Page, counted: Sequence[Entry]) -> datetime:
     return min(ends, default=look.now + timedelta(days=1))
 
 
-def _markable(look: Look, entry: Entry) -> bool:
+def _markable(look: InboxView, entry: Entry) -> bool:
     hidden = look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN
     return hidden or look.admits(entry)

@@ -39,7 +39,7 @@ BULK_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class PendingChange:
     """One change under way."""
 
     versions: ViewerVersions
@@ -78,12 +78,12 @@ class Invalidation:
     nonces: Nonces
 
     @contextmanager
-    def changing(self, scopes: Collection[Scope]) -> Iterator[Change]:
+    def changing(self, scopes: Collection[Scope]) -> Iterator[PendingChange]:
         """Wrap a write. An error leaves the mark: the write may still take effect, and nobody caches until it expires.
 
         Raises StoreUnavailable where neither Redis nor the store can be told; the caller then writes again.
         """
-        change = Change(versions=self.versions, scopes=scopes, name=self.nonces.new())
+        change = PendingChange(versions=self.versions, scopes=scopes, name=self.nonces.new())
         if not scopes:
             yield change
             return
@@ -155,7 +155,7 @@ class Looks(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Look:
+class VersionCheck:
     """One look-up. Everything that was durable and announced before it is in the caches when it returns."""
 
     versions: InboxVersions

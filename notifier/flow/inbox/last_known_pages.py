@@ -11,8 +11,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.visibility import Mark, Marks, SeenToken
 from notifier.flow.inbox.evaluation import seen_token
-from notifier.flow.inbox.page import Badge, DigestItem, Entry, Look, Page, Shown
-from notifier.flow.inbox.viewer_cache import Opening
+from notifier.flow.inbox.page import Badge, DigestItem, Entry, InboxView, Page, Shown
+from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.ports.inbox_versions import RememberedPage
 
 KEPT = timedelta(minutes=15)
@@ -73,7 +73,7 @@ def _slim(item: Shown) -> Shown:
             return item
 
 
-def _narrowed(look: Look, entries: Sequence[Entry]) -> Look:
+def _narrowed(look: InboxView, entries: Sequence[Entry]) -> InboxView:
     """With what decides about these alone: who follows thousands, and has marked as many, is kept small, too."""
     keys, viewer = {entry.key for entry in entries}, look.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
@@ -97,7 +97,7 @@ def _narrowed(look: Look, entries: Sequence[Entry]) -> Look:
 
 
 class PageRenderer(Protocol):
-    def remembered(self, opening: Opening) -> bytes:
+    def remembered(self, opening: CachedFirstPage) -> bytes:
         """Return the answer that other processes send for this opening."""
         ...
 
@@ -107,7 +107,7 @@ class RememberedItems(Sequence[Shown]):
 
     __slots__ = ("_bursts", "_count", "_decoded", "_look")
 
-    def __init__(self, page: RememberedPage, look: Look) -> None:
+    def __init__(self, page: RememberedPage, look: InboxView) -> None:
         self._bursts, self._count, self._look = page.bursts, page.count, look
         self._decoded: Sequence[Shown] | None = None
 
@@ -125,7 +125,9 @@ class RememberedItems(Sequence[Shown]):
         return self._decoded[at]
 
 
-def remembered_page(opening: Opening, limit: int, renderer: PageRenderer | None, maker: bytes) -> RememberedPage | None:
+def remembered_page(
+    opening: CachedFirstPage, limit: int, renderer: PageRenderer | None, maker: bytes
+) -> RememberedPage | None:
     """Return what another process can prove: nothing partial, and no digests, which the store alone tells of."""
     page, badge = opening.page, opening.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
@@ -146,13 +148,13 @@ def remembered_page(opening: Opening, limit: int, renderer: PageRenderer | None,
     )
 
 
-def adopted(page: RememberedPage, look: Look, turn: int) -> Opening:
+def adopted(page: RememberedPage, look: InboxView, turn: int) -> CachedFirstPage:
     """Return the opening of a page that is proved current at the moment of the look, in this turn of the cache."""
     items = RememberedItems(page, look)
     seen = seen_token(look, [], None)
     if page.newest is not None and page.newest > seen.as_of:
         seen = seen_token(look, [item.entry for item in items], None)
-    return Opening(
+    return CachedFirstPage(
         page=Page(items=items, next=page.next, seen=seen, partial=False, look=look),
         badge=Badge(count=page.unread, more=page.more_unread),
         turn=turn,

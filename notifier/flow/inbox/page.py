@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.digest import Digest
 from notifier.domain.users.visibility import SeenToken, Viewer, unread, visible
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 BADGE_MOST = 100
 """Shown as 99+: nobody reads a larger number, and counting on costs reads."""
@@ -57,16 +57,16 @@ class Badge:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
     items: Sequence[Shown]
-    next: Place | None
+    next: InboxPosition | None
     seen: SeenToken | None
     """None on a partial page, which can't say what was seen."""
     partial: bool
-    look: "Look"
+    look: "InboxView"
     """That it was made for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class InboxView:
     """One viewer at one moment."""
 
     viewer: Viewer
@@ -110,11 +110,11 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedInbox:
     """What somebody was given at one moment."""
 
-    look: Look
-    after: Place | None
+    look: InboxView
+    after: InboxPosition | None
     page: Page | None
     """None where the badge alone was asked for."""
     badge: Badge | None

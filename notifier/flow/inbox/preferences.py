@@ -27,7 +27,7 @@ class RecordLog(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class PreferenceEditor:
     people: People
     preferences: Preferences
     clock: Clock

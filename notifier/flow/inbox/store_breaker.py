@@ -67,7 +67,7 @@ def cold_pages() -> Bulkhead:
     return Bulkhead(at_once=AT_ONCE, wait=WAIT, most_waiting=MOST_WAITING)
 
 
-class Deadline(Protocol):
+class ReadDeadline(Protocol):
     def turn(self) -> AbstractAsyncContextManager[None]:
         """A block for a viewer who is new to this process. Waits until there is room, and raises Crowded."""
         ...

@@ -18,13 +18,13 @@ from notifier.flow.inbox.subject_news import (
     KEPT_PLACES,
     TICK,
     ChangeTimes,
-    Heard,
     PlaceOf,
+    RecentChange,
     SubjectNews,
 )
 from notifier.metrics import Hits, Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place, Timeline
+from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import PullReader, SubjectLists
 
 RECENT_FOR = timedelta(seconds=30)
@@ -37,7 +37,7 @@ BURST_BYTES = 1_200
 ReadBegin = tuple[int, datetime]
 """The life of the cache and the time at which a read of the store began."""
 
-Extension = tuple[Subject, Place]
+Extension = tuple[Subject, InboxPosition]
 """A subject, and the place behind which older bursts of it are to be listed."""
 
 
@@ -63,7 +63,7 @@ class SubjectCache:
     """Rises with every change of a burst, cached or not."""
     subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
-    recent: "OrderedDict[BurstKey, Heard]" = field(default_factory=OrderedDict)
+    recent: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
     """Changes of the last seconds: a load that was under way may have read an older state."""
     recent_since: datetime | None = None
     """Every change that became durable after it is in `recent`. None while nobody follows."""
@@ -114,7 +114,7 @@ class SubjectCache:
         # What was only loaded counts as a change, too: pages that were made before the load don't show it.
         if (kept := self.bursts.get(key)) and kept.version >= burst.version:
             burst, newest = kept, True
-        heard = self.recent[key] = Heard(burst=burst, at=now, newest=newest)
+        heard = self.recent[key] = RecentChange(burst=burst, at=now, newest=newest)
         self.recent.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
@@ -179,7 +179,7 @@ class SubjectCache:
             self.size += news.size - before
         return changed
 
-    async def extend(self, subjects: Sequence[Subject], after: Place) -> None:
+    async def extend(self, subjects: Sequence[Subject], after: InboxPosition) -> None:
         """Read the next run of the subjects from the store, and list it. Raises StoreUnavailable."""
         await self.extensions.load([(subject, after) for subject in subjects], self._read_on)
 
@@ -197,7 +197,7 @@ class SubjectCache:
         return dict.fromkeys(wanted)
 
     async def before(
-        self, subjects: Collection[Subject], after: Place | None, authors: Collection[UserId]
+        self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
         """Read the next run of those that are for the authors' followers. Raises StoreUnavailable."""
         with self.metrics.inbox_store():

@@ -24,7 +24,7 @@ FOR_EVER: PlaceOf = datetime(1970, 1, 1, tzinfo=UTC), BEFORE_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class RecentChange:
     """A change of the last seconds."""
 
     burst: Burst
@@ -75,7 +75,7 @@ class SubjectNews:
             self.put(burst)
         return True
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: RecentChange) -> None:
         """List the burst, unless it may have moved since it was told of."""
         if heard.newest or not self.has(heard.burst.key):
             self.put(heard.burst)

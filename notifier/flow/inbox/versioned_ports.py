@@ -16,9 +16,9 @@ from notifier.domain.users.visibility import Mark, Viewer
 from notifier.flow.inbox.invalidation import AsyncInvalidation, Invalidation
 from notifier.ports.all_ports import Ports
 from notifier.ports.audience import Follows, Pair
-from notifier.ports.directory import Account, Directory
+from notifier.ports.directory import Directory, DirectoryEntry
 from notifier.ports.inbox_versions import EVERYBODY, scopes_of
-from notifier.ports.users import Facts, Overalls, Partings, People, Preferences, Wants
+from notifier.ports.users import InboxContext, Overalls, Partings, People, Preferences, Wants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,11 @@ class VersionedDirectory:
     directory: Directory
     invalidation: Invalidation
 
-    def enrol(self, accounts: Collection[Account]) -> None:
+    def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         with self.invalidation.changing(scopes_of({account.member for account in accounts if account.deleted})):
             self.directory.enrol(accounts)
 
-    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         return self.directory.accounts(users)
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
@@ -139,7 +139,7 @@ class VersionedPeople:
     async def expected(self, user: UserId) -> Member | None:
         return await self.people.expected(user)
 
-    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         return await self.people.open(user, expected)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:

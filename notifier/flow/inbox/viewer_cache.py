@@ -31,7 +31,7 @@ VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Opening:
+class CachedFirstPage:
     """A first page with its badge, as it was evaluated for one viewer."""
 
     page: Page
@@ -69,7 +69,7 @@ class CachedViewer:
     connection: int
     read_at: datetime
     """When the read began."""
-    openings: dict[int, Opening] = field(default_factory=dict)
+    openings: dict[int, CachedFirstPage] = field(default_factory=dict)
     """By the size of the page."""
     last: Page | None = None
     """What the viewer was shown last, maybe by older facts."""
@@ -86,7 +86,7 @@ class CachedViewer:
             return False
         return all(look.versions.get(scope) == version for scope, version in self.versions.items())
 
-    def keep(self, limit: int, opening: Opening) -> None:
+    def keep(self, limit: int, opening: CachedFirstPage) -> None:
         self.openings.pop(limit, None)
         while len(self.openings) >= PAGES_KEPT:
             del self.openings[next(iter(self.openings))]

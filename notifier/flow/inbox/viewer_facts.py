@@ -10,7 +10,7 @@ from notifier.flow.inbox.viewer_cache import CachedViewer, ViewerCache, kept_for
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import InboxVersions, RememberedPage, RememberedViewer, VersionLook
-from notifier.ports.users import Facts, People
+from notifier.ports.users import InboxContext, People
 
 REMEMBERED_EVERY = timedelta(seconds=30)
 """A page that changes all the time is not written to Redis each time."""
@@ -127,7 +127,7 @@ class ViewerFacts:
             raise NotFound(f"The user is {user}.")
         return member
 
-    async def _facts(self, user: UserId, member: Member) -> Facts:
+    async def _facts(self, user: UserId, member: Member) -> InboxContext:
         """Read the facts, and whether the account is there and whose it is: a deletion takes the version away, too."""
         with self.metrics.inbox_store():
             found = await self.people.open(user, member)

@@ -45,7 +45,7 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PreferenceBitmaps:
     """The same of what its followers want of it."""
 
     standing: Mapping[Member, Want]
@@ -76,7 +76,7 @@ class Bitmaps:
             ((subject, SetKind.FOLLOWERS, s, bits) for subject, of in found.items() for s, bits in of.items()), at
         )
 
-    def want(self, asked: Mapping[Subject, Wanted], at: Stamp) -> None:
+    def want(self, asked: Mapping[Subject, PreferenceBitmaps], at: Stamp) -> None:
         places = [(subject, of, shard) for subject, of in asked.items() for shard in sorted(of.shards)]
         for first in range(0, len(places), AT_ONCE):
             some = [
@@ -121,7 +121,7 @@ class Bitmaps:
     def _followers(self, subject: Subject, shard: int) -> Bits:
         return self._made_anew(SetKind.FOLLOWERS, subject, shard, self.follows.followers(subject, shard))
 
-    def _wanted(self, subject: Subject, of: Wanted, shard: int) -> Mapping[SetKind, Bits]:
+    def _wanted(self, subject: Subject, of: PreferenceBitmaps, shard: int) -> Mapping[SetKind, Bits]:
         if shard in of.added and shard not in of.anew:
             return self.wants.sets(subject, shard)
         before = {} if shard in of.anew else {kind: stored(self.sets, kind, subject, shard) for kind in OF_WANTS}

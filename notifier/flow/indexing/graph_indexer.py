@@ -19,7 +19,7 @@ from notifier.domain.upstream.graph_changes import GraphChange, GraphRecord, Reb
 from notifier.domain.users.account_preferences import OverallWord
 from notifier.domain.users.subject_preferences import Word
 from notifier.domain.users.user_blocks import PartingChange
-from notifier.flow.indexing.bitmaps import Bitmaps, Followed, Wanted
+from notifier.flow.indexing.bitmaps import Bitmaps, Followed, PreferenceBitmaps
 from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Logged
@@ -88,7 +88,10 @@ class Indexer:
         standing = _by_subject(self.bitmaps.wants.standing({(word.subject, word.member) for word in words}))
         subjects = standing.keys() | anew.keys() | added.keys()
         self.bitmaps.want(
-            {s: Wanted(standing=standing.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ())) for s in subjects},
+            {
+                s: PreferenceBitmaps(standing=standing.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
+                for s in subjects
+            },
             at,
         )
 

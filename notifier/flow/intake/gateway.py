@@ -34,7 +34,7 @@ MENTIONS_HIDDEN_AT_ONCE = 2_000
 """Most mentions hidden before the answer, the latest first; they take about a second. The retractor does the rest."""
 
 
-class Answer(StrEnum):
+class IntakeStatus(StrEnum):
     ACCEPTED = "accepted"
     """It is durable, and survives a crash of any process."""
     DUPLICATE = "duplicate"
@@ -44,7 +44,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    answer: Answer
+    answer: IntakeStatus
     event: EventId | None = None
     error: NotifierError | None = None
 
@@ -79,7 +79,7 @@ class Gateway:
             receipt = _receipt(event, known)
             receipts.append(receipt)
             if isinstance(event, Event):
-                if receipt.answer is Answer.ACCEPTED:
+                if receipt.answer is IntakeStatus.ACCEPTED:
                     known[event.id] = fresh[event.id] = digest(event)
                     records.append(Record(stream=topics.MENTIONS, key=str(event.id), value=pack(event)))
             elif not isinstance(event, NotifierError):
@@ -141,14 +141,14 @@ def _record(event: GraphChange | PartingChange | AccountChange | Retraction | Si
 
 def _receipt(event: UpstreamEvent | NotifierError, known: Mapping[EventId, str]) -> Receipt:
     if isinstance(event, NotifierError):
-        return Receipt(answer=Answer.REFUSED, error=event)
+        return Receipt(answer=IntakeStatus.REFUSED, error=event)
     if not isinstance(event, Event):
-        return Receipt(answer=Answer.ACCEPTED, event=event.id)
+        return Receipt(answer=IntakeStatus.ACCEPTED, event=event.id)
     match known.get(event.id):
         case None:
-            return Receipt(answer=Answer.ACCEPTED, event=event.id)
+            return Receipt(answer=IntakeStatus.ACCEPTED, event=event.id)
         case before if before == digest(event):
-            return Receipt(answer=Answer.DUPLICATE, event=event.id)
+            return Receipt(answer=IntakeStatus.DUPLICATE, event=event.id)
         case _:
             conflict = EventConflict(f"The id is {event.id.id}.")
-            return Receipt(answer=Answer.REFUSED, event=event.id, error=conflict)
+            return Receipt(answer=IntakeStatus.REFUSED, event=event.id, error=conflict)

@@ -6,7 +6,7 @@ from typing import Self
 
 from notifier import topics
 from notifier.codec import pack
-from notifier.domain.bursts.held_mention import Decision, Hold
+from notifier.domain.bursts.held_mention import HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import Arrival, Event, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane, Subject, UserId
@@ -27,7 +27,7 @@ class Release:
     def of(cls, ports: Ports) -> Self:
         return cls(log=ports.log, holds=ports.holds, clock=ports.clock)
 
-    def __call__(self, holds: Sequence[Hold], who: str) -> Sequence[Hold]:
+    def __call__(self, holds: Sequence[HeldMention], who: str) -> Sequence[HeldMention]:
         """Those of which this was the decision: nobody had decided before. Raises LogUnavailable and Full, and what the
         store does; then some may have been sent, and still wait.
 
@@ -44,13 +44,13 @@ class Release:
                 if hold.event
             ]
         )
-        return [hold for hold in sent if self.holds.decide(hold.id, Decision.RELEASED, who, now)]
+        return [hold for hold in sent if self.holds.decide(hold.id, ModerationDecision.RELEASED, who, now)]
 
 
 # What is held, as it may be shown: without the text of what was taken back meanwhile.
 
 
-def with_current_text(retractions: Retractions, holds: Sequence[Hold]) -> Sequence[Hold]:
+def with_current_text(retractions: Retractions, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
     """Return each hold with the current text of its mentions: none if all of them were retracted."""
     named = [(hold, account) for hold in holds if hold.event for account in hold.accounts]
     mentions = current(retractions, [_mention(hold.event, account) for hold, account in named if hold.event])

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import (
     Mentioner,
+    MentionRefusal,
     MentionsAllowed,
     ReachWord,
-    Refusal,
     Rule,
     Verdict,
     by_standing,
@@ -18,29 +18,29 @@ from notifier.domain.bursts.moderation import (
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
 from notifier.ports.audience import Follows, Pair
-from notifier.ports.directory import Account, Directory
+from notifier.ports.directory import Directory, DirectoryEntry
 from notifier.ports.retractions import Holds, Reaches
 from notifier.ports.users import Overalls
 
-BARRED = {Verdict.DENY: Refusal.DENIED, Verdict.HOLD: Refusal.HELD}
+BARRED = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
     """Of everybody whom a batch of events names."""
 
-    accounts: Mapping[UserId, Account]
+    accounts: Mapping[UserId, DirectoryEntry]
     words: Mapping[UserId, ReachWord]
     overalls: Mapping[Member, Overall]
     following: Collection[Pair]
     """Who of the mentioned follows the mentioner; of those alone who ask for it."""
-    holds: Mapping[EventId, Hold]
+    holds: Mapping[EventId, HeldMention]
     """Of events that were held before, decided or not."""
     rule: Rule
 
     def verdict(
         self, event: Event, name: UserId, within_cap: Callable[[], bool], *, released: bool
-    ) -> Verdict | Refusal:
+    ) -> Verdict | MentionRefusal:
         """How far the mention carries to the account's followers, or why they get none; after NOT_WANTED the account
         itself still does. The cap is asked of what passes without it, for to ask is to spend."""
         account = self.accounts.get(name)
@@ -49,12 +49,12 @@ class Known:
         assert account is not None
         # Whatever is said of its author by now: what waits, or was dropped, isn't told because it comes again.
         if (hold := self.holds.get(event.id)) is not None and hold.keeps(released=released):
-            return Refusal.HELD
+            return MentionRefusal.HELD
         mentioner = self._mentioner(event.author)
         if (why := BARRED.get(verdict(self.rule, mentioner, released=released))) is not None:
             return why
         if not self._wanted(event, account, mentioner):
-            return Refusal.NOT_WANTED
+            return MentionRefusal.NOT_WANTED
         if not within_cap():
             mentioner = replace(mentioner, within_cap=False)
         found = verdict(self.rule, mentioner, released=released)
@@ -72,7 +72,7 @@ class Known:
             deleted=account is not None and account.deleted,
         )
 
-    def _wanted(self, event: Event, account: Account, mentioner: Mentioner) -> bool:
+    def _wanted(self, event: Event, account: DirectoryEntry, mentioner: Mentioner) -> bool:
         allowed = _allowed(self.overalls, account)
         followed = allowed is MentionsAllowed.FOLLOWED and _pair(event, account) in self.following
         return allowed.admits(followed=followed, verified=mentioner.verified)
@@ -103,12 +103,12 @@ class Reaching:
             rule=self.rule,
         )
 
-    def _held(self, events: Sequence[Event]) -> Mapping[EventId, Hold]:
+    def _held(self, events: Sequence[Event]) -> Mapping[EventId, HeldMention]:
         ids = {event.id.id for event in events}
         return {hold.id: hold for hold in self.holds.of(ids)} if ids else {}
 
     def _following(
-        self, events: Sequence[Event], accounts: Mapping[UserId, Account], overalls: Mapping[Member, Overall]
+        self, events: Sequence[Event], accounts: Mapping[UserId, DirectoryEntry], overalls: Mapping[Member, Overall]
     ) -> Collection[Pair]:
         asked = {
             _pair(event, account)
@@ -119,19 +119,19 @@ class Reaching:
         return {pair for pair, follows in self.follows.standing(asked).items() if follows} if asked else ()
 
 
-def _nobody(event: Event, account: Account | None) -> Refusal | None:
+def _nobody(event: Event, account: DirectoryEntry | None) -> MentionRefusal | None:
     """Why there is nobody to mention."""
     if account is None:
-        return Refusal.UNKNOWN_ACCOUNT
+        return MentionRefusal.UNKNOWN_ACCOUNT
     if account.deleted:
-        return Refusal.DELETED_ACCOUNT
-    return Refusal.SELF_MENTION if account.user == event.author else None
+        return MentionRefusal.DELETED_ACCOUNT
+    return MentionRefusal.SELF_MENTION if account.user == event.author else None
 
 
-def _allowed(overalls: Mapping[Member, Overall], account: Account) -> MentionsAllowed:
+def _allowed(overalls: Mapping[Member, Overall], account: DirectoryEntry) -> MentionsAllowed:
     return overalls.get(account.member, NOTHING_SAID).mentions
 
 
-def _pair(event: Event, account: Account) -> Pair:
+def _pair(event: Event, account: DirectoryEntry) -> Pair:
     """Whether the account follows the author."""
     return Subject(Kind.MENTION, event.author), account.member

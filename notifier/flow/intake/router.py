@@ -9,9 +9,9 @@ from functools import partial
 from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.config import HYSTERESIS
-from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Arrival, Mention
-from notifier.domain.bursts.moderation import AUTHOR_LIMIT, Refusal, Verdict
+from notifier.domain.bursts.moderation import AUTHOR_LIMIT, MentionRefusal, Verdict
 from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.domain.token_bucket import BucketLimit
@@ -104,7 +104,7 @@ class Router:
         if held := [hold for event, parts in new if (hold := _hold(event, parts))]:
             self.holds.put(held)
             self.erasing.late(held)
-        if told := [outcome for outcome in refused if outcome.refusal is not Refusal.HELD]:
+        if told := [outcome for outcome in refused if outcome.refusal is not MentionRefusal.HELD]:
             self.bursts.refuse(told)
         self.log.append([_record(mention) for mention in mentions])
         self._count(mentions, refused)
@@ -114,9 +114,9 @@ class Router:
             subject = Subject(Kind.MENTION, name)
             within_cap = partial(self._within_cap, event.author, subject)
             reach = known.verdict(event, name, within_cap, released=event.released)
-            if isinstance(reach, Refusal):
+            if isinstance(reach, MentionRefusal):
                 yield Outcome(event=event.id, account=name, burst=None, refusal=reach)
-            if reach is Refusal.NOT_WANTED or isinstance(reach, Verdict):  # the account itself gets its mention
+            if reach is MentionRefusal.NOT_WANTED or isinstance(reach, Verdict):  # the account itself gets its mention
                 own = known.to_itself(event, released=event.released)
                 yield Mention.of(event, Subject(Kind.SELF, name), own, lane=Lane.STANDARD, followers=1)
             if isinstance(reach, Verdict):
@@ -139,10 +139,10 @@ class Router:
             self.metrics.refusals.labels(outcome.refusal).inc()
 
 
-def _hold(event: Arrival, parts: Collection[Mention | Outcome]) -> Hold | None:
+def _hold(event: Arrival, parts: Collection[Mention | Outcome]) -> HeldMention | None:
     """For all of the event's accounts that it is held for."""
-    waiting = [part.account for part in parts if isinstance(part, Outcome) and part.refusal is Refusal.HELD]
-    return Hold.of(event.told, tuple(waiting)) if waiting else None
+    waiting = [part.account for part in parts if isinstance(part, Outcome) and part.refusal is MentionRefusal.HELD]
+    return HeldMention.of(event.told, tuple(waiting)) if waiting else None
 
 
 def _record(mention: Mention) -> Record:

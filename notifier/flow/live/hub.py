@@ -27,12 +27,12 @@ from notifier.domain.errors import (
 from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import SETTLED_AFTER
 from notifier.flow.inbox.inbox import Tab
-from notifier.flow.inbox.page import Opened
+from notifier.flow.inbox.page import OpenedInbox
 from notifier.flow.live.listeners import OVERLAP, Hearers
-from notifier.flow.live.stream import LONG_AGO, Listener, Memory, Stream
+from notifier.flow.live.stream import LONG_AGO, Listener, RecentBurstBuffer, Stream
 from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
-from notifier.ports.live_bus import LiveReader, Marked, Missed, Word
+from notifier.ports.live_bus import LiveReader, Marked, MissedUpdates, Word
 
 # A shift: the tasks that run while somebody is there; the first who comes begins it, and none outlives its end.
 
@@ -147,7 +147,7 @@ class Hub:
             self.leave(listener, stream)
             raise
         stream.marks = listener.marks
-        self.tab.observe(Opened(look=listener.look(now), after=None, page=None, badge=None))
+        self.tab.observe(OpenedInbox(look=listener.look(now), after=None, page=None, badge=None))
         return listener, stream
 
     def leave(self, listener: Listener, stream: Stream) -> None:
@@ -249,7 +249,7 @@ class Hub:
     def _rest(self) -> None:
         """As one that was just made: what is remembered would have a gap from here on, and be taken for whole."""
         self.shift.end()
-        self.hearers.memory = Memory(most=self.hearers.memory.most)
+        self.hearers.memory = RecentBurstBuffer(most=self.hearers.memory.most)
         self.swept_at, self.caught_up_at, self.deaf = None, LONG_AGO, True
         self.hearing.clear()
 
@@ -287,7 +287,7 @@ class Hub:
             case Marked():
                 if word.by != self.name:
                     self.marked(word)
-            case Missed():
+            case MissedUpdates():
                 self.missed()
             case None:
                 self._caught_up()

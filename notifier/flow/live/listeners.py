@@ -13,8 +13,18 @@ from notifier.domain.users.visibility import SETTLED_AFTER, Viewer, unread
 from notifier.flow.inbox.burst_walk import YOUNG
 from notifier.flow.inbox.digests import digests_by, due_next, moved_inside, told_at
 from notifier.flow.inbox.inbox import Tab
-from notifier.flow.inbox.page import Entry, Look
-from notifier.flow.live.stream import A_PAGE, Listener, Memory, Stream, Told, marked, marking, sight, told
+from notifier.flow.inbox.page import Entry, InboxView
+from notifier.flow.live.stream import (
+    A_PAGE,
+    Listener,
+    RecentBurstBuffer,
+    Stream,
+    StreamPosition,
+    marked,
+    marking,
+    sight,
+    told,
+)
 from notifier.ports.coordination import Clock
 
 OVERLAP = timedelta(seconds=10)
@@ -27,7 +37,7 @@ class Hearers:
 
     tab: Tab
     clock: Clock
-    memory: Memory = field(default_factory=Memory)
+    memory: RecentBurstBuffer = field(default_factory=RecentBurstBuffer)
     listeners: dict[UserId, Listener] = field(default_factory=dict)
     following: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
     digesting: dict[Subject, dict[UserId, Listener]] = field(default_factory=lambda: defaultdict(dict))
@@ -57,7 +67,7 @@ class Hearers:
         for listener in self.digesting.get(burst.key.subject, {}).values():
             listener.hear_inside(burst, before, now)
 
-    def resume(self, listener: Listener, stream: Stream, last: Told | None) -> None:
+    def resume(self, listener: Listener, stream: Stream, last: StreamPosition | None) -> None:
         """What became visible or grew since; or a reset where that can't be proven, or is more than a page."""
         look, since = listener.look(self.clock.now()), self.memory.since
         if last is None or since is None or last.as_of < since:
@@ -76,7 +86,7 @@ class Hearers:
         for event, burst in reversed(found):
             stream.put(event, burst)
 
-    def _told_in_digest(self, look: Look, moment: datetime) -> bool:
+    def _told_in_digest(self, look: InboxView, moment: datetime) -> bool:
         """Whether something has moved since then in a digest that had fallen due before."""
         subjects = {*look.digested}
         inside = (burst for burst in self.memory.after(moment) if burst.key.subject in subjects)
@@ -94,7 +104,7 @@ class Hearers:
                     self.put_last(listener)
                     raise
 
-    def _outdated(self, digest: Digest, look: Look) -> bool:
+    def _outdated(self, digest: Digest, look: InboxView) -> bool:
         """Whether something of it was taken back while it was read. What grew is on the next page."""
         told, subjects = {burst.key: burst.count for burst in digest.newest}, {*look.digested}
         heard = (burst for burst in self.memory.after(look.now) if burst.key.subject in subjects)
@@ -128,7 +138,7 @@ class Hearers:
                 raise NotFound(f"The user is {listener.user}.")
             viewer = await self.tab.people.viewer(listener.user, listener.member)
             remarked = set(listener.remarked)
-            look = Look(viewer=viewer, member=listener.member, now=self.clock.now())
+            look = InboxView(viewer=viewer, member=listener.member, now=self.clock.now())
             entries = await self._entries(
                 look, remarked | (marked(listener.viewer, viewer) if listener.viewer else set())
             )
@@ -180,7 +190,7 @@ class Hearers:
         found |= {b.key for b in self.memory.shown(look, now - OVERLAP) if unread(b, look.viewer)}
         listener.unread, listener.uncounted = found, False
 
-    async def _entries(self, look: Look, keys: Collection[BurstKey]) -> Collection[Entry]:
+    async def _entries(self, look: InboxView, keys: Collection[BurstKey]) -> Collection[Entry]:
         known: dict[BurstKey, Entry] = {key: burst for key in keys if (burst := self.memory.known(key))}
         if rest := [key for key in keys if key not in known]:
             known |= await self.tab.entries(look, rest)

@@ -15,7 +15,7 @@ from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.digest import Digest
 from notifier.domain.users.visibility import SETTLED_AFTER, Mark, Viewer, unread, visible
 from notifier.flow.inbox.digests import moved_inside, told_at
-from notifier.flow.inbox.page import Badge, Entry, Look, Shown, badge_of
+from notifier.flow.inbox.page import Badge, Entry, InboxView, Shown, badge_of
 
 REMEMBERED = 10_000
 """Bursts that a process can repeat to those who come back: a token's quarter of an hour at eleven a second; 20 MB."""
@@ -27,7 +27,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 
 
-class Event(StrEnum):
+class StreamEvent(StrEnum):
     ROW = "row"
     """A burst that is new to the viewer."""
     GROUP = "group"
@@ -42,7 +42,7 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class StreamPosition:
     """Up to where a stream has told everything, and to whom: the id of its events."""
 
     as_of: datetime
@@ -51,33 +51,33 @@ class Told:
     """As the client has them."""
 
     @classmethod
-    def by(cls, look: Look) -> Self:
+    def by(cls, look: InboxView) -> Self:
         """By a page: it has what was durable at its moment, and what was published since is heard again."""
         return cls(as_of=look.now - SETTLED_AFTER, sight=sight(look.viewer), marks=marking(look.viewer))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class News:
-    event: Event
+    event: StreamEvent
     item: Shown | None = None
     hidden: BurstKey | None = None
     badge: Badge | None = None
 
 
-def told(burst: Burst, before: Burst | None, look: Look, since: datetime) -> Event | None:
+def told(burst: Burst, before: Burst | None, look: InboxView, since: datetime) -> StreamEvent | None:
     """What a viewer who has what was visible at `since` is told of a burst; None for nothing at all.
 
     `before` is the burst as this process knew it, None when it hears of it for the first time.
     """
     if not look.admits(burst):
-        return Event.HIDDEN if _taken_from(look, burst, before) else None
+        return StreamEvent.HIDDEN if _taken_from(look, burst, before) else None
     if before is None:
-        return Event.ROW if burst.opened_at > since else Event.GROUP
+        return StreamEvent.ROW if burst.opened_at > since else StreamEvent.GROUP
     # Somebody who isn't blocked may have joined those who are.
-    return Event.GROUP if visible(before, look.viewer, now=look.now) else Event.ROW
+    return StreamEvent.GROUP if visible(before, look.viewer, now=look.now) else StreamEvent.ROW
 
 
-def _taken_from(look: Look, burst: Burst, before: Burst | None) -> bool:
+def _taken_from(look: InboxView, burst: Burst, before: Burst | None) -> bool:
     """Whether the viewer may have it on the page, and it was taken back since. Who could never see it hears nothing."""
     if before is not None:
         return look.admits(before)
@@ -108,26 +108,26 @@ def _digest(facts: object) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class BufferedBurst:
     burst: Burst
     at: datetime
 
 
 @dataclass(slots=True, kw_only=True)
-class Memory:
+class RecentBurstBuffer:
     """The bursts that a process heard last, each as it is now, in the order of hearing."""
 
     most: int = REMEMBERED
     since: datetime | None = None
     """Everything that was published from this moment on is here; None while that is not so."""
-    heard: "OrderedDict[BurstKey, Heard]" = field(default_factory=OrderedDict)
+    heard: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
     def known(self, key: BurstKey) -> Burst | None:
         found = self.heard.get(key)
         return found.burst if found else None
 
     def keep(self, burst: Burst, now: datetime) -> None:
-        self.heard[burst.key] = Heard(burst, now)
+        self.heard[burst.key] = BufferedBurst(burst, now)
         self.heard.move_to_end(burst.key)
         if len(self.heard) > self.most:
             _, oldest = self.heard.popitem(last=False)
@@ -140,7 +140,7 @@ class Memory:
                 return
             yield heard.burst
 
-    def shown(self, look: Look, moment: datetime) -> Iterator[Burst]:
+    def shown(self, look: InboxView, moment: datetime) -> Iterator[Burst]:
         """Those of them that a viewer sees."""
         subjects = {*look.subjects}
         return (burst for burst in self.after(moment) if burst.key.subject in subjects and look.admits(burst))
@@ -158,7 +158,7 @@ class Stream:
     as_of: datetime = LONG_AGO
     marks: bytes = b""
     """Of the client's person, as the client was told."""
-    waiting: dict[BurstKey, tuple[Event, Entry]] = field(default_factory=dict)
+    waiting: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
     remarked: dict[BurstKey, Entry] = field(default_factory=dict)
     resets: bool = False
     counted: Badge | None = None
@@ -172,12 +172,12 @@ class Stream:
     """Ends a write that is under way."""
     wake: Wake = field(default_factory=Wake)
 
-    def put(self, event: Event, entry: Entry) -> None:
+    def put(self, event: StreamEvent, entry: Entry) -> None:
         """A row to somebody is a row, though it grew before that was known: who lacks it makes nothing of a group. What
         was taken back meanwhile is hidden, and nothing else."""
         first = self.waiting.pop(entry.key, (event, entry))[0]
-        row = Event.ROW in (first, event) and event is not Event.HIDDEN
-        self.waiting[entry.key] = Event.ROW if row else event, entry
+        row = StreamEvent.ROW in (first, event) and event is not StreamEvent.HIDDEN
+        self.waiting[entry.key] = StreamEvent.ROW if row else event, entry
         if len(self.waiting) > MOST_WAITING:
             self.cut_off()
         self.wake.set()
@@ -205,13 +205,13 @@ class Stream:
         self.closed = True
         self.wake.set()
 
-    def take(self, look: Look, badge: Badge | None) -> list[News]:
+    def take(self, look: InboxView, badge: Badge | None) -> list[News]:
         """All that waits, judged once more as it leaves: a burst may have been hidden since it was put there."""
-        news = [News(event=Event.RESET)] if self.resets else []
+        news = [News(event=StreamEvent.RESET)] if self.resets else []
         news += [one for event, entry in self.waiting.values() if (one := _waited(event, entry, look))]
         news += [one for entry in self.remarked.values() if (one := _remarked(entry, look))]
         if badge is not None and badge != self.counted:
-            news.append(News(event=Event.COUNT, badge=badge))
+            news.append(News(event=StreamEvent.COUNT, badge=badge))
             self.counted = badge
         self.waiting.clear()
         self.remarked.clear()
@@ -219,16 +219,16 @@ class Stream:
         return news
 
 
-def _waited(event: Event, entry: Entry, look: Look) -> News | None:
-    if event is Event.HIDDEN:
+def _waited(event: StreamEvent, entry: Entry, look: InboxView) -> News | None:
+    if event is StreamEvent.HIDDEN:
         return News(event=event, hidden=entry.key)
     return News(event=event, item=look.shown(entry)) if look.admits(entry) else None
 
 
-def _remarked(entry: Entry, look: Look) -> News | None:
+def _remarked(entry: Entry, look: InboxView) -> News | None:
     if look.viewer.marks.by_burst.get(entry.key) is Mark.HIDDEN:
-        return News(event=Event.HIDDEN, hidden=entry.key)
-    return News(event=Event.MARKED, item=look.shown(entry)) if look.admits(entry) else None
+        return News(event=StreamEvent.HIDDEN, hidden=entry.key)
+    return News(event=StreamEvent.MARKED, item=look.shown(entry)) if look.admits(entry) else None
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -257,9 +257,9 @@ class Listener:
     def badge(self) -> Badge | None:
         return None if self.unread is None else badge_of(self.unread)
 
-    def look(self, now: datetime) -> Look:
+    def look(self, now: datetime) -> InboxView:
         assert self.viewer is not None
-        return Look(viewer=self.viewer, member=self.member, now=now)
+        return InboxView(viewer=self.viewer, member=self.member, now=now)
 
     def hear(self, burst: Burst, before: Burst | None, now: datetime) -> None:
         look = self.look(now)
@@ -283,10 +283,10 @@ class Listener:
     def hear_digest(self, digest: Digest, now: datetime) -> None:
         """It is a row to all streams, as no page had it before it was due."""
         for stream in self.streams:
-            stream.put(Event.ROW, digest)
+            stream.put(StreamEvent.ROW, digest)
         self._count(digest, self.look(now))
 
-    def _count(self, entry: Entry, look: Look) -> None:
+    def _count(self, entry: Entry, look: InboxView) -> None:
         if self.unread is None:
             return
         if look.admits(entry) and unread(entry, look.viewer):

@@ -10,10 +10,10 @@ from notifier import topics
 from notifier.codec import pack, unpack
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Event, EventId, Mention
-from notifier.domain.bursts.moderation import Refusal
-from notifier.domain.delivery.ledger import Account, Standing, State
+from notifier.domain.bursts.moderation import MentionRefusal
+from notifier.domain.delivery.ledger import BurstProgress, SliceState, State
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import CacheUnavailable, NotFound, Poison, Unavailable
 from notifier.domain.ids import BurstKey, UserId
@@ -31,7 +31,7 @@ LOOKED_THROUGH = 20_000
 """Records of a stream: 40 s of the peak's 500 a second."""
 
 
-class Status(StrEnum):
+class EventStatus(StrEnum):
     ACCEPTED = "accepted"
     """Durable, and not sequenced yet."""
     SEQUENCED = "sequenced"
@@ -63,14 +63,14 @@ class BurstFate:
 class AccountFate:
     source: str
     account: UserId
-    refusal: Refusal | None
+    refusal: MentionRefusal | None
     bursts: Sequence[BurstFate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class EventReport:
     id: str
-    status: Status
+    status: EventStatus
     accounts: Sequence[AccountFate]
 
 
@@ -86,7 +86,7 @@ class Fates:
     turns: AbstractContextManager[object] | None = None
     """Held by whoever looks through the log; raises Unavailable where somebody else has it for too long."""
 
-    def look_up(self, source: str | None, id: str) -> Fate:
+    def look_up(self, source: str | None, id: str) -> EventReport:
         """Of the event, or of every event with this id when no source is named.
 
         An event that was accepted is never unknown: the cache answers fast, and the log when the cache is away or was
@@ -97,13 +97,13 @@ class Fates:
         accounts = self._accounts(source, id)
         if not accounts:
             if self._remembered(source, id) or self._waits(source, id):
-                return Fate(id=id, status=Status.ACCEPTED, accounts=())
+                return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
             # And last: one that was ahead of every look at the log was sequenced meanwhile.
             accounts = self._accounts(source, id)
         if not accounts:
             raise NotFound(f"The event is {id}.")
         told = any(account.refusal or account.bursts for account in accounts)
-        return Fate(id=id, status=Status.SEQUENCED if told else Status.ACCEPTED, accounts=accounts)
+        return EventReport(id=id, status=EventStatus.SEQUENCED if told else EventStatus.ACCEPTED, accounts=accounts)
 
     def _remembered(self, source: str | None, id: str) -> bool:
         try:
@@ -196,24 +196,24 @@ def by_account(outcomes: Sequence[Outcome], fates: Mapping[BurstKey, BurstFate])
     ]
 
 
-def held(hold: Hold, now: datetime) -> Sequence[AccountFate]:
+def held(hold: HeldMention, now: datetime) -> Sequence[AccountFate]:
     """Of its accounts, while nothing else is known of them."""
     why = hold.refusal(now)
     return [AccountFate(source=hold.id.source, account=name, refusal=why, bursts=()) for name in hold.accounts]
 
 
-def _tiers(burst: Burst, account: Account, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
+def _tiers(burst: Burst, account: BurstProgress, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
     """Where nothing was planned because the purse was empty, all of it was left to the pull path."""
     found = tiers(account, throttles=throttles, now=now)
     return [replace(tier, state=State.PULLED) for tier in found] if burst.pull_only else found
 
 
-def tiers(account: Account, *, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
+def tiers(account: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
     """`throttles` are those in force now."""
     return [_tier(account, tier, throttles=throttles, now=now) for tier in TIERS]
 
 
-def _tier(account: Account, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierFate:
+def _tier(account: BurstProgress, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierFate:
     rows = [s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
     ended = [standing.ended for standing in rows if standing.ended]
     state = state_of(rows, throttles=throttles, now=now)
@@ -227,7 +227,7 @@ def _tier(account: Account, tier: Tier, *, throttles: Collection[str], now: date
     )
 
 
-def state_of(standings: Sequence[Standing], *, throttles: Collection[str], now: datetime) -> State:
+def state_of(standings: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
     """Of an ended tier the worst of its slices; of any other the liveliest, where half done is in flight."""
     states = {standing.state(now, throttles=throttles) for standing in standings}
     waiting = states - {State.DONE, State.PULLED, State.DEAD}
@@ -240,7 +240,7 @@ def state_of(standings: Sequence[Standing], *, throttles: Collection[str], now: 
     return State.PLANNED if waiting == states else State.IN_FLIGHT
 
 
-def _eta(account: Account, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
+def _eta(account: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
     """By the mean rate since the burst opened, so that it grows while nothing moves."""
     if ended == slices:
         return 0.0

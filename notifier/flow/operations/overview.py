@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 
 from notifier import topics
 from notifier.domain.audience.activity import Published, published
-from notifier.domain.audience.snapshot import Tally
+from notifier.domain.audience.snapshot import SnapshotCounts
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.accounting import Books, Filling, Pace, books, filling, pace
+from notifier.domain.delivery.accounting import Books, DeliveryRate, Filling, books, filling, pace
 from notifier.domain.delivery.backlog import Behind
 from notifier.domain.delivery.dead_letter_limit import LaneStop
-from notifier.domain.delivery.ledger import Account, Standing
+from notifier.domain.delivery.ledger import BurstProgress, SliceState
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.delivery.throttle import RAMP, Throttle
 from notifier.domain.errors import CacheUnavailable
@@ -49,7 +49,7 @@ SEALS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class BurstOverview:
     """The burst that is looked at: the newest with work left, or else the newest of all; of the large ones if any."""
 
     burst: Burst
@@ -86,8 +86,8 @@ class Snapshot:
     """Beside those, the ones of which nothing is to be done before somebody wakes, or a provider wants to be asked."""
     bursts: Sequence[Burst]
     """The newest."""
-    running: Running | None
-    pace: Pace
+    running: BurstOverview | None
+    pace: DeliveryRate
     throttles: Sequence[Throttle]
     """In force or ramping."""
     stopped_lanes: Mapping[str, LaneStop]
@@ -124,7 +124,7 @@ class Overview:
     sleeping: int = 0
     """Then."""
     tallied: BurstKey | None = None
-    tallies: dict[int, Tally] = field(default_factory=dict)
+    tallies: dict[int, SnapshotCounts] = field(default_factory=dict)
     """Of the burst that is looked at."""
 
     def read(self) -> Snapshot:
@@ -166,13 +166,13 @@ class Overview:
         return max(0, grown) / (now - since).total_seconds()
 
     def _running(
-        self, burst: Burst, account: Account | None, throttles: Sequence[Throttle], now: datetime
-    ) -> Running | None:
+        self, burst: Burst, account: BurstProgress | None, throttles: Sequence[Throttle], now: datetime
+    ) -> BurstOverview | None:
         if account is None:  # it is readable before its plan is
             return None
         holding = frozenset(throttle.id for throttle in throttles)
         self._tally(account)
-        return Running(
+        return BurstOverview(
             burst=burst,
             followers=account.plan.followers,
             shards=account.plan.shards,
@@ -183,7 +183,7 @@ class Overview:
             waits_until=_waits_until(account.standings.values(), now),
         )
 
-    def _tally(self, account: Account) -> None:
+    def _tally(self, account: BurstProgress) -> None:
         key = account.plan.burst
         if key != self.tallied:
             self.tallied, self.tallies = key, {}
@@ -213,7 +213,7 @@ def _shown(listed: Sequence[Burst], unsettled: frozenset[BurstKey]) -> Burst | N
     return next((burst for burst in large if burst.key in unsettled), next(iter(large), None))
 
 
-def _waits_until(standings: Iterable[Standing], now: datetime) -> datetime | None:
+def _waits_until(standings: Iterable[SliceState], now: datetime) -> datetime | None:
     return min((s.waits_until for s in standings if s.waits_until and s.waits(now)), default=None)
 
 

@@ -9,9 +9,9 @@ from notifier.domain.audience.snapshot import PUSHED, seal
 from notifier.domain.audience.tiers import TIERS, Tier, TierRule, by_activity
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Event, Mention
-from notifier.domain.bursts.moderation import Refusal, Verdict
+from notifier.domain.bursts.moderation import MentionRefusal, Verdict
 from notifier.domain.bursts.sequencer import Head, Numbered, advance, published
-from notifier.domain.delivery.forecast import Forecast, Reach, speeds
+from notifier.domain.delivery.forecast import Forecast, TierForecast, speeds
 from notifier.domain.delivery.throttle import RAMP, allowance
 from notifier.domain.ids import Kind, Lane, Subject, UserId
 from notifier.flow.intake.moderation import Known, Reaching
@@ -35,7 +35,7 @@ class Previewed:
     """One account's share of a mention."""
 
     account: UserId
-    refusal: Refusal | None
+    refusal: MentionRefusal | None
     """Why its followers would be told nothing."""
     lane: Lane = Lane.STANDARD
     verdict: Verdict = Verdict.ALL
@@ -43,7 +43,7 @@ class Previewed:
     burst: Burst | None = None
     joins: bool = False
     """It is open already: the mention makes its text grow, and nobody is told anew."""
-    tiers: Mapping[Tier, Reach] | None = None
+    tiers: Mapping[Tier, TierForecast] | None = None
     """None where nothing would be fanned out."""
     dormant: int = 0
     dormant_phones: int = 0
@@ -80,14 +80,14 @@ class Preview:
 
     def _of(self, event: Event, name: UserId, known: Known, begun: Callable[[int], Advance]) -> Previewed:
         verdict = known.verdict(event, name, lambda: True, released=False)
-        if isinstance(verdict, Refusal):
+        if isinstance(verdict, MentionRefusal):
             return Previewed(account=name, refusal=verdict)
         subject = Subject(Kind.MENTION, name)
         followers, head = self.sets.head(subject).total, self.heads.load([subject])[subject]
         lane = lane_of(followers, self.threshold, was=head.open.lane if head.open else Lane.STANDARD)
         [mention] = current(self.retractions, [Mention.of(event, subject, verdict, lane=lane, followers=followers)])
         if mention.retracted:
-            return Previewed(account=name, refusal=Refusal.RETRACTED)
+            return Previewed(account=name, refusal=MentionRefusal.RETRACTED)
         burst, joins = self._decided(published(head, nonce=""), mention)
         found = Previewed(
             account=name, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
@@ -117,7 +117,7 @@ class Preview:
         for first, last in planned(self.sets, burst, ()).ranges:
             yield from range(first, last + 1)
 
-    def _reaches(self, forecast: Forecast) -> Mapping[Tier, Reach]:
+    def _reaches(self, forecast: Forecast) -> Mapping[Tier, TierForecast]:
         now = self.clock.now()
         held, lately = self.throttles.since(now - RAMP), self._speeds()
         return {tier: forecast.reach(tier, lately.get(tier), allowance(held, tier, now)) for tier in TIERS}

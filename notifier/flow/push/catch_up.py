@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account, stale
+from notifier.domain.delivery.ledger import BurstProgress, stale
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Platform, Subject
@@ -34,11 +34,11 @@ from notifier.domain.push.catch_up import (
 from notifier.domain.push.send_log import Window, progress
 from notifier.domain.push.shard_state import ShardState
 from notifier.domain.timing import REACH
-from notifier.flow.delivery.slice_worker import Hold
+from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.ports.bursts import Bursts
 from notifier.ports.inbox import Seals
 from notifier.ports.ledger import Ledger
-from notifier.ports.push import Sent, Spared
+from notifier.ports.push import SendLog, Spared
 
 FIRST_READ = 16
 """Burst numbers in the first read, doubled with each further read: a subject's budget allows thirty fan-outs a day, and
@@ -110,11 +110,11 @@ class CatchUp:
     siblings: SiblingBursts
     ledger: Ledger
     seals: Seals
-    sent: Sent
+    sent: SendLog
     spared: Spared
 
     def apply(
-        self, burst: Burst, platform: Platform, states: Sequence[ShardState], lease: Hold, now: datetime
+        self, burst: Burst, platform: Platform, states: Sequence[ShardState], lease: SliceLease, now: datetime
     ) -> Sequence[ShardState]:
         """Return the shards with what is late decided. A burst that is in time reads nothing."""
         ready = {state.shard: state.ready for state in states}
@@ -179,7 +179,7 @@ class CatchUp:
         return {shard: seal for shard, seal in found.items() if (seal.push & audiences[shard].remaining).any()}
 
     def _slices(
-        self, sibling: Burst, shards: Collection[int], which: Callable[[Account], ShardsByTier]
+        self, sibling: Burst, shards: Collection[int], which: Callable[[BurstProgress], ShardsByTier]
     ) -> ShardsByTier:
         """Return nothing for a retracted sibling, and for one whose account is unreadable: it is never dispatched."""
         if not shards or sibling.silent:

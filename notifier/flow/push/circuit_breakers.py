@@ -29,7 +29,7 @@ from notifier.domain.push.circuit_breaker import (
     retry_at,
     room,
 )
-from notifier.domain.push.device import AppleToken, Device, Environment, WebSubscription
+from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, WebSubscription
 from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.receipt import ConfigError, Receipt, RetryAt, Unknown
 from notifier.domain.timing import due
@@ -126,8 +126,8 @@ def line_of(device: Device) -> str:
     match device.address:
         case WebSubscription(endpoint=endpoint):
             return f"{Platform.WEB} {urlsplit(endpoint).netloc}"
-        case AppleToken(environment=Environment.SANDBOX):
-            return f"{Platform.APNS} {Environment.SANDBOX}"
+        case AppleToken(environment=ApnsEnvironment.SANDBOX):
+            return f"{Platform.APNS} {ApnsEnvironment.SANDBOX}"
         case _:
             return device.platform
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Member
-from notifier.domain.push.frequency_cap import Caps as Limits
-from notifier.domain.push.frequency_cap import Cause, History, Ruling, judged, spent
+from notifier.domain.push.frequency_cap import CapLimits as Limits
+from notifier.domain.push.frequency_cap import CountedAlert, History, Ruling, judged, spent
 from notifier.metrics import Metrics
-from notifier.ports.push import Caps
+from notifier.ports.push import FrequencyCapStore
 
 REMEMBERED_MEMBERS = 100_000
 """Those alerted last; 70 MB where each was alerted five times."""
@@ -24,7 +24,7 @@ class FrequencyCaps:
     So in an outage a member may get a cap's worth from each worker, and no more.
     """
 
-    caps: Caps
+    caps: FrequencyCapStore
     metrics: Metrics
     limits: Limits = field(default_factory=Limits)
     own: OrderedDict[Member, History] = field(default_factory=OrderedDict, init=False)
@@ -36,10 +36,10 @@ class FrequencyCaps:
             return self.caps.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:
             self.metrics.outages.labels("cache").inc()
-        cause = Cause.of(burst.key, burst.tweet)
+        cause = CountedAlert.of(burst.key, burst.tweet)
         return {member: self._spend_own(member, cause, now) for member in members}
 
-    def _spend_own(self, member: Member, cause: Cause, now: datetime) -> Ruling:
+    def _spend_own(self, member: Member, cause: CountedAlert, now: datetime) -> Ruling:
         history = self.own.get(member, ())
         ruling = judged(history, cause, now, self.limits)
         if ruling is Ruling.NEW:

@@ -42,13 +42,13 @@ from enum import Enum, auto
 
 from notifier.domain.audience.bitmap import count
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Entry, Fact
+from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import Platform
 from notifier.domain.push.draft import Draft, count_attempts, within_rate
-from notifier.domain.push.send_log import Missed, Sending, Window, progress
+from notifier.domain.push.send_log import FailedAttempt, Sending, Window, progress
 from notifier.domain.push.shard_state import ShardState
-from notifier.flow.delivery.slice_worker import Hold, LostClaim
+from notifier.flow.delivery.slice_worker import LostClaim, SliceLease
 from notifier.flow.push.catch_up import CatchUp
 from notifier.flow.push.circuit_breakers import CircuitBreakers, admit
 from notifier.flow.push.frequency_caps import FrequencyCaps
@@ -58,7 +58,7 @@ from notifier.flow.push.sender import AlertSender
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Clock
 from notifier.ports.inbox import Seals
-from notifier.ports.push import Sent, Spared
+from notifier.ports.push import SendLog, Spared
 
 SHARDS_AT_ONCE = 128
 """As many as a P0 slice has, whose few members are one batch then. Their bitmaps are 12 MB at the most."""
@@ -92,7 +92,7 @@ class PushPipeline:
     bursts: Bursts
     seals: Seals
     spared: Spared
-    sent: Sent
+    sent: SendLog
     catch_up: CatchUp
     selection: Selection
     caps: FrequencyCaps
@@ -102,13 +102,13 @@ class PushPipeline:
     clock: Clock
     batch_devices: int = BATCH_DEVICES
 
-    def __call__(self, burst: Burst, piece: Slice, hold: Hold) -> Entry:
+    def __call__(self, burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
         """Run the pipeline over all shards of the slice; return the entry that ends it or lets it wait."""
         now = self.clock.now()
         if now >= burst.opened_at + piece.terms.worth:
-            return Entry(slice=piece, fact=Fact.PULLED, at=now)
+            return LedgerEntry(slice=piece, fact=Fact.PULLED, at=now)
         if (until := self.breakers.retry_at(piece.step.platform)) is not None:
-            return Entry(slice=piece, fact=Fact.WAITS, at=until)
+            return LedgerEntry(slice=piece, fact=Fact.WAITS, at=until)
         run, outcome = SliceRun(), BatchOutcome.CONTINUE
         for start in range(0, piece.width, SHARDS_AT_ONCE):
             hold.going()
@@ -116,11 +116,11 @@ class PushPipeline:
             if outcome is not BatchOutcome.CONTINUE:
                 break
         if run.wake_times and outcome is not BatchOutcome.STOP:
-            return Entry(slice=piece, fact=Fact.WAITS, at=min(run.wake_times))
-        return Entry(slice=piece, fact=Fact.DONE, at=self.clock.now(), people=run.people)
+            return LedgerEntry(slice=piece, fact=Fact.WAITS, at=min(run.wake_times))
+        return LedgerEntry(slice=piece, fact=Fact.DONE, at=self.clock.now(), people=run.people)
 
     def _run_shards(
-        self, burst: Burst, piece: Slice, shards: Sequence[int], lease: Hold, run: SliceRun
+        self, burst: Burst, piece: Slice, shards: Sequence[int], lease: SliceLease, run: SliceRun
     ) -> BatchOutcome:
         if self._is_retracted(burst):  # here too: a burst retracted before its turn must not use up anyone's cap
             return BatchOutcome.STOP
@@ -166,7 +166,7 @@ class PushPipeline:
         ]
 
     def _catch_up(
-        self, burst: Burst, piece: Slice, states: Sequence[ShardState], lease: Hold, run: SliceRun
+        self, burst: Burst, piece: Slice, states: Sequence[ShardState], lease: SliceLease, run: SliceRun
     ) -> Sequence[ShardState]:
         """Where a newer burst may come first, the slice waits in the ledger and occupies no worker meanwhile."""
         now = self.clock.now()
@@ -177,7 +177,7 @@ class PushPipeline:
 
     # Select, cap: draft by draft, until a batch is full.
 
-    def _batches(self, burst: Burst, states: Sequence[ShardState], lease: Hold) -> Iterator[Sequence[Draft]]:
+    def _batches(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
         """Many shards with few devices share one batch: a provider takes as long for one device as for a thousand.
 
         Lazy, because selecting uses up caps: a batch that the rate step turns away is the last that is drawn.
@@ -201,7 +201,7 @@ class PushPipeline:
 
     # Rate, write ahead, send, record: batch by batch.
 
-    def _send_batch(self, burst: Burst, drafts: Sequence[Draft], lease: Hold, run: SliceRun) -> BatchOutcome:
+    def _send_batch(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, run: SliceRun) -> BatchOutcome:
         # A slice handed back before it has sent anything would never end, if reading alone takes a whole turn.
         lease.checkpoint(may_hand_back=run.has_sent)
         if self._is_retracted(burst):  # since the slice began
@@ -236,7 +236,7 @@ class PushPipeline:
         if not all(self.sent.intend([(draft.sending, draft.window) for draft in drafts if not draft.written])):
             raise LostClaim
 
-    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[Missed]]) -> Sequence[Window]:
+    def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[FailedAttempt]]) -> Sequence[Window]:
         # Crash before this line: the windows stay open, and are in doubt. Crash after it: only retries are left.
         closed = [replace(draft.window, missed=tuple(of)) for draft, of in zip(drafts, failed, strict=True)]
         self.sent.close([(draft.sending, window) for draft, window in zip(drafts, closed, strict=True)])

@@ -15,8 +15,8 @@ from notifier.domain.push.alert import Alert, alert, summary, told_late
 from notifier.domain.push.device import Device, DeviceId
 from notifier.domain.push.draft import Draft, SendAttempt
 from notifier.domain.push.receipt import DropToken, Receipt, RetryAt
-from notifier.domain.push.send_log import Fate, Missed, later, missed
-from notifier.flow.delivery.slice_worker import Hold
+from notifier.domain.push.send_log import AlertOutcome, FailedAttempt, later, missed
+from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.devices.registry import PhoneBook
 from notifier.flow.push.circuit_breakers import CircuitBreakers, line_of
 from notifier.flow.push.rate_limiter import Pacing
@@ -44,7 +44,7 @@ class AlertSender:
     chance: Callable[[], float]
     metrics: Metrics
 
-    def send(self, burst: Burst, drafts: Sequence[Draft], lease: Hold) -> Sequence[Sequence[Missed]]:
+    def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
         """Send every attempt of the drafts, whose windows are written. Returns for each draft what was not accepted.
 
         Raises LostClaim if the lease is lost meanwhile: then another worker finds these windows in doubt.
@@ -69,7 +69,7 @@ class AlertSender:
             self.pacing[platform].tell(self.clock.now(), refused=refused, slow=slow)
         return failed
 
-    def _unsent(self, draft: Draft) -> list[Missed]:
+    def _unsent(self, draft: Draft) -> list[FailedAttempt]:
         found = [*draft.unsent()]
         for one in found:
             self.metrics.receipts.labels(draft.sending.platform, one.fate).inc()
@@ -110,11 +110,11 @@ class AlertSender:
             yield *attempts[device.id], receipt
         yield from ((place, attempt, None) for place, attempt in held_back.values())
 
-    def _judge(self, burst: Burst, attempt: SendAttempt, receipt: Receipt | None) -> Missed | None:
+    def _judge(self, burst: Burst, attempt: SendAttempt, receipt: Receipt | None) -> FailedAttempt | None:
         now = self.clock.now()
         if receipt is None:
             until = self.breakers.retry_at(line_of(attempt.device)) or now + self.breakers.settings.rest
-            one: Missed | None = later(attempt.tried, Fate.HELD, until, CIRCUIT_OPEN)
+            one: FailedAttempt | None = later(attempt.tried, AlertOutcome.HELD, until, CIRCUIT_OPEN)
         else:
             one = missed(attempt.tried, receipt, now, self.chance())
         platform = attempt.device.platform

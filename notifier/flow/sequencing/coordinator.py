@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from notifier.codec import unpack
 from notifier.domain.bursts.mention import EventId, Mention
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, Numbered, advance
 from notifier.domain.ids import Subject
 from notifier.flow.sequencing.publisher import Publisher
@@ -81,7 +81,7 @@ class Coordinator:
 
 
 def _taken_back(mention: Mention) -> Outcome:
-    return Outcome(event=mention.event, account=mention.subject.owner, burst=None, refusal=Refusal.RETRACTED)
+    return Outcome(event=mention.event, account=mention.subject.owner, burst=None, refusal=MentionRefusal.RETRACTED)
 
 
 def _numbered(records: Sequence[Logged]) -> list[Numbered]:

@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import TypeVar
 
 from notifier.codec import names
-from notifier.domain.bursts.held_mention import Hold
-from notifier.domain.bursts.retraction import Cause, Retraction, erased_trail, tweet_trail
+from notifier.domain.bursts.held_mention import HeldMention
+from notifier.domain.bursts.retraction import Retraction, RetractionCause, erased_trail, tweet_trail
 from notifier.domain.ids import UserId
 from notifier.flow.devices.registry import PhoneBook
 from notifier.metrics import Metrics
@@ -38,10 +38,10 @@ class Erasing:
 
     def erase(self, words: Sequence[Retraction]) -> None:
         """Erase what settling leaves; call it after the retractions are stored and their bursts settled."""
-        self._forget_late([one for one in words if one.cause is Cause.EDIT])
-        self._forget(_latest([one for one in words if one.cause is Cause.ERASE]))
+        self._forget_late([one for one in words if one.cause is RetractionCause.EDIT])
+        self._forget(_latest([one for one in words if one.cause is RetractionCause.ERASE]))
 
-    def late(self, holds: Collection[Hold]) -> None:
+    def late(self, holds: Collection[HeldMention]) -> None:
         """Whoever holds a mention asks this behind it, as the retractor looks for holds behind the word: one of the two
         sees what the other wrote."""
         erased = self.retractions.standing({erased_trail(hold.author) for hold in holds})
@@ -76,13 +76,13 @@ class Erasing:
             # Of before it alone: who was erased may write again, and edit that.
             mentions = [one for one in self.retractions.read(places).values() if one.happened_at <= word.at]
             standing = self.retractions.standing({tweet_trail(word.author, one.tweet) for one in mentions})
-            self._delete([one for one in standing.values() if one.cause is Cause.EDIT])
+            self._delete([one for one in standing.values() if one.cause is RetractionCause.EDIT])
 
     def _delete(self, edits: Collection[Retraction]) -> None:
-        self.retractions.write([replace(one, cause=Cause.DELETE, mentioned=(), text="") for one in edits])
+        self.retractions.write([replace(one, cause=RetractionCause.DELETE, mentioned=(), text="") for one in edits])
         self.metrics.erased.labels("edit").inc(len(edits))
 
-    def _blank(self, holds: Iterable[Hold]) -> None:
+    def _blank(self, holds: Iterable[HeldMention]) -> None:
         for some in _some(iter(holds)):
             self.traces.blank(some)
             self.metrics.erased.labels("held").inc(len(some))
@@ -97,7 +97,7 @@ def _latest(words: Collection[Retraction]) -> Mapping[UserId, Retraction]:
     return {word.author: word for word in sorted(words, key=attrgetter("at"))}
 
 
-def _about(word: Retraction, hold: Hold) -> bool:
+def _about(word: Retraction, hold: HeldMention) -> bool:
     return hold.event is not None and hold.event.happened_at <= word.at
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.live_bus import LiveBus, Missed
+from notifier.ports.live_bus import LiveBus, MissedUpdates
 
 KEPT = 1_000
 """Words: a minute of a storm. After more, those who listen had better load their pages; they lost their line anyway."""
@@ -39,7 +39,7 @@ class Voice:
         if not (missed or bursts):
             return
         try:
-            self.bus.publish([*([Missed()] if missed else []), *bursts])
+            self.bus.publish([*([MissedUpdates()] if missed else []), *bursts])
         except CacheUnavailable:
             self._keep(bursts, missed)
         except BaseException:

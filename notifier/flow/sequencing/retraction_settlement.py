@@ -20,7 +20,7 @@ from operator import attrgetter
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import (
-    Change,
+    MentionChange,
     Retraction,
     Trail,
     amended,
@@ -36,7 +36,7 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.ports.bursts import Bursts
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.retractions import Place, Retractions
+from notifier.ports.retractions import MentionLocation, Retractions
 
 AT_ONCE = 200
 """Mentions; a head's outbox holds those that one swap changes."""
@@ -97,7 +97,7 @@ class RetractionSettlement:
         """Return each mention as the stored retractions leave it."""
         return current(self.retractions, mentions)
 
-    def _settle(self, waiting: Mapping[Subject, Sequence[Place]]) -> Exception | None:
+    def _settle(self, waiting: Mapping[Subject, Sequence[MentionLocation]]) -> Exception | None:
         try:
             self._settle_together(waiting)
         except OUTAGES:
@@ -109,7 +109,7 @@ class RetractionSettlement:
             return next((each for each in alone if each), None)
         return None
 
-    def _settle_together(self, waiting: Mapping[Subject, Sequence[Place]]) -> None:
+    def _settle_together(self, waiting: Mapping[Subject, Sequence[MentionLocation]]) -> None:
         while waiting:
             heads = self.publisher.finish(waiting)
             decided = {subject: self._decided(head, waiting[subject]) for subject, head in heads.items()}
@@ -118,7 +118,7 @@ class RetractionSettlement:
             settled = won | (set(heads) - {head.subject for head in news})
             waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
 
-    def _decided(self, head: Head, places: Sequence[Place]) -> Head:
+    def _decided(self, head: Head, places: Sequence[MentionLocation]) -> Head:
         """The same head where nothing is to be changed. Mentions and bursts are read behind it: whoever changes them
         from here on has changed the head, too, and ours isn't swapped."""
         changes = self._changes(places)
@@ -129,15 +129,15 @@ class RetractionSettlement:
         changed = [Sequenced(mention=one.after, seq=key.seq) for key in bursts for one in changes[key]]
         return taken_back(head, left, changed, nonce=self.nonces.new())
 
-    def _changes(self, places: Sequence[Place]) -> Mapping[BurstKey, list[Change]]:
+    def _changes(self, places: Sequence[MentionLocation]) -> Mapping[BurstKey, list[MentionChange]]:
         stored = self.retractions.read(places)
-        found = defaultdict[BurstKey, list[Change]](list)
+        found = defaultdict[BurstKey, list[MentionChange]](list)
         for (place, before), after in zip(stored.items(), self.current([*stored.values()]), strict=True):
             if after != before:
-                found[place.burst].append(Change(before=before, after=after))
+                found[place.burst].append(MentionChange(before=before, after=after))
         return found
 
-    def _amended(self, burst: Burst, changes: Sequence[Change], version: int) -> Burst:
+    def _amended(self, burst: Burst, changes: Sequence[MentionChange], version: int) -> Burst:
         leaving = [change.before for change in changes if change.leaves(burst)]
         return amended(burst, changes, self._rest(burst, leaving), version=version)
 
@@ -171,8 +171,8 @@ def current(retractions: Retractions, mentions: Sequence[Mention]) -> Sequence[M
     return [as_it_stands(mention, said) for mention in mentions]
 
 
-def _by_subject(places: Iterable[Place]) -> dict[Subject, list[Place]]:
-    found: dict[Subject, list[Place]] = defaultdict(list)
+def _by_subject(places: Iterable[MentionLocation]) -> dict[Subject, list[MentionLocation]]:
+    found: dict[Subject, list[MentionLocation]] = defaultdict(list)
     for place in places:
         found[place.burst.subject].append(place)
     return dict(found)

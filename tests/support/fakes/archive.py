@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import StoredRow
 from tests.support.fakes.bursts import MemoryBursts
@@ -22,7 +22,7 @@ class MemoryArchive:
     def bursts(self) -> Iterator[Burst]:
         return (self._bursts.by_key[key] for key in sorted(self._bursts.by_key))
 
-    def accounts(self) -> Iterator[Account]:
+    def accounts(self) -> Iterator[BurstProgress]:
         return iter(self._ledger.read(self._ledger.planned()).values())
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:

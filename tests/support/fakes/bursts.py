@@ -9,7 +9,7 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 Named = tuple[EventId, UserId, Subject | None]
 """An account that an event names, with the subject it was sequenced for; None is a refusal."""
@@ -67,8 +67,8 @@ class MemoryBursts:
         ]
         return [outcome for *_, outcome in sorted(found, key=lambda row: row[:3])]
 
-    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
-        recent = {Place(b.opened_at, b.key): b for b in self.by_key.values() if b.opened_at >= moment}
+    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
+        recent = {InboxPosition(b.opened_at, b.key): b for b in self.by_key.values() if b.opened_at >= moment}
         newest = sorted((place for place in recent if behind is None or place < behind), reverse=True)
         return [recent[place] for place in newest[:limit]]
 

@@ -8,19 +8,19 @@ from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
 from notifier.domain.audience.bitmap import Bits, shard_of
 from notifier.domain.audience.id_ranges import IdRange, numbered, require_own
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 
 
 class MemoryDirectory:
     def __init__(self) -> None:
-        self._accounts: dict[UserId, Account] = {}
+        self._accounts: dict[UserId, DirectoryEntry] = {}
         self._users: dict[Member, UserId] = {}
         self._ranges: list[IdRange] = []
         self._free = 0
         """The first number that nobody has."""
         self._lock = Lock()
 
-    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         found = {user: self._accounts.get(user) or self._in_range(user) for user in users}
         return {user: account for user, account in found.items() if account is not None}
 
@@ -32,7 +32,7 @@ class MemoryDirectory:
         with self._lock:
             found = self.accounts(users)
             new = [user for user in dict.fromkeys(users) if user and user not in found]
-            self.enrol([Account(user=user, member=Member(self._free + n)) for n, user in enumerate(new)])
+            self.enrol([DirectoryEntry(user=user, member=Member(self._free + n)) for n, user in enumerate(new)])
             return {user: account.member for user, account in self.accounts(users).items()}
 
     def lease(self, count: int) -> Member:
@@ -46,7 +46,7 @@ class MemoryDirectory:
     def end(self) -> Member:
         return Member(self._free)
 
-    def enrol(self, accounts: Collection[Account]) -> None:
+    def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         wanted = {account.user: account.member for account in accounts}
         known = {user: account.member for user, account in self.accounts(wanted).items()}
         require_own(wanted, known, self.users(wanted.values()))
@@ -68,11 +68,11 @@ class MemoryDirectory:
     def deleted(self) -> Collection[Member]:
         return [account.member for account in self._accounts.values() if account.deleted]
 
-    def _in_range(self, user: UserId) -> Account | None:
+    def _in_range(self, user: UserId) -> DirectoryEntry | None:
         _, number = numbered(user) or ("", -1)
         ids = self.range_of(user)
         member = ids.member_of(number) if ids else None
-        return None if member is None else Account(user=user, member=member)
+        return None if member is None else DirectoryEntry(user=user, member=member)
 
     def _user_in_range(self, member: Member) -> UserId | None:
         return next((user for ids in self._ranges if (user := ids.user_of(member)) is not None), None)

@@ -5,12 +5,12 @@ from datetime import datetime
 
 from notifier.domain.audience.bitmap import Bits
 from notifier.domain.audience.inbox_rows import InboxRow, InboxRows, range_of, window_of
-from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
+from notifier.domain.audience.snapshot import KEPT_FOR, Seal, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from tests.support.fakes.bursts import MemoryBursts
 
 # The seals in memory.
@@ -25,13 +25,13 @@ class MemorySeals:
         stored = self._seals.get(burst, {})
         return {shard: stored[shard][1] for shard in shards if shard in stored}
 
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
         return {shard: seal.part(tier) for shard, seal in self.read(burst, shards).items()}
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         return {shard: seal.alerted(tier) for shard, seal in self.read(burst, shards).items()}
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
         return {shard: seal.tally() for shard, seal in self.read(burst, shards).items()}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
@@ -109,7 +109,7 @@ class MemoryTimeline:
     async def before(
         self,
         subjects: Collection[Subject],
-        place: Place | None,
+        place: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -121,12 +121,12 @@ class MemoryTimeline:
             if authors is None or burst.restricted_to is None or burst.restricted_to in authors
             if since is None or burst.opened_at >= since
         ]
-        found = ((Place(burst.opened_at, burst.key), burst) for burst in admitted)
+        found = ((InboxPosition(burst.opened_at, burst.key), burst) for burst in admitted)
         behind = [pair for pair in found if place is None or pair[0] < place]
         return [burst for _, burst in sorted(behind, key=lambda pair: pair[0], reverse=True)[:limit]]
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         found = (row for row in self._inbox.in_range(range_of(member)) if row.burst.subject in subjects)
         reaching = (row for row in found if row.reaches(member))
@@ -134,5 +134,5 @@ class MemoryTimeline:
         return sorted(behind, key=_place, reverse=True)[:limit]
 
 
-def _place(row: InboxRow) -> Place:
-    return Place(row.opened_at, row.burst)
+def _place(row: InboxRow) -> InboxPosition:
+    return InboxPosition(row.opened_at, row.burst)

@@ -12,7 +12,7 @@ from notifier.ports.inbox_versions import (
     CHANGE_LASTS,
     MOST,
     REMEMBERED_FOR,
-    Changes,
+    ChangesSince,
     NewsPosition,
     Position,
     RememberedViewer,
@@ -38,7 +38,7 @@ class MemoryBurstChanges:
     async def begin(self) -> Position:
         return MemoryPosition(len(self._bursts.changes))
 
-    async def after(self, position: Position) -> Changes | None:
+    async def after(self, position: Position) -> ChangesSince | None:
         if not isinstance(position, MemoryPosition):
             raise TypeError(f"not a position in memory: {position!r}")
         end = len(self._bursts.changes)
@@ -47,7 +47,7 @@ class MemoryBurstChanges:
         if len(changed) > MOST:
             return None
         found = self._bursts.read(changed)
-        return Changes(
+        return ChangesSince(
             bursts=[found[key] for key in changed], viewers_lapsed=None in entries, position=MemoryPosition(end)
         )
 

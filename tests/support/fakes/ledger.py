@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from notifier.domain.delivery.backlog import Sleeper
-from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import BurstKey
@@ -54,8 +54,8 @@ class MemoryLedger:
         self._open: set[BurstKey] = set()
         self.asleep: dict[BurstKey, Sleeper] = {}
         """MemorySleepers' own."""
-        self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], Entry]] = {}
-        self._read: dict[BurstKey, tuple[object, Account]] = {}
+        self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], LedgerEntry]] = {}
+        self._read: dict[BurstKey, tuple[object, BurstProgress]] = {}
 
     def plan(self, plans: Sequence[Plan]) -> None:
         for plan in plans:
@@ -67,10 +67,10 @@ class MemoryLedger:
         places = [(self._plans[burst].opened_at, burst) for burst in self._open]
         return [burst for _, burst in sorted(place for place in places if since is None or place[0] >= since)]
 
-    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         return {burst: self._account(burst) for burst in bursts if burst in self._plans}
 
-    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+    def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return [self._record(entry) for entry in entries]
 
     def close(self, bursts: Collection[BurstKey]) -> None:
@@ -87,7 +87,7 @@ class MemoryLedger:
         """Every burst that ever had a plan."""
         return sorted(self._plans)
 
-    def _account(self, burst: BurstKey) -> Account:
+    def _account(self, burst: BurstKey) -> BurstProgress:
         """The last one, unless something has been written since: cells are never written twice."""
         cells, claims = self._cells.get(burst, {}), [*self._claims.of(burst)]
         state = len(cells), claims
@@ -95,7 +95,7 @@ class MemoryLedger:
             self._read[burst] = state, account(self._plans[burst], cells.values(), claims)
         return self._read[burst][1]
 
-    def _record(self, entry: Entry) -> bool:
+    def _record(self, entry: LedgerEntry) -> bool:
         cells = self._cells.setdefault(entry.slice.burst, {})
         return cells.setdefault((entry.slice, entry.fact, entry.n), entry) is entry
 

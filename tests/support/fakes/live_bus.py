@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
-from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, Missed, Word
+from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, MissedUpdates, Word
 
 
 @dataclass(slots=True)
@@ -14,7 +14,7 @@ class MemoryBus:
     """Both ports at once. For one loop, where anybody listens."""
 
     heard: list[Burst] = field(default_factory=list)
-    news: "list[Burst | Missed]" = field(default_factory=list)
+    news: "list[Burst | MissedUpdates]" = field(default_factory=list)
     """What processes that cache inboxes follow."""
     lines: "list[asyncio.Queue[Word | CacheUnavailable]]" = field(default_factory=list)
     away: bool = False
@@ -24,7 +24,7 @@ class MemoryBus:
     deaf: bool = False
     """Words are lost on the way, and nobody knows."""
 
-    def publish(self, words: Sequence[Burst | Missed]) -> None:
+    def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
         if self.stalled:
             raise CacheUnavailable("It stalls.")
         self.news.extend(words)

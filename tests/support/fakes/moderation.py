@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from notifier.domain.bursts.held_mention import WAITS, Decision, Hold
+from notifier.domain.bursts.held_mention import WAITS, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import ReachWord
 from notifier.domain.ids import UserId
@@ -14,26 +14,26 @@ from notifier.ports.coordination import Clock
 class MemoryHolds:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.by_event: dict[EventId, Hold] = {}
-        self.audit: list[tuple[str, Decision, EventId]] = []
+        self.by_event: dict[EventId, HeldMention] = {}
+        self.audit: list[tuple[str, ModerationDecision, EventId]] = []
         """Who did what."""
 
-    def put(self, holds: Collection[Hold]) -> None:
+    def put(self, holds: Collection[HeldMention]) -> None:
         for hold in holds:
             self.by_event.setdefault(hold.id, hold)
 
-    def waiting(self) -> Iterator[Hold]:
+    def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
         return (hold for hold in list(self.by_event.values()) if hold.waits(now))
 
     def count(self) -> int:
         return sum(1 for _ in self.waiting())
 
-    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+    def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
         found = [hold for hold in self.by_event.values() if hold.id.id in ids]
         return sorted(map(self._told, found), key=lambda hold: (hold.id.id, hold.id.source))
 
-    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+    def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
         hold = self.by_event.get(event)
         if hold is None or not hold.waits(now):
             return False
@@ -41,7 +41,7 @@ class MemoryHolds:
         self.audit.append((who, decision, event))
         return True
 
-    def _told(self, hold: Hold) -> Hold:
+    def _told(self, hold: HeldMention) -> HeldMention:
         return hold if self._clock.now() < hold.since + WAITS else replace(hold, event=None)
 
 

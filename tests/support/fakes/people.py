@@ -26,7 +26,7 @@ from notifier.domain.users.subject_preferences import (
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, Apart, Parting, Side, apart, owners, parted, reunited
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import Directory, Flags
-from notifier.ports.users import Facts
+from notifier.ports.users import InboxContext
 
 
 class MemoryPeople:
@@ -58,11 +58,11 @@ class MemoryPeople:
         parts, ids = numbered(user), self._directory.range_of(user)
         return ids.member_of(parts[1]) if parts and ids else None
 
-    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         if (member := await self.member(user)) is None:
             return None
         vip = self._flags is not None and holds(self._flags.members(Flag.VIP, shard_of(member)), member)
-        return Facts(member=member, viewer=self._viewer(user, member), vip=vip)
+        return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         self._seen_at[member] = max(seen_at, self._seen_at.get(member, seen_at))

@@ -8,7 +8,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 from notifier.ports.pull_index import FRESH_FOR, Pulled, SubjectList, SubjectLists
 
 KEPT = 64
@@ -122,7 +122,7 @@ class MemoryPullIndex:
         if since == NEVER:
             return Pulled(places=(), complete_since=None)
         places = [
-            Place(opened, BurstKey(subject, seq))
+            InboxPosition(opened, BurstKey(subject, seq))
             for subject in asked & self.lists.keys()
             for seq, opened in self.lists[subject].opened.items()
             if opened >= since

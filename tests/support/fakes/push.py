@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.circuit_breaker import LeftAlone
 from notifier.domain.push.device import Device, DeviceId
-from notifier.domain.push.frequency_cap import Caps, Cause, History, Ruling, judged, spent
+from notifier.domain.push.frequency_cap import CapLimits, CountedAlert, History, Ruling, judged, spent
 from notifier.domain.push.rate_limit import TERMS, Pace, Terms, drawn, told
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import Sending, Window
@@ -45,14 +45,14 @@ class MemoryPaces:
 
 @dataclass(slots=True)
 class MemoryCaps:
-    caps: Caps = field(default_factory=Caps)
+    caps: CapLimits = field(default_factory=CapLimits)
     days: dict[Member, History] = field(default_factory=dict)
 
     def wipe(self) -> None:
         self.days.clear()
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        cause = Cause.of(burst, tweet)
+        cause = CountedAlert.of(burst, tweet)
         found = {member: judged(self.days.get(member, ()), cause, now, self.caps) for member in people}
         for member, ruling in found.items():
             if ruling is Ruling.NEW:

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import Retraction, Trail, found_by
 from notifier.domain.ids import BurstKey, UserId
 from notifier.ports.event_log import DeadLetter
-from notifier.ports.retractions import Place
+from notifier.ports.retractions import MentionLocation
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.dead_letters import MemoryDeadLetters
 from tests.support.fakes.moderation import MemoryHolds
@@ -29,15 +29,15 @@ class MemoryRetractions:
     def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
         return {trail: self._standing[trail] for trail in trails if trail in self._standing}
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
-        led = defaultdict[Trail, list[Place]](list)
+    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
+        led = defaultdict[Trail, list[MentionLocation]](list)
         for (key, event), mention in sorted(self._bursts.mentions.items()):
             for trail in found_by(mention) if burst in (None, key) else ():
-                led[trail].append(Place(key, event))
+                led[trail].append(MentionLocation(key, event))
         for trail in trails:
             yield from led.get(trail, ())
 
-    def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
+    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         mentions = self._bursts.mentions
         return {p: mentions[p.burst, p.event] for p in places if (p.burst, p.event) in mentions}
 
@@ -53,11 +53,11 @@ class MemoryTraces:
         self._holds = holds
         self._letters = letters
 
-    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         stored = [*self._holds.by_event.values()]
         return (hold for hold in stored if hold.author in authors and hold.event and hold.event.text)
 
-    def blank(self, holds: Collection[Hold]) -> None:
+    def blank(self, holds: Collection[HeldMention]) -> None:
         for hold in holds:
             stored = self._holds.by_event[hold.id]
             self._holds.by_event[hold.id] = stored.blank

@@ -20,7 +20,7 @@ from notifier.flow.sequencing.live_publisher import Voice
 from notifier.flow.sequencing.publisher import Publisher
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import ReadPorts
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox_versions import Scope
 from notifier.ports.users import Preferences
 from notifier.wiring.inbox import build_inbox, build_versioned_preferences
@@ -66,7 +66,7 @@ class World:
         """`warm` are the processes that have Kim's page."""
         self.clock, self.nonces = ManualClock(), CountedNonces()
         self.bursts, self.directory = MemoryBursts(), MemoryDirectory()
-        self.directory.enrol([Account(user=user, member=member) for user, member in MEMBERS.items()])
+        self.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in MEMBERS.items()])
         flags = MemoryFlags()
         flags.write([Flagged(flag=Flag.VIP, member=MEMBERS[KIM], on=True, sequence=1)])
         self.people = MemoryPeople(self.directory, flags=flags)

@@ -11,7 +11,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Want, Wish
 from notifier.domain.users.user_blocks import Parting
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.versioned_ports import VersionedDirectory, VersionedFollows, VersionedPartings
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from tests.support.fakes.audience import MemoryFollows
 from tests.support.fakes.user_preferences import MemoryPartings
 from tests.support.interleavings.world import (
@@ -81,7 +81,7 @@ def block(world: World) -> None:
 def delete(world: World) -> None:
     stored = world.store(world.directory, "directory")
     directory = VersionedDirectory(directory=stored, invalidation=world.invalidation())
-    directory.enrol([Account(user=KIM, member=MEMBERS[KIM], deleted=True)])
+    directory.enrol([DirectoryEntry(user=KIM, member=MEMBERS[KIM], deleted=True)])
 
 
 def retract(world: World) -> None:

@@ -13,7 +13,7 @@ from notifier.domain.ids import Kind, Member, Platform, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from notifier.ports.audience import ShardBlob, Stay
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Record
 from tests.support.fakes.clock import START
 from tests.support.oracle import FOR_EVER, Person
@@ -113,7 +113,10 @@ class Scene:
         self._ground = ground
         self._graph, self._phones, self._platforms = graph, phones, platforms
         ground.directory.enrol(
-            [Account(user=UserId(p.name), member=Member(p.member), deleted=p.deleted) for p in self.people.values()]
+            [
+                DirectoryEntry(user=UserId(p.name), member=Member(p.member), deleted=p.deleted)
+                for p in self.people.values()
+            ]
         )
         self._tell_sets()
         self._tell_subjects()

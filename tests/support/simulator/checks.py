@@ -12,7 +12,7 @@ from notifier.domain.audience.inbox_rows import RANGE_MEMBERS
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import TIERS, SetKind
 from notifier.domain.delivery.accounting import books
-from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Step
 from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.account_preferences import OF_OVERALLS
@@ -202,7 +202,7 @@ def _delivered(world: World) -> Iterator[str]:
     yield from (f"{key} has no plan" for key in unplanned)
 
 
-def _ended(account: Account) -> Iterator[str]:
+def _ended(account: BurstProgress) -> Iterator[str]:
     yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if one.ended is None)
 
 
@@ -220,7 +220,7 @@ def _sealed(world: World, oracle: Oracle, seen: Seen, seal: Seal, burst: BurstKe
         yield f"the seal of {seen.key}, shard {seal.shard}, is not what was said then: {text}"
 
 
-def _balanced(account: Account, seals: list[Seal]) -> Iterator[str]:
+def _balanced(account: BurstProgress, seals: list[Seal]) -> Iterator[str]:
     sums = books(account, [seal.tally() for seal in seals], throttles=(), now=account.plan.opened_at)
     if not sums.balanced or sums.in_flight or sums.parked or sums.dead:
         yield f"the books of {account.plan.burst} don't balance: {sums}"
@@ -241,7 +241,7 @@ def _planned(world: World, oracle: Oracle, seen: Seen, seals: list[Seal]) -> Ite
             yield f"{seen.key} reaches people of shard {shard}, and was never planned for it"
 
 
-def _written(account: Account, seals: list[Seal], rows: Counter[tuple[BurstKey, str, int]]) -> Iterator[str]:
+def _written(account: BurstProgress, seals: list[Seal], rows: Counter[tuple[BurstKey, str, int]]) -> Iterator[str]:
     by_shard = {seal.shard: seal for seal in seals}
     burst = account.plan.burst
     allowed: set[int] = set()

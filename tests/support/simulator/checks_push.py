@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from notifier.domain.audience.bitmap import holds, members
-from notifier.domain.delivery.ledger import Account, Fact
+from notifier.domain.delivery.ledger import BurstProgress, Fact
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.alert import alert, summary
@@ -48,7 +48,7 @@ def _named(world: World) -> Iterator[str]:
             yield f"an alert of {sent.burst} has another collapse id"
 
 
-def _done(world: World, account: Account, told: Told) -> Iterator[str]:
+def _done(world: World, account: BurstProgress, told: Told) -> Iterator[str]:
     """Phones that are done rang for all whom nothing spared it and who have one of that provider's, or it is noted of
     whom they didn't; what was left to the pull path was late."""
     seals = {seal.shard: seal for seal in world.ground.archive.seals(account.plan.burst)}

@@ -14,7 +14,7 @@ from notifier.domain.users.account_preferences import OverallWish, OverallWord
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wish, Word
 from notifier.domain.users.user_blocks import PartingChange
-from notifier.flow.intake.gateway import Answer
+from notifier.flow.intake.gateway import IntakeStatus
 from notifier.ports.directory import Directory
 from notifier.wiring.system import System
 from tests.support.example_event import accept
@@ -61,7 +61,7 @@ def _sent(mouth: Mouth, said: Said, kind: str, pair: Mapping[str, object]) -> No
     data = {**pair, "sequence": said.sequence}
     event = {"specversion": "1.0", "type": kind, "source": "graph", "time": said.at.isoformat(), "data": data}
     receipt = accept(mouth.system, event | {"id": f"{said.changed}"})
-    assert receipt.answer is Answer.ACCEPTED, receipt
+    assert receipt.answer is IntakeStatus.ACCEPTED, receipt
 
 
 def _muted(mouth: Mouth, said: Said) -> None:

@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey
 from notifier.domain.push.alert import Alert, WhileAway
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
-from notifier.domain.push.send_log import Fate, Window
+from notifier.domain.push.send_log import AlertOutcome, Window
 from notifier.ports.ledger import Claims
 from tests.support.fakes.push import MemoryPhones
 from tests.support.oracle import Marked
@@ -92,7 +92,7 @@ class Ringing:
             name
             for name, window in self._windows(burst, device)
             if window.missed is None
-            or any(one.tried.device == device.id and one.fate is Fate.UNKNOWN for one in window.missed)
+            or any(one.tried.device == device.id and one.fate is AlertOutcome.UNKNOWN for one in window.missed)
         }
 
     def _windows(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, Window]]:

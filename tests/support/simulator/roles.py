@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.flow.inbox.inbox import Inbox, OpeningObserver
-from notifier.flow.inbox.preferences import Asking
+from notifier.flow.inbox.preferences import PreferenceEditor
 from notifier.flow.inbox.shared_loads import DirectLoads
 from notifier.flow.inbox.store_breaker import NoDeadline
 from notifier.flow.inbox.versioned_ports import versioned
@@ -193,7 +193,9 @@ class Roles:
         """By which the API's process hears people and the graph service."""
         system, reads = self.system(process), self.reads()
         log = ThreadedLog(log=system.ports.log, threads=InlineThreads())
-        asking = Asking(people=reads.people, preferences=build_versioned_preferences(reads), clock=reads.clock, log=log)
+        asking = PreferenceEditor(
+            people=reads.people, preferences=build_versioned_preferences(reads), clock=reads.clock, log=log
+        )
         return Mouth(
             system=system,
             asks=lambda *wish: driven(asking.change(*wish)),

@@ -16,8 +16,8 @@ from notifier.domain.delivery.slice import PHONES, Pool
 from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import Full, NotifierError, Unavailable
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, EVENT_TYPE, PROTECTED_TYPE
-from notifier.flow.inbox.page import Opened as Shown
-from notifier.flow.intake.gateway import Answer, Gateway, Receipt
+from notifier.flow.inbox.page import OpenedInbox as Shown
+from notifier.flow.intake.gateway import Gateway, IntakeStatus, Receipt
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
 from tests.support.oracle import Tweet, Withdrawn
@@ -233,7 +233,7 @@ class World:
                     self.scheduler.sleep(0.5)
                     continue
                 id, _ = waiting.popleft()
-                if receipts[0].answer in (Answer.ACCEPTED, Answer.DUPLICATE):
+                if receipts[0].answer in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE):
                     accepted(id)
                 else:
                     self.complaints.found.append(f"the gateway refused {id}: {receipts[0].error}")

@@ -29,7 +29,7 @@ _COLUMNS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Message:
+class RowBatch:
     """Some rows. The driver takes it for the statements of a batch: it counts them, and finds none to encode; the
     protocol handler then puts the body in their place.
     """
@@ -47,9 +47,9 @@ class Message:
     def __iter__(self) -> Iterator[Any]:
         return iter(())
 
-    def head(self) -> "Message":
+    def head(self) -> "RowBatch":
         """Return a message of its first row alone."""
-        return Message(rows=self.rows, first=self.first, encoded=self.encoded[:1], ttl=self.ttl)
+        return RowBatch(rows=self.rows, first=self.first, encoded=self.encoded[:1], ttl=self.ttl)
 
     @property
     def size(self) -> int:
@@ -72,18 +72,18 @@ class Message:
             yield rows.ranges[at], *key, rows.members[at], self.ttl
 
 
-def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[Message]:
+def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowBatch]:
     """`ttl` in whole seconds, at least one; `query_id` is that of the prepared INBOX_ROW."""
     encoded = _encoded(rows, ttl, query_id)
     begin = filled = 0
     for at, row in enumerate(encoded):
         counted = len(row) + STORED_BYTES
         if at - begin == PARTITIONS or (at > begin and filled + counted > MESSAGE_BYTES):
-            yield Message(rows=rows, first=begin, encoded=encoded[begin:at], ttl=ttl)
+            yield RowBatch(rows=rows, first=begin, encoded=encoded[begin:at], ttl=ttl)
             begin, filled = at, 0
         filled += counted
     if encoded:
-        yield Message(rows=rows, first=begin, encoded=encoded[begin:], ttl=ttl)
+        yield RowBatch(rows=rows, first=begin, encoded=encoded[begin:], ttl=ttl)
 
 
 def _encoded(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
@@ -116,7 +116,7 @@ _ROWS = _HEADER + 3
 class Premade(BatchStatement):  # type: ignore[misc]  # the driver ships no types
     """Sent again by nobody but us."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: RowBatch) -> None:
         super().__init__(batch_type=BatchType.UNLOGGED)
         self._statements_and_parameters = message
         self._routing_key = message.routing_key
@@ -129,10 +129,10 @@ class Splicing(ProtocolHandler):  # type: ignore[misc]  # the driver ships no ty
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
         frame: bytes = super().encode_message(msg, *args, **options)
         rows = getattr(msg, "queries", None)
-        return _spliced(frame, rows.body) if isinstance(rows, Message) else frame
+        return _spliced(frame, rows.body) if isinstance(rows, RowBatch) else frame
 
 
-def stock(message: Message, prepared: PreparedStatement) -> BatchStatement:
+def stock(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
     """The same rows in the driver's own way: by its public parts alone, at a fifth of the speed."""
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
     for values in message.values():
@@ -140,7 +140,7 @@ def stock(message: Message, prepared: PreparedStatement) -> BatchStatement:
     return batch
 
 
-def fits(handler: type[ProtocolHandler], message: Message, prepared: PreparedStatement) -> bool:
+def fits(handler: type[ProtocolHandler], message: RowBatch, prepared: PreparedStatement) -> bool:
     """Whether one row is encoded as the driver itself does it, to the byte."""
     one = message.head()
     try:

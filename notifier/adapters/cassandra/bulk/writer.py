@@ -16,7 +16,7 @@ from cassandra.cluster import NoHostAvailable, Session
 from cassandra.connection import ConnectionBusy
 from cassandra.pool import NoConnectionsAvailable
 
-from notifier.adapters.cassandra.bulk.encoding import INBOX_ROW, Message, Premade, Splicing, fits, stock
+from notifier.adapters.cassandra.bulk.encoding import INBOX_ROW, Premade, RowBatch, Splicing, fits, stock
 from notifier.adapters.cassandra.driver.errors import translated
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.domain.errors import StoreUnavailable
@@ -105,7 +105,7 @@ _log = logging.getLogger(__name__)
 class _Call:
     """What one caller waits for."""
 
-    refused: deque[Message] = field(default_factory=deque)
+    refused: deque[RowBatch] = field(default_factory=deque)
     underway: int = 0
     error: BaseException | None = None
     refused_since: float | None = None
@@ -139,7 +139,7 @@ class Bulk:
         found: bytes = self._cluster.prepared(INBOX_ROW).query_id
         return found
 
-    def send(self, messages: Iterable[Message]) -> None:
+    def send(self, messages: Iterable[RowBatch]) -> None:
         """Taken by a quorum when it returns. What a busy node refuses is sent again, more slowly.
 
         Raises StoreUnavailable when the node doesn't answer, or takes nothing for a while; then some rows may have been
@@ -150,7 +150,7 @@ class Bulk:
             for message in self._turns(call, iter(messages)):
                 self._go(call, message)
 
-    def _turns(self, call: _Call, messages: Iterator[Message]) -> Iterator[Message]:
+    def _turns(self, call: _Call, messages: Iterator[RowBatch]) -> Iterator[RowBatch]:
         """What was refused goes before what follows; ends when all are taken."""
         following = next(messages, None)
         while (message := self._turn(call, following)) is not None:
@@ -158,7 +158,7 @@ class Bulk:
             if message is following:
                 following = next(messages, None)
 
-    def _turn(self, call: _Call, following: Message | None) -> Message | None:
+    def _turn(self, call: _Call, following: RowBatch | None) -> RowBatch | None:
         with self._news:
             while call.error is None:
                 message = call.refused[0] if call.refused else following
@@ -186,7 +186,7 @@ class Bulk:
         # Where other calls have all the room, and one of them is over without a word, somebody has to look again.
         self._news.wait(self._silence if seconds is None else seconds)
 
-    def _go(self, call: _Call, message: Message) -> None:
+    def _go(self, call: _Call, message: RowBatch) -> None:
         told = partial(self._told, call, message, monotonic())
         try:
             future = self._ready(message).execute_async(self._statement(message), timeout=None)
@@ -195,7 +195,7 @@ class Bulk:
             raise
         future.add_callbacks(lambda _: told(None), told)
 
-    def _told(self, call: _Call, message: Message, sent_at: float, error: BaseException | None) -> None:
+    def _told(self, call: _Call, message: RowBatch, sent_at: float, error: BaseException | None) -> None:
         """In the driver's thread, which must not wait."""
         now = monotonic()
         with self._news:
@@ -217,7 +217,7 @@ class Bulk:
                 call.error = call.error or error
             self._news.notify_all()
 
-    def _ready(self, message: Message) -> Session:
+    def _ready(self, message: RowBatch) -> Session:
         """The session, told once how to encode; or left alone, where the driver has become another."""
         session = self._cluster.session()
         if session is not self._session:
@@ -228,7 +228,7 @@ class Bulk:
             self._session, self._premade = session, premade
         return session
 
-    def _statement(self, message: Message) -> Any:
+    def _statement(self, message: RowBatch) -> Any:
         return Premade(message) if self._premade else stock(message, self._cluster.prepared(message.statement))
 
 

@@ -113,7 +113,7 @@ AT_ONCE = 50
 """Questions of one call on their way: thousands would take the places of all other calls."""
 
 
-class Reader:
+class CassandraReader:
     """Connects with the first question, so that it may be made before a fork."""
 
     def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:

@@ -66,7 +66,7 @@ def _next(query: Any, retry_num: int) -> tuple[int, Any]:
 # in a ring that only the garbage collector breaks.
 
 
-class Deadline:
+class DriverDeadline:
     """What a question holds of its timer."""
 
     def __init__(self, passed: Callable[[], object]) -> None:
@@ -83,10 +83,10 @@ class Deadline:
             timer.cancel()
 
 
-class Connection(Driver.connection_class):  # type: ignore[misc]  # the driver ships no types, and chooses its event loop
+class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the driver ships no types, and chooses its event loop
     @classmethod
-    def create_timer(cls, timeout: float, callback: Callable[[], object]) -> Deadline:
-        deadline = Deadline(callback)
+    def create_timer(cls, timeout: float, callback: Callable[[], object]) -> DriverDeadline:
+        deadline = DriverDeadline(callback)
         deadline.timer = super().create_timer(timeout, deadline)
         return deadline
 
@@ -127,7 +127,7 @@ _ONE_COPY = {"class": "SimpleStrategy", "replication_factor": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class CassandraAccess:
     """Where it is, and which keyspace is ours."""
 
     hosts: Sequence[str]
@@ -150,7 +150,7 @@ class Access:
 class Cluster:
     """Nothing is connected before the first use, which is after the fork: a session's threads don't survive one."""
 
-    def __init__(self, access: Access, require: Callable[["Cluster"], None] = lambda _: None) -> None:
+    def __init__(self, access: CassandraAccess, require: Callable[["Cluster"], None] = lambda _: None) -> None:
         """`require` raises Environment where the keyspace isn't what the code needs; it is asked when that shows."""
         self.access = access
         self._require = require
@@ -311,9 +311,9 @@ def _applied(future: Any) -> bool | None:
         return None
 
 
-def _connected(access: Access, keyspace: str | None) -> Session:
+def _connected(access: CassandraAccess, keyspace: str | None) -> Session:
     driver = Driver(
-        connection_class=Connection,
+        connection_class=CassandraConnection,
         contact_points=list(access.hosts),
         port=access.port,
         protocol_version=PROTOCOL,
@@ -350,7 +350,7 @@ def _connected(access: Access, keyspace: str | None) -> Session:
         raise
 
 
-def _profile(access: Access, consistency: int) -> ExecutionProfile:
+def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
     """No retries but of reads: the driver would repeat what timed out without knowing whether it had its effect."""
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),

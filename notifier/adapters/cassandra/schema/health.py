@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from notifier.adapters.cassandra.driver.session import Access, Cluster
-from notifier.adapters.cassandra.schema.migrate import READ, Entry, entry
+from notifier.adapters.cassandra.driver.session import CassandraAccess, Cluster
+from notifier.adapters.cassandra.schema.migrate import READ, MigrationEntry, entry
 from notifier.domain.errors import StoreUnavailable
 
 ANSWERS_WITHIN = timedelta(seconds=1.5)
@@ -38,11 +38,11 @@ class Nodes:
     each: Sequence[Node]
     replication: Mapping[str, str] | None
     """Of our keyspace; None: there is none."""
-    entries: Sequence[Entry] | None
+    entries: Sequence[MigrationEntry] | None
     """Of the register of migrations; None: it can't be read."""
 
 
-def look(access: Access) -> Nodes:
+def look(access: CassandraAccess) -> Nodes:
     """Raises StoreUnavailable, and Environment where no node lets us in."""
     cluster = Cluster(replace(access, keyspace="system", answers_within=ANSWERS_WITHIN))
     try:
@@ -57,7 +57,7 @@ def look(access: Access) -> Nodes:
         cluster.close()
 
 
-def _entries(cluster: Cluster, keyspace: str) -> Sequence[Entry] | None:
+def _entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEntry] | None:
     """A plain read at a quorum: what is being decided at this moment may be missing, and nobody waits for it."""
     try:
         tables = {table for (table,) in cluster.execute(_TABLES, (keyspace,))}

@@ -65,7 +65,7 @@ APPLY BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class MigrationEntry:
     phase: str
     number: int
     name: str
@@ -74,8 +74,8 @@ class Entry:
     """False: begun, and cut off before its end."""
 
 
-def entry(row: Any) -> Entry:
-    return Entry(
+def entry(row: Any) -> MigrationEntry:
+    return MigrationEntry(
         phase=row.phase,
         number=row.number,
         name=row.name,
@@ -116,7 +116,7 @@ class Register:
     def make(self) -> None:
         self._cluster.change(_MAKE.format(id=uuid5(_IDS, self._cluster.access.keyspace)))
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[MigrationEntry]:
         """As decided so far, by phase and number."""
         return [
             entry(row)
@@ -215,7 +215,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class CassandraMigration:
     phase: Phase
     number: int
     name: str
@@ -282,14 +282,14 @@ def require(cluster: Cluster, folder: Path = FOLDER) -> None:
             raise SchemaOlder(f"It lacks the migration {migration.phase}/{migration.name}.")
 
 
-def _applied(cluster: Cluster) -> Sequence[Entry]:
+def _applied(cluster: Cluster) -> Sequence[MigrationEntry]:
     try:
         return Register(cluster).entries()
     except InvalidRequest as error:
         raise SchemaOlder("The keyspace has no tables of ours.") from error
 
 
-def missing(entries: Sequence[Entry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
+def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
     """What the register lacks of the code's migrations, and what it has that the code doesn't know, or knows otherwise;
     each by its phase and name."""
     known = {migration.key: migration for migration in _known(folder)}
@@ -302,15 +302,15 @@ def missing(entries: Sequence[Entry], folder: Path = FOLDER) -> tuple[list[str],
     return [f"{one.phase}/{one.name}" for one in known.values() if one.key not in done], foreign
 
 
-def _known(folder: Path) -> list[Migration]:
+def _known(folder: Path) -> list[CassandraMigration]:
     """An installation without migrations must not pass for one that has nothing to do."""
-    found = [Migration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))]
+    found = [CassandraMigration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))]
     if not found:
         raise FileNotFoundError(f"There are no migrations in {folder}.")
     return found
 
 
-def _ready(register: Register, known: Sequence[Migration], phase: Phase) -> list[Migration]:
+def _ready(register: Register, known: Sequence[CassandraMigration], phase: Phase) -> list[CassandraMigration]:
     """What is missing of the phase. What was added must be there before anything is taken away."""
     done = _checked(register.entries(), known)
     missing = [migration for migration in known if migration.key not in done]
@@ -320,7 +320,7 @@ def _ready(register: Register, known: Sequence[Migration], phase: Phase) -> list
     return [migration for migration in missing if migration.phase == phase]
 
 
-def _apply(cluster: Cluster, lock: Lock, migration: Migration) -> None:
+def _apply(cluster: Cluster, lock: Lock, migration: CassandraMigration) -> None:
     """A crash between any two lines leaves a file that is begun and not applied: the next runner begins it again."""
     lock.begin(*migration.key, migration.name, migration.checksum)
     for statement in migration.statements():
@@ -329,7 +329,7 @@ def _apply(cluster: Cluster, lock: Lock, migration: Migration) -> None:
     lock.applied(*migration.key)
 
 
-def _checked(entries: Sequence[Entry], known: Sequence[Migration]) -> set[tuple[str, int]]:
+def _checked(entries: Sequence[MigrationEntry], known: Sequence[CassandraMigration]) -> set[tuple[str, int]]:
     """The keys of those that were applied, once all that were begun are known to agree with the code."""
     checksums = {migration.key: migration.checksum for migration in known}
     for entry in entries:

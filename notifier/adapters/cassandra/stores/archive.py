@@ -13,7 +13,7 @@ from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import SHARD_RANGES, window_of
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.bursts import Bursts
@@ -42,7 +42,7 @@ class CassandraArchive:
     def bursts(self) -> Iterator[Burst]:
         return (unpack(Burst, stored.blob) for stored in self._cluster.each(_BURSTS, page=PAGE))
 
-    def accounts(self) -> Iterator[Account]:
+    def accounts(self) -> Iterator[BurstProgress]:
         for page in _pages(self._cluster.each(_PLANS, page=PAGE), PAGE):
             keys = [BurstKey(Subject.parse(stored.subject), stored.seq) for stored in page]
             accounts = self._ledger.read(keys)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import TOGETHER, Row, batches, joined
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
@@ -15,7 +15,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock, Nonces
-from notifier.ports.inbox_versions import CLOCKS_DIFFER, MOST, Changes, Position
+from notifier.ports.inbox_versions import CLOCKS_DIFFER, MOST, ChangesSince, Position
 
 BUCKET_MS = 10_000
 """A partition. A follower that reads every second reads one or two of them."""
@@ -49,7 +49,7 @@ class CassandraPosition(Position):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BurstChangeEntry:
     """A change, as the table has it apart from its time."""
 
     subject: str
@@ -65,7 +65,7 @@ class Entry:
 
 
 def put_entries(
-    cluster: Cluster, clock: Clock, entries: Sequence[Entry], beside: Iterable[tuple[str, Row]] = ()
+    cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], beside: Iterable[tuple[str, Row]] = ()
 ) -> None:
     """Write the entries, and in the same messages other rows. Must be called once the bursts are durable.
 
@@ -93,7 +93,7 @@ class CassandraViewerLapses:
 
 
 class CassandraBurstChanges:
-    def __init__(self, reader: Reader, clock: Clock, nonces: Nonces) -> None:
+    def __init__(self, reader: CassandraReader, clock: Clock, nonces: Nonces) -> None:
         self._reader = reader
         self._clock = clock
         self._nonces = nonces
@@ -101,7 +101,7 @@ class CassandraBurstChanges:
     async def begin(self) -> Position:
         return CassandraPosition(moment=self._clock.now())
 
-    async def after(self, position: Position) -> Changes | None:
+    async def after(self, position: Position) -> ChangesSince | None:
         if not isinstance(position, CassandraPosition):
             raise TypeError(f"not a position in Cassandra: {position!r}")
         now = self._clock.now()
@@ -115,7 +115,7 @@ class CassandraBurstChanges:
         # After the rows: each burst is read at least as new as its row says.
         bursts = await bursts_of(self._reader, changed)
         floor = to_ms(now - OVERLAP)
-        return Changes(
+        return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
             viewers_lapsed=len(changed) < len(new),
             position=CassandraPosition(now, {key: found for key, found in returned.items() if found[1] >= floor}),
@@ -159,5 +159,5 @@ def _too_slow() -> StoreUnavailable:
     return StoreUnavailable(f"Each write to the change feed took over {WRITTEN_WITHIN.total_seconds():g} s.")
 
 
-def _lapse(nonces: Nonces) -> Entry:
-    return Entry(nonces.new(), LAPSE, 0)
+def _lapse(nonces: Nonces) -> BurstChangeEntry:
+    return BurstChangeEntry(nonces.new(), LAPSE, 0)

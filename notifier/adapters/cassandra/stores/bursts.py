@@ -26,19 +26,19 @@ from notifier.adapters.cassandra.schema.partitioning import (
     run_of,
     seconds_until,
 )
-from notifier.adapters.cassandra.stores.burst_changes import Entry, put_entries
+from notifier.adapters.cassandra.stores.burst_changes import BurstChangeEntry, put_entries
 from notifier.adapters.cassandra.stores.retractions import BLANK, CHANGE, PUT_TRAIL, blanks, changes, end_of, trails
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.bursts.burst import RETENTION, Burst, expires_at
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 _PUT = statement("put_burst")
 _PUT_ID = statement("put_mention_id")
@@ -91,7 +91,7 @@ class CassandraBursts:
         self._remember(burst for burst, _ in new)
         self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
         ids = ((_PUT_ID, _mention_id(sequenced, life)) for sequenced, life in lasting)
-        put_entries(self._cluster, self._clock, [Entry.of(burst) for burst, _ in kept], ids)
+        put_entries(self._cluster, self._clock, [BurstChangeEntry.of(burst) for burst, _ in kept], ids)
         self._cluster.ask_each(CHANGE, changes(changed, bursts, now))
         self._cluster.ask_each(BLANK, blanks(changed, bursts, now))
 
@@ -183,7 +183,7 @@ def _outcome(id: str, found: Found) -> Outcome:
         event=EventId(source, id),
         account=UserId(account),
         burst=None if seq is None else BurstKey(Subject.parse(subject), seq),
-        refusal=None if refusal is None else Refusal(refusal),
+        refusal=None if refusal is None else MentionRefusal(refusal),
     )
 
 
@@ -205,7 +205,7 @@ class CassandraRecentBursts:
         self._clock = clock
         self._bursts = CassandraBursts(cluster, clock)
 
-    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
         entries = self._entries(moment, behind, limit)
         found: list[Burst] = []
         while len(found) < limit and (page := list(islice(entries, limit - len(found)))):
@@ -214,7 +214,7 @@ class CassandraRecentBursts:
 
     def _standing(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
         """Those that opened when the entry says so: one that was re-stamped has another entry."""
-        places = [Place(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
+        places = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
         bursts = self._bursts.read([place.burst for place in places])
         return [
             bursts[place.burst]
@@ -222,7 +222,7 @@ class CassandraRecentBursts:
             if place.burst in bursts and bursts[place.burst].opened_at == place.opened_at
         ]
 
-    def _entries(self, moment: datetime, behind: Place | None, limit: int) -> Iterator[RecentEntry]:
+    def _entries(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Iterator[RecentEntry]:
         now = self._clock.now()
         first, last = to_ms(max(moment, now - RETENTION)), to_ms(now + AHEAD)
         end = (LAST, "", 0)

@@ -15,7 +15,7 @@ from notifier.domain.audience.bitmap import Bits, block_of, shard_of
 from notifier.domain.audience.id_ranges import IdRange, bucket_of, in_ranges, named_in_ranges, numbered, require_own
 from notifier.domain.errors import NumberTaken, StoreUnavailable
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import LEASED, Account
+from notifier.ports.directory import LEASED, DirectoryEntry
 
 # Free numbers: leased by compare-and-set, some at a time, and given out by this process from its own lease.
 
@@ -56,7 +56,7 @@ class Book:
         return self._cluster.decide(_FIRST, (self._name, to))
 
 
-class Numbers:
+class MemberNumbers:
     """Of members."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -129,13 +129,13 @@ _BUCKET = _BLOCK = itemgetter(0)
 class CassandraDirectory:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._numbers = Numbers(cluster)
+        self._numbers = MemberNumbers(cluster)
 
-    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         """Single accounts come before ranges. The empty name is nobody's."""
         found = self._accounts(users)
         members = in_ranges((user for user in users if user not in found), self._ranges)
-        return found | {user: Account(user=user, member=member) for user, member in members.items()}
+        return found | {user: DirectoryEntry(user=user, member=member) for user, member in members.items()}
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
         blocks: defaultdict[int, list[Member]] = defaultdict(list)
@@ -161,7 +161,7 @@ class CassandraDirectory:
     def end(self) -> Member:
         return self._numbers.end()
 
-    def enrol(self, accounts: Collection[Account]) -> None:
+    def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         # Whoever is cut off enrols again, and writes the same. The account comes when everything is known of it; who is
         # deleted is silent before it, and who is back is heard after it: no phone rings in between.
         latest = {account.user: account for account in accounts}.values()
@@ -198,7 +198,7 @@ class CassandraDirectory:
         answers = self._cluster.ask_each(_RANGE_OF_MEMBER, [(member,) for member in members])
         return [id_range(rows) if rows else None for rows in answers]
 
-    def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, Account]:
+    def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, DirectoryEntry]:
         asked = [(bucket, list(names)) for bucket, names in _by_bucket(users)]
         found = [stored(row) for rows in self._cluster.ask_each(_ACCOUNTS, asked, profile=profile) for row in rows]
         return {account.user: account for account in found}
@@ -226,11 +226,11 @@ class CassandraDirectory:
         self._cluster.ask_each(_DROP_DELETED, [(row.shard, row.member) for row in back])
 
 
-def stored(row: Any) -> Account:
+def stored(row: Any) -> DirectoryEntry:
     """Of whom no more is known than the number, everything else is as it is for most."""
     if row.account is None:
-        return Account(user=UserId(row.user), member=Member(row.member))
-    return unpack(Account, row.account)
+        return DirectoryEntry(user=UserId(row.user), member=Member(row.member))
+    return unpack(DirectoryEntry, row.account)
 
 
 def id_range(rows: list[Any]) -> IdRange:

@@ -10,9 +10,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.bulk.encoding import Message, messages
+from notifier.adapters.cassandra.bulk.encoding import RowBatch, messages
 from notifier.adapters.cassandra.bulk.writer import Bulk
-from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import batches
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
@@ -23,7 +23,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.ids import BurstKey, Member, Subject
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 
 class CassandraInbox:
@@ -40,7 +40,7 @@ class CassandraInbox:
         """Nothing to do: rows and seals were told when to end."""
         return 0
 
-    def _messages(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> Iterator[Message]:
+    def _messages(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> Iterator[RowBatch]:
         query_id = self._bulk.query_id()
         for one in rows:
             going()
@@ -73,7 +73,7 @@ class WantedRows:
 
     member: Member
     subjects: Sequence[str]
-    place: Place | None
+    place: InboxPosition | None
     limit: int
 
     @property
@@ -84,7 +84,7 @@ class WantedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inboxes:
-    reader: Reader
+    reader: CassandraReader
 
     async def rows(self, wanted: WantedRows, windows: range) -> list[InboxRow]:
         """Of these inbox windows, which are given newest first. Nearly always the first is enough; of the others those
@@ -172,8 +172,8 @@ def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
         begin, many = begin + many, 2 * many
 
 
-def _place(row: InboxRow) -> Place:
-    return Place(row.opened_at, row.burst)
+def _place(row: InboxRow) -> InboxPosition:
+    return InboxPosition(row.opened_at, row.burst)
 
 
 def row_of(stored: Any) -> InboxRow:
@@ -201,8 +201,8 @@ Found = tuple[int, str, int, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    place: Place | None
+class RowQuery:
+    place: InboxPosition | None
     limit: int
     authors: Collection[str] | None
     floor: int
@@ -255,7 +255,7 @@ class _Cursor_newest:
 class Newest:
     """One walk back from a place, over any number of subjects."""
 
-    def __init__(self, reader: Reader, wanted: Wanted) -> None:
+    def __init__(self, reader: CassandraReader, wanted: RowQuery) -> None:
         self._reader = reader
         self._wanted = wanted
         self._floor = wanted.floor

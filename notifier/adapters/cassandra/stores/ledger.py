@@ -13,7 +13,7 @@ from notifier.adapters.cassandra.schema.partitioning import KEPT, seconds_until
 from notifier.adapters.cassandra.stores.open_bursts import OpenBursts
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.errors import StoreUnavailable
@@ -39,11 +39,11 @@ parsed = lru_cache(maxsize=8_192)(Slice.parse)
 """An account that moves is read many times."""
 
 
-class Cells:
+class LedgerCells:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+    def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         # Without an answer this raises: an entry has no nonce, so nobody could say that a cell is his, and a False
         # would say that it isn't. Nothing is lost with it: a slice that was noted as queued and wasn't is queued again
         # when its time is over, and one that ended is done again, to the same rows, and finds its end.
@@ -56,10 +56,10 @@ class Cells:
         won.update(n for n in sorted(alone) if self._alone(entries[n]))
         return [n in won for n in range(len(entries))]
 
-    def _alone(self, entry: Entry) -> bool:
+    def _alone(self, entry: LedgerEntry) -> bool:
         return any(self._cluster.decide(*question) for question in _questions(entry))
 
-    def _together(self, entries: Sequence[Entry], those: Sequence[int]) -> Sequence[tuple[Sequence[int], bool]]:
+    def _together(self, entries: Sequence[LedgerEntry], those: Sequence[int]) -> Sequence[tuple[Sequence[int], bool]]:
         """Those of the entries by account, and whether they were all written."""
         groups = list(_groups(entries, those))
         decided = self._cluster.decide_groups([[_questions(entries[n])[0] for n in group] for group in groups])
@@ -68,11 +68,11 @@ class Cells:
         return [(group, bool(together)) for group, together in zip(groups, decided, strict=True)]
 
 
-def entries(rows: Iterable[Any]) -> Iterator[Entry]:
+def entries(rows: Iterable[Any]) -> Iterator[LedgerEntry]:
     return map(_entry, rows)
 
 
-def _groups(entries: Sequence[Entry], those: Sequence[int]) -> Iterator[Sequence[int]]:
+def _groups(entries: Sequence[LedgerEntry], those: Sequence[int]) -> Iterator[Sequence[int]]:
     accounts: dict[BurstKey, list[int]] = defaultdict(list)
     for n in those:
         accounts[entries[n].slice.burst].append(n)
@@ -80,11 +80,11 @@ def _groups(entries: Sequence[Entry], those: Sequence[int]) -> Iterator[Sequence
         yield from (each[start : start + TOGETHER] for start in range(0, len(each), TOGETHER))
 
 
-def _row_of(entry: Entry) -> tuple[Slice, Fact, int]:
+def _row_of(entry: LedgerEntry) -> tuple[Slice, Fact, int]:
     return entry.slice, entry.fact, LAST if entry.fact in REPEATED else entry.n
 
 
-def _questions(entry: Entry) -> Sequence[Question]:
+def _questions(entry: LedgerEntry) -> Sequence[Question]:
     """Who writes the first finds no row, and whoever writes another finds one; where it is otherwise, the other way."""
     burst, (_, _, n) = entry.slice.burst, _row_of(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), n
@@ -96,8 +96,8 @@ def _questions(entry: Entry) -> Sequence[Question]:
     return [made, raised] if entry.n <= 1 else [raised, made]
 
 
-def _entry(row: Any) -> Entry:
-    return Entry(
+def _entry(row: Any) -> LedgerEntry:
+    return LedgerEntry(
         slice=parsed(row.slice),
         fact=Fact(row.fact),
         n=row.last if row.n == LAST else row.n,
@@ -118,7 +118,7 @@ class CassandraLedger:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._cells = Cells(cluster)
+        self._cells = LedgerCells(cluster)
         self.openings = OpenBursts(cluster, clock)
 
     def plan(self, plans: Sequence[Plan]) -> None:
@@ -138,7 +138,7 @@ class CassandraLedger:
     def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
         return self.openings.all() if since is None else self.openings.since(since)
 
-    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         # Plain reads. A plan never changes, so one that is found is true; one that isn't is looked for at SERIAL, as
         # the write may have been cut off. A cell whose write was cut off comes to light with the next write to its
         # account, which whoever misses it makes: until then a slice may be worked on twice, and that is harmless.
@@ -153,7 +153,7 @@ class CassandraLedger:
             for key, facts, held in zip(keys, cells, claims, strict=True)
         }
 
-    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+    def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         return self._cells.record(entries)
 
     def close(self, bursts: Collection[BurstKey]) -> None:

@@ -17,7 +17,7 @@ from notifier.adapters.cassandra.schema.partitioning import (
 from notifier.adapters.cassandra.stores.coordination import record
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachWord, told
 from notifier.domain.errors import StoreUnavailable
@@ -41,14 +41,14 @@ class CassandraHolds:
         self._cluster = cluster
         self._clock = clock
 
-    def put(self, holds: Collection[Hold]) -> None:
+    def put(self, holds: Collection[HeldMention]) -> None:
         now = self._clock.now()
         some = [hold for hold in holds if hold.since + KNOWN > now]
         # The event first: a crash in between leaves one that nobody knows to be held, and the router comes again.
         self._cluster.ask_each(PUT_EVENT, [_event(hold, now) for hold in some])
         self._cluster.ask_each(_PUT, [_row(hold, now) for hold in some])
 
-    def waiting(self) -> Iterator[Hold]:
+    def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
         for part in range(PARTS):  # one in memory at a time
             yield from (hold for hold in holds_of(self._cluster.ask(COLUMNS, (part,))) if hold.waits(now))
@@ -60,7 +60,7 @@ class CassandraHolds:
             row.decision is None and row.since is not None and row.since > first for rows in answers for row in rows
         )
 
-    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+    def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
         asked: defaultdict[int, list[str]] = defaultdict(list)
         for id in ids:
             if id:  # the empty one is no event's
@@ -68,7 +68,7 @@ class CassandraHolds:
         found = holds_of([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
         return sorted(found, key=lambda hold: (hold.id.id, hold.id.source))
 
-    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+    def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
         if not any(hold.waits(now) for hold in self._now(event)):
             return False
         record(self._cluster, at=now, who=who, what=f"hold.{decision}", detail={"source": event.source, "id": event.id})
@@ -84,40 +84,40 @@ class CassandraHolds:
             raise StoreUnavailable("Whether it was decided isn't known yet.")
         return stands == [decision]
 
-    def _now(self, event: EventId) -> Sequence[Hold]:
+    def _now(self, event: EventId) -> Sequence[HeldMention]:
         return holds_of(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
 
 
-def _event(hold: Hold, now: datetime) -> tuple[object, ...]:
+def _event(hold: HeldMention, now: datetime) -> tuple[object, ...]:
     return *_place(hold), pack(hold.event), _stamp(hold), max(1, seconds_until(hold.since + WAITS, now))
 
 
-def _row(hold: Hold, now: datetime) -> tuple[object, ...]:
+def _row(hold: HeldMention, now: datetime) -> tuple[object, ...]:
     told = hold.author, pack(hold.accounts), to_ms(hold.since)
     return *_place(hold), *told, _stamp(hold), seconds_until(hold.since + KNOWN, now)
 
 
-def _place(hold: Hold) -> tuple[object, ...]:
+def _place(hold: HeldMention) -> tuple[object, ...]:
     return part_of_event(hold.id), hold.id.id, hold.id.source
 
 
-def _stamp(hold: Hold) -> int:
+def _stamp(hold: HeldMention) -> int:
     return (_FAR - hold.since) // _MICROSECOND
 
 
-def holds_of(rows: list[Any]) -> Sequence[Hold]:
+def holds_of(rows: list[Any]) -> Sequence[HeldMention]:
     """Without those that have an event or a decision alone."""
     return [_hold(row) for row in rows if row.since is not None]
 
 
-def _hold(row: Any) -> Hold:
-    return Hold(
+def _hold(row: Any) -> HeldMention:
+    return HeldMention(
         id=EventId(row.source, row.id),
         author=UserId(row.author),
         accounts=unpack(tuple[UserId, ...], row.accounts),
         since=from_ms(row.since),
         event=None if row.event is None else unpack(Event, row.event),
-        decision=None if row.decision is None else Decision(row.decision),
+        decision=None if row.decision is None else ModerationDecision(row.decision),
     )
 
 

@@ -29,7 +29,7 @@ ANEW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OpenBurstScan:
     """One look at all, as it is begun."""
 
     now: int
@@ -63,7 +63,7 @@ class Remembered:
             self._touched.update(slots)
             self._forget(slots)
 
-    def begin(self, now: int) -> Look:
+    def begin(self, now: int) -> OpenBurstScan:
         every = range(hour_of(now - LISTED_FOR), hour_of(now + LATE) + 1)
         with self._lock:
             self._touched.clear()
@@ -72,16 +72,20 @@ class Remembered:
             # An hour gets slots until it is over, and for as long as somebody may be late: seen by a look after that.
             over = hour_of(min(self.looked, now) - LATE)
             known = {h: slots for h, slots in self.hours.items() if h in every and h < over and h not in anew}
-        return Look(now, anew, known, [hour for hour in every if hour not in known])
+        return OpenBurstScan(now, anew, known, [hour for hour in every if hour not in known])
 
-    def moments(self, look: Look, hours: Mapping[int, Collection[int]]) -> Mapping[int, int]:
+    def moments(self, look: OpenBurstScan, hours: Mapping[int, Collection[int]]) -> Mapping[int, int]:
         """From when on each slot is to be looked at; those that are over and have nothing open are left out."""
         with self._lock:
             found = {s: 0 if h in look.anew else self.first.get(s, 0) for h, slots in hours.items() for s in slots}
         return {slot: moment for slot, moment in found.items() if moment < end(slot)}
 
     def end(
-        self, look: Look, hours: Mapping[int, Collection[int]], looked: Collection[int], oldest: Mapping[int, int]
+        self,
+        look: OpenBurstScan,
+        hours: Mapping[int, Collection[int]],
+        looked: Collection[int],
+        oldest: Mapping[int, int],
     ) -> None:
         """`oldest`: of each slot that was looked at and has something open."""
         settled = look.now - LATE
@@ -92,7 +96,7 @@ class Remembered:
             self._take_turns(look.anew, hours)
             self._forget(self._touched)
 
-    def put_off(self, look: Look) -> None:
+    def put_off(self, look: OpenBurstScan) -> None:
         """It failed. What can't be read from its beginning mustn't stop every look from now on: others come first."""
         with self._lock:
             self._take_turns(look.anew, ())

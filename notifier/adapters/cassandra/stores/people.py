@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.schema.partitioning import KEPT, run_of, seconds_until
 from notifier.adapters.cassandra.stores.directory import ACCOUNT, RANGE_OF_ID, STANDING, id_range, stored
@@ -29,7 +29,7 @@ from notifier.domain.users.subject_preferences import volumes
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
 from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.coordination import Clock
-from notifier.ports.users import Facts
+from notifier.ports.users import InboxContext
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN ?"
 _SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
@@ -53,7 +53,7 @@ _MICROSECONDS = 1_000
 class CassandraPeople:
     """What was answered is read by whoever asks next: both at a quorum."""
 
-    def __init__(self, reader: Reader, clock: Clock, *, most_blockers: int = MOST_BLOCKERS) -> None:
+    def __init__(self, reader: CassandraReader, clock: Clock, *, most_blockers: int = MOST_BLOCKERS) -> None:
         self._reader = reader
         self._clock = clock
         self._most_blockers = most_blockers
@@ -99,7 +99,7 @@ class CassandraPeople:
     async def expected(self, user: UserId) -> Member | None:
         return self._ranges.member_of(user)
 
-    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         async with self._reader.deadline():
             if expected is None or not user:
                 member = await self.member(user)
@@ -111,10 +111,10 @@ class CassandraPeople:
 
     async def _facts(
         self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
-    ) -> tuple[Facts, Sequence[Sequence[Any]]]:
+    ) -> tuple[InboxContext, Sequence[Sequence[Any]]]:
         vip = (STANDING, (str(Flag.VIP), shard_of(member), [member]))
         viewer, [flags, *answers] = await self._viewer(user, member, [vip, *beside])
-        return Facts(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), answers
+        return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), answers
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
         # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.

@@ -13,14 +13,14 @@ from notifier.adapters.cassandra.stores.moderation import COLUMNS, PUT_EVENT, ho
 from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.bursts.held_mention import WAITS, Hold
+from notifier.domain.bursts.held_mention import WAITS, HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, Trail, found_by
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
-from notifier.ports.retractions import Place
+from notifier.ports.retractions import MentionLocation
 
 PUT_TRAIL = "INSERT INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 CHANGE = statement("change_mention")
@@ -52,13 +52,13 @@ class CassandraRetractions:
         found = self._cluster.ask_each(_STANDING, questions)
         return {Trail(trail): unpack(Retraction, blob) for rows in found for trail, blob in rows}
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
+    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
         query, within = (_ALONG, ()) if burst is None else (_IN_BURST, (str(burst.subject), burst.seq))
         for trail in trails:
             for subject, seq, source, id in self._cluster.each(query, (trail, *within), page=PAGE):
-                yield Place(BurstKey(Subject.parse(subject), seq), EventId(source, id))
+                yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
-    def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
+    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         asked = [*places]
         found = self._cluster.ask_each(_READ, [_key(place.burst, place.event) for place in asked])
         return {place: _mention(rows[0]) for place, rows in zip(asked, found, strict=True) if rows and rows[0].blob}
@@ -129,12 +129,12 @@ class CassandraTraces:
         self._cluster = cluster
         self._clock = clock
 
-    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         for part in range(PARTS):  # one in memory at a time
             found = holds_of(self._cluster.ask(COLUMNS, (part,)))
             yield from (hold for hold in found if hold.author in authors and hold.event and hold.event.text)
 
-    def blank(self, holds: Collection[Hold]) -> None:
+    def blank(self, holds: Collection[HeldMention]) -> None:
         now = self._clock.now()
         self._cluster.ask_each(PUT_EVENT, [_blank(hold, now) for hold in holds if hold.event])
 
@@ -149,6 +149,6 @@ class CassandraTraces:
         self._cluster.decide_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
 
 
-def _blank(hold: Hold, now: datetime) -> Row:
+def _blank(hold: HeldMention, now: datetime) -> Row:
     life = max(1, seconds_until(hold.since + WAITS, now))
     return part_of_event(hold.id), hold.id.id, hold.id.source, pack(hold.blank.event), FINAL, life

@@ -11,10 +11,10 @@ from notifier.adapters.cassandra.driver.batching import Row
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.adapters.cassandra.driver.statements import statement
 from notifier.adapters.cassandra.schema.partitioning import neighbours_of
-from notifier.codec import Facts, pack, unpack
+from notifier.codec import SnapshotFacts, pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.bitmap import Bits, decode, encode, nobody
-from notifier.domain.audience.snapshot import KEPT_FOR, Part, Seal, Tally
+from notifier.domain.audience.snapshot import KEPT_FOR, Seal, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
@@ -46,13 +46,13 @@ class CassandraSeals:
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
         return standing(self._cluster, burst, self._made(burst, shards))
 
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
         found = _rows(self._cluster, _PART[tier], burst, self._made(burst, shards))
         return {row.shard: _part(row, tier) for row in found}
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         made = self._made(burst, shards)
-        facts = {row.shard: unpack(Facts, row.facts) for row in _rows(self._cluster, _FACTS, burst, made)}
+        facts = {row.shard: unpack(SnapshotFacts, row.facts) for row in _rows(self._cluster, _FACTS, burst, made)}
         # Mostly nobody is to be alerted, and then no bitmap is read.
         some = {shard: made[shard] for shard, each in facts.items() if each.may_alert(tier)}
         if tier is Tier.DORMANT:
@@ -62,9 +62,9 @@ class CassandraSeals:
             found = {row.shard: decode(row.members) & decode(row.push) for row in rows}
         return dict.fromkeys(facts.keys() - some.keys(), nobody()) | found
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
         found = _rows(self._cluster, _FACTS, burst, self._made(burst, shards))
-        return {row.shard: unpack(Facts, row.facts).tally(row.shard) for row in found}
+        return {row.shard: unpack(SnapshotFacts, row.facts).tally(row.shard) for row in found}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
         # Before a name is chosen its seals are there. Cut off in between, they are never read, and end by themselves.
@@ -123,11 +123,19 @@ def _rows(cluster: Cluster, read: str, burst: BurstKey, made: Mapping[int, Made]
 
 def _row(burst: BurstKey, made: Made, seal: Seal) -> Row:
     bitmaps = (*(encode(seal.tiers[tier]) for tier in TIERS), encode(seal.push))
-    return str(burst.subject), burst.seq, neighbours_of(seal.shard), made, seal.shard, *bitmaps, pack(Facts.of(seal))
+    return (
+        str(burst.subject),
+        burst.seq,
+        neighbours_of(seal.shard),
+        made,
+        seal.shard,
+        *bitmaps,
+        pack(SnapshotFacts.of(seal)),
+    )
 
 
 def _seal(row: Any) -> Seal:
-    facts = unpack(Facts, row.facts)
+    facts = unpack(SnapshotFacts, row.facts)
     return Seal(
         shard=row.shard,
         opened_at=facts.opened_at,
@@ -138,9 +146,11 @@ def _seal(row: Any) -> Seal:
     )
 
 
-def _part(row: Any, tier: Tier) -> Part:
-    facts = unpack(Facts, row.facts)
-    return Part(shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), phones=facts.phones_of(tier))
+def _part(row: Any, tier: Tier) -> TierSnapshot:
+    facts = unpack(SnapshotFacts, row.facts)
+    return TierSnapshot(
+        shard=row.shard, opened_at=facts.opened_at, members=decode(row.members), phones=facts.phones_of(tier)
+    )
 
 
 def _dormant(row: Any) -> Bits:

@@ -5,16 +5,16 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
-from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.schema.partitioning import run_of
-from notifier.adapters.cassandra.stores.inbox import NAMES, Inboxes, Newest, Wanted, WantedRows
+from notifier.adapters.cassandra.stores.inbox import NAMES, Inboxes, Newest, RowQuery, WantedRows
 from notifier.codec import unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.bursts.burst import RETENTION, Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.coordination import Clock
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 AHEAD = timedelta(minutes=1)
 """How far a writer's clock may be before ours."""
@@ -25,7 +25,7 @@ _BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
 
 
 class CassandraTimeline:
-    def __init__(self, reader: Reader, clock: Clock) -> None:
+    def __init__(self, reader: CassandraReader, clock: Clock) -> None:
         self._reader = reader
         self._inboxes = Inboxes(reader=reader)
         self._clock = clock
@@ -36,7 +36,7 @@ class CassandraTimeline:
     async def before(
         self,
         subjects: Collection[Subject],
-        place: Place | None,
+        place: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -44,11 +44,11 @@ class CassandraTimeline:
         if limit < 1:
             return []
         floor = 0 if since is None else to_ms(since)
-        newest = Newest(self._reader, Wanted(place=place, limit=limit, authors=authors, floor=floor))
+        newest = Newest(self._reader, RowQuery(place=place, limit=limit, authors=authors, floor=floor))
         return [unpack(Burst, blob) for *_, blob in await newest.of(subjects)]
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         if limit < 1 or not subjects:
             return []
@@ -61,7 +61,7 @@ class CassandraTimeline:
         return await self._inboxes.rows(wanted, range(newest, oldest - 1, -1))
 
 
-async def bursts_of(reader: Reader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
+async def bursts_of(reader: CassandraReader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
     """Those that exist."""
     wanted = set(keys)
     found = [unpack(Burst, row.blob) for rows in await reader.each(_BURSTS, _questions(wanted)) for row in rows]

@@ -7,7 +7,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 
-from notifier.adapters.cassandra.driver.async_reader import Reader
+from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.batching import Row, batches, put_twofold, together
 from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.codec.preferences import Told, overall_of, said
@@ -168,7 +168,7 @@ def _word(block: int, subject: Subject, row: Any) -> Want:
 class CassandraPreferences:
     """What was said is read by whoever asks next: both at a quorum."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: CassandraReader) -> None:
         self._reader = reader
 
     async def read(self, member: Member) -> Mapping[Subject, Want]:
@@ -221,7 +221,9 @@ class CassandraPartings:
         self._cluster.ask_each(_WRITE_partings, [_of_block(half) for half in halves])
 
 
-async def apart_of(reader: Reader, member: Member, rows: Sequence[Any], follows: Iterable[Subject], most: int) -> Apart:
+async def apart_of(
+    reader: CassandraReader, member: Member, rows: Sequence[Any], follows: Iterable[Subject], most: int
+) -> Apart:
     """By the answer to OF_BOTH, whose limit was `few(most)`; the table is asked again where that wasn't all.
 
     Of more than `most` who block the member, the first and those whom the member follows.

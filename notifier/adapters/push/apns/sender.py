@@ -11,7 +11,7 @@ from notifier.adapters.push.apns.provider_token import ProviderTokens
 from notifier.adapters.push.apns.responses import is_expired, receipt_of
 from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, fitting, of_silence, send_requests
 from notifier.domain.push.alert import Alert
-from notifier.domain.push.device import AppleToken, Device, DeviceId, Environment
+from notifier.domain.push.device import ApnsEnvironment, AppleToken, Device, DeviceId
 from notifier.domain.push.receipt import Accepted, DropToken, Receipt
 from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
@@ -58,9 +58,9 @@ class Suspects:
             self._taken.popitem(last=False)
 
 
-ORIGINS: Mapping[Environment, str] = {
-    Environment.PRODUCTION: "https://api.push.apple.com:443",
-    Environment.SANDBOX: "https://api.sandbox.push.apple.com:443",
+ORIGINS: Mapping[ApnsEnvironment, str] = {
+    ApnsEnvironment.PRODUCTION: "https://api.push.apple.com:443",
+    ApnsEnvironment.SANDBOX: "https://api.sandbox.push.apple.com:443",
 }
 AT_ONCE, WHEN_IT_SUITS = "10", "5"
 MOST_COLLAPSE_BYTES = 64
@@ -71,7 +71,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apns:
+class ApnsSender:
     """A Provider; the devices that it is given are Apple's."""
 
     transport: Transport
@@ -81,7 +81,7 @@ class Apns:
     topics: frozenset[str] = frozenset()
     """The apps that the key may send to; none named, any. Apple answers for another app as it does for a wrong key, and
     a device may say any: who registers one of somebody else's app must not stop everybody's alerts."""
-    origins: Mapping[Environment, str] = field(default_factory=lambda: ORIGINS)
+    origins: Mapping[ApnsEnvironment, str] = field(default_factory=lambda: ORIGINS)
     suspects: Suspects = field(default_factory=Suspects)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
@@ -94,7 +94,7 @@ class Apns:
 class _ApnsRequests:
     """A RequestBuilder."""
 
-    apns: Apns
+    apns: ApnsSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
     """Of all of them."""

@@ -38,7 +38,7 @@ from notifier.ports.push import Post, Reply, Silence
 # Google's token endpoint as google-auth asks it, but once: by itself it asks three times, and sleeps between.
 
 
-class Refused(Exception):
+class TokenRefused(Exception):
     """No token; and what was answered."""
 
     def __init__(self, reply: Reply) -> None:
@@ -47,7 +47,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AuthRequest:
     """In the place of google-auth's Request. Raises Refused where that would look whether to try again."""
 
     within: float
@@ -58,7 +58,7 @@ class Asking:
         answer: Response = self.request(*args, **{"timeout": self.within, **kwargs})
         if answer.status != 200:
             headers = {name.lower(): value for name, value in answer.headers.items()}
-            raise Refused(Reply(status=answer.status, headers=headers, body=answer.data))
+            raise TokenRefused(Reply(status=answer.status, headers=headers, body=answer.data))
         return answer
 
 
@@ -86,7 +86,7 @@ class FirebaseAdmin:
     app: firebase_admin.App
     clock: Clock
     chance: Chance
-    asking: Asking
+    asking: AuthRequest
     at_once: int = AT_ONCE
     refused: str | None = None
     """A token that is asked for anew before it ends. The library keeps it until then: without any, each of the threads
@@ -109,7 +109,7 @@ class FirebaseAdmin:
         certificate = credentials.Certificate(json.loads(account))
         # All apps of a process are in one table of firebase-admin's, by name.
         app = firebase_admin.initialize_app(certificate, {"httpTimeout": within}, name=uuid4().hex)
-        made = cls(account=read, app=app, clock=clock, chance=chance, asking=Asking(within))
+        made = cls(account=read, app=app, clock=clock, chance=chance, asking=AuthRequest(within))
         service = messaging._get_messaging_service(app)
         service._fcm_url = f"{origin}/v1/projects/{read.project}/messages:send"
         service._client = _http_client.JsonHttpClient(session=made._session(), retries=False, timeout=within)
@@ -127,7 +127,7 @@ class FirebaseAdmin:
         now, chance = self.clock.now(), self.chance()
         try:
             credential.refresh(self.asking)
-        except Refused as refused:
+        except TokenRefused as refused:
             return trouble(refused.reply, now, chance)
         except TransportError as error:
             return trouble(_silence(error), now, chance)
@@ -195,7 +195,7 @@ def _message(body: bytes) -> messaging.Message:
 
 _FIELD = re.compile(r"[A-Za-z]+\.[a-z_]+\b")
 """Of a message, as its words begin: `AndroidConfig.ttl`."""
-_UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, TransportError, Refused)
+_UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, TransportError, TokenRefused)
 """Among the causes of an error: it came before anything of the letter was said."""
 
 

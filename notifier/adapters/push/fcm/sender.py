@@ -23,7 +23,7 @@ _HEAD = b'{"message":{'
 """Followed by the target of each request."""
 
 
-class Tokens(Transport, Protocol):
+class TokenTransport(Transport, Protocol):
     """The transport and the access token of requests: ours, or those of firebase-admin."""
 
     @property
@@ -47,10 +47,10 @@ class Tokens(Transport, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fcm:
+class FcmSender:
     """A Provider; the devices that it is given are Firebase's."""
 
-    tokens: Tokens
+    tokens: TokenTransport
     """And the transport with them."""
     origin: str = ORIGIN
 
@@ -62,7 +62,7 @@ class Fcm:
 class _FcmRequests:
     """A RequestBuilder."""
 
-    fcm: Fcm
+    fcm: FcmSender
     alert: Alert
     bodies: dict[str, bytes] = field(default_factory=dict)
     """By language, without whom it is for."""

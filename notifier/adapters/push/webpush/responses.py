@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from notifier.adapters.push.requests import as_asked, in_a_while, read
-from notifier.adapters.push.webpush.vapid import Standing
+from notifier.adapters.push.webpush.vapid import KeyReputation
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 
@@ -37,7 +37,7 @@ _READ = 4096
 """Bytes of an answer: what matters is said in a few words."""
 
 
-def receipt_of(reply: Reply, origin: str, standing: Standing, now: datetime, chance: float) -> Receipt:
+def receipt_of(reply: Reply, origin: str, standing: KeyReputation, now: datetime, chance: float) -> Receipt:
     if 200 <= reply.status < 300:
         standing.taken(origin)
         return Accepted()
@@ -58,7 +58,7 @@ def receipt_of(reply: Reply, origin: str, standing: Standing, now: datetime, cha
             return PayloadError(reason=reason)
 
 
-def _refused(reason: str, origin: str, standing: Standing, again: datetime) -> Receipt:
+def _refused(reason: str, origin: str, standing: KeyReputation, again: datetime) -> Receipt:
     named = reason in _WORDS or reason == MOZILLA
     if standing.refused(origin, named=named) or reason in BAD_TOKEN:
         return ConfigError(reason=f"{reason}: {origin} refuses who sends; look at the key, its subject and the clock.")

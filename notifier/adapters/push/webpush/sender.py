@@ -8,7 +8,7 @@ from datetime import timedelta
 from notifier.adapters.push.requests import Chance, DeviceReceipt, PushRequest, of_silence, send_requests
 from notifier.adapters.push.webpush.encryption import SALT, Content, content, encrypted, topic
 from notifier.adapters.push.webpush.responses import receipt_of
-from notifier.adapters.push.webpush.vapid import Pair, Standing, Vapid
+from notifier.adapters.push.webpush.vapid import KeyReputation, Pair, Vapid
 from notifier.domain.push.alert import Alert
 from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
@@ -35,7 +35,7 @@ class WebPush:
     pair: Callable[[], Pair] = Pair.new
     """A new one for each message."""
     salt: Callable[[int], bytes] = os.urandom
-    standing: Standing = field(default_factory=Standing)
+    standing: KeyReputation = field(default_factory=KeyReputation)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
         return send_requests(self.transport, _WebPushRequests(web=self, alert=alert, headers=_fixed(alert)), devices)

@@ -165,7 +165,7 @@ REPUTATION_ORIGINS = 256
 
 
 @dataclass(slots=True)
-class Standing:
+class KeyReputation:
     """One process's, of the key that it began with."""
 
     taken_at: set[str] = field(default_factory=set)

@@ -13,7 +13,7 @@ from notifier.domain.audience.inbox_rows import InboxRow, window_of
 from notifier.domain.audience.snapshot import Seal
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.ledger import StoredRow
 
@@ -43,7 +43,7 @@ class SqliteArchive:
             yield from (unpack(Burst, blob) for _, _, blob in page)
             subject, seq, _ = page[-1]
 
-    def accounts(self) -> Iterator[Account]:
+    def accounts(self) -> Iterator[BurstProgress]:
         subject, seq = "", 0
         while page := _all(self._core, _PLANS, subject, seq, PAGE):
             keys = [BurstKey(Subject.parse(subject), seq) for subject, seq in page]

@@ -4,13 +4,13 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from notifier.adapters.sqlite.async_reader import Reader, Writer
+from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement, wanted
 from notifier.codec import unpack
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Subject
-from notifier.ports.inbox_versions import MOST, Changes, Position
+from notifier.ports.inbox_versions import MOST, ChangesSince, Position
 
 KEPT = 50_000
 """Changes. A follower that is further behind has long been answered None, for more than MOST bursts."""
@@ -55,16 +55,16 @@ class ChangeLog:
 
 
 class SqliteBurstChanges:
-    def __init__(self, db: Database, reader: Reader | None = None, writer: Writer | None = None) -> None:
+    def __init__(self, db: Database, reader: SqliteReader | None = None, writer: SqliteWriter | None = None) -> None:
         self._db = db
-        self._reader = reader or Reader()
-        self._writer = writer or Writer()
+        self._reader = reader or SqliteReader()
+        self._writer = writer or SqliteWriter()
         self._lapses = SqliteViewerLapses(db)
 
     async def begin(self) -> Position:
         return await self._reader(self._begin)
 
-    async def after(self, position: Position) -> Changes | None:
+    async def after(self, position: Position) -> ChangesSince | None:
         if not isinstance(position, SqlitePosition):
             raise TypeError(f"not a position in SQLite: {position!r}")
         return await self._reader(self._after, position)
@@ -76,11 +76,11 @@ class SqliteBurstChanges:
         with self._db.read() as c:
             return SqlitePosition(_ends(c)[1])
 
-    def _after(self, position: SqlitePosition) -> Changes | None:
+    def _after(self, position: SqlitePosition) -> ChangesSince | None:
         with self._db.read() as c:
             oldest, newest = _ends(c)
             if newest == position.id:
-                return Changes(bursts=(), viewers_lapsed=False, position=position)
+                return ChangesSince(bursts=(), viewers_lapsed=False, position=position)
             # A newest id before the position: the file was replaced by an older copy.
             if newest < position.id or oldest > position.id + 1:
                 return None
@@ -91,7 +91,7 @@ class SqliteBurstChanges:
                 return None
             blobs = c.execute(_READ, (wanted(changed),)).fetchall()
         bursts = {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
-        return Changes(
+        return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
             viewers_lapsed=LAPSE in found,
             position=SqlitePosition(newest),

@@ -13,11 +13,11 @@ from notifier.codec import pack, unpack
 from notifier.codec.storage import to_ms
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.bursts.moderation import Refusal
+from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.bursts.sequencer import Head, Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 _PUT = statement("put_burst")
 _READ = statement("read_bursts")
@@ -79,7 +79,7 @@ class SqliteRecentBursts:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def since(self, moment: datetime, behind: Place | None, limit: int) -> Sequence[Burst]:
+    def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
         end = (to_ms(behind.opened_at), str(behind.burst.subject), behind.burst.seq) if behind else (LAST, "", 0)
         with self._db.read() as c:
             blobs = c.execute(_RECENT, (to_ms(moment), *end, limit)).fetchall()
@@ -107,7 +107,7 @@ def _outcome(id: str, found: Found) -> Outcome:
         event=EventId(source, id),
         account=UserId(account),
         burst=None if seq is None else BurstKey(Subject.parse(subject), seq),
-        refusal=None if refusal is None else Refusal(refusal),
+        refusal=None if refusal is None else MentionRefusal(refusal),
     )
 
 

@@ -12,7 +12,7 @@ from notifier.domain.audience.account_flags import Flag, Flagged, Place, flying
 from notifier.domain.audience.bitmap import Bits, shard_of
 from notifier.domain.audience.id_ranges import IdRange, in_ranges, named_in_ranges, numbered, require_own
 from notifier.domain.ids import Member, UserId
-from notifier.ports.directory import Account
+from notifier.ports.directory import DirectoryEntry
 
 _ACCOUNTS = "SELECT user, member, account FROM users WHERE user IN (SELECT value FROM json_each(?))"
 _MEMBERS = "SELECT user, member FROM users WHERE user IN (SELECT value FROM json_each(?))"
@@ -39,7 +39,7 @@ class SqliteDirectory:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
+    def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
         with self._db.read() as c:
             return accounts_of(c, users)
 
@@ -81,7 +81,7 @@ class SqliteDirectory:
         with self._db.read() as c:
             return Member(c.execute(_FREE).fetchone()[0])
 
-    def enrol(self, accounts: Collection[Account]) -> None:
+    def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
         wanted = {account.user: account.member for account in accounts}
         with self._db.write() as c:
             require_own(wanted, _members(c, wanted), _users(c, wanted.values()))
@@ -101,12 +101,12 @@ class SqliteDirectory:
             return range_of(c, user)
 
 
-def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Account]:
+def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, DirectoryEntry]:
     """Within the caller's transaction; single accounts come before ranges."""
     rows = c.execute(_ACCOUNTS, (json.dumps(list(users)),))
     found = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
     rest = in_ranges((user for user in users if user not in found), partial(_ranges, c))
-    return found | {user: Account(user=user, member=member) for user, member in rest.items()}
+    return found | {user: DirectoryEntry(user=user, member=member) for user, member in rest.items()}
 
 
 def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Member]:
@@ -115,8 +115,8 @@ def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, M
     return found | in_ranges((user for user in users if user not in found), partial(_ranges, c))
 
 
-def _account(user: UserId, member: int, blob: bytes) -> Account:
-    return unpack(Account, blob) if blob != NOTHING else Account(user=user, member=Member(member))
+def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
+    return unpack(DirectoryEntry, blob) if blob != NOTHING else DirectoryEntry(user=user, member=Member(member))
 
 
 def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
@@ -130,7 +130,7 @@ def _lease(c: sqlite3.Connection, count: int) -> Member:
     return Member(first)
 
 
-def _enrol(c: sqlite3.Connection, accounts: Collection[Account]) -> None:
+def _enrol(c: sqlite3.Connection, accounts: Collection[DirectoryEntry]) -> None:
     c.executemany(_PUT_USER, [(one.user, one.member, pack(one), one.deleted) for one in accounts])
     c.executemany(_PUT_MEMBER, [(one.member, one.user) for one in accounts])
 

@@ -13,7 +13,7 @@ from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.backlog import Sleeper
-from notifier.domain.delivery.ledger import Account, Claim, Entry, Fact, account
+from notifier.domain.delivery.ledger import BurstProgress, Claim, Fact, LedgerEntry, account
 from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
@@ -48,15 +48,15 @@ class SqliteLedger:
         with self._db.read() as c:
             return [BurstKey(Subject.parse(subject), seq) for subject, seq in c.execute(_OPENED, (first,))]
 
-    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, Account]:
+    def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         keys = list(bursts)
-        found: dict[BurstKey, Account] = {}
+        found: dict[BurstKey, BurstProgress] = {}
         for start in range(0, len(keys), CHUNK):
             with self._db.read() as c:
                 found |= _accounts(c, keys[start : start + CHUNK])
         return found
 
-    def record(self, entries: Sequence[Entry]) -> Sequence[bool]:
+    def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         with self._db.write() as c:
             return [c.execute(_RECORD, _row(entry)).rowcount == 1 for entry in entries]
 
@@ -65,9 +65,9 @@ class SqliteLedger:
             c.executemany(_CLOSE, [(str(burst.subject), burst.seq) for burst in bursts])
 
 
-def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, Account]:
+def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
     those = wanted(keys)
-    entries: dict[BurstKey, list[Entry]] = defaultdict(list)
+    entries: dict[BurstKey, list[LedgerEntry]] = defaultdict(list)
     claims: dict[BurstKey, list[Claim]] = defaultdict(list)
     for entry in _entries(c, keys, those):
         entries[entry.slice.burst].append(entry)
@@ -77,10 +77,10 @@ def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey,
     return {plan.burst: account(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
 
 
-def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[Entry]:
+def _entries(c: sqlite3.Connection, keys: Sequence[BurstKey], those: str) -> Iterator[LedgerEntry]:
     bursts = {(str(key.subject), key.seq): key for key in keys}
     for subject, seq, text, fact, n, at, people, rows, phones, note in c.execute(_CELLS, (those,)):
-        yield Entry(
+        yield LedgerEntry(
             slice=_slice(bursts[subject, seq], text),
             fact=Fact(fact),
             n=n,
@@ -117,7 +117,7 @@ def _shape(text: str) -> tuple[Step, Tier, int, int]:
     return Step(step), Tier(tier), int(first), int(last)
 
 
-def _row(entry: Entry) -> tuple[object, ...]:
+def _row(entry: LedgerEntry) -> tuple[object, ...]:
     burst = entry.slice.burst
     cell = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), entry.n
     return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note

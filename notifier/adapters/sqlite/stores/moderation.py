@@ -9,7 +9,7 @@ from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.inbox import record
 from notifier.codec import pack, unpack
 from notifier.codec.storage import from_ms, to_ms
-from notifier.domain.bursts.held_mention import KNOWN, WAITS, Decision, Hold
+from notifier.domain.bursts.held_mention import KNOWN, WAITS, HeldMention, ModerationDecision
 from notifier.domain.bursts.mention import Event, EventId
 from notifier.domain.bursts.moderation import ReachWord, Verdict, told
 from notifier.domain.ids import UserId
@@ -37,7 +37,7 @@ class SqliteHolds:
         self._db = db
         self._clock = clock
 
-    def put(self, holds: Collection[Hold]) -> None:
+    def put(self, holds: Collection[HeldMention]) -> None:
         """And takes away what has had its time: texts and rows go when the next mention is held."""
         now = self._clock.now()
         with self._db.write() as c:
@@ -45,7 +45,7 @@ class SqliteHolds:
             c.execute(_TEXTS, (to_ms(now - WAITS),))
             c.execute(_FORGET, (to_ms(now - KNOWN),))
 
-    def waiting(self) -> Iterator[Hold]:
+    def waiting(self) -> Iterator[HeldMention]:
         first = to_ms(self._clock.now() - WAITS)
         since, place = first, 0
         while page := self._page(first, since, place):
@@ -60,11 +60,11 @@ class SqliteHolds:
         with self._db.read() as c:
             return int(c.execute(_COUNT, (to_ms(self._clock.now() - WAITS),)).fetchone()[0])
 
-    def of(self, ids: Collection[str]) -> Sequence[Hold]:
+    def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
         with self._db.read() as c:
             return [hold_of(row) for row in c.execute(_OF, (json.dumps(list(ids)),))]
 
-    def decide(self, event: EventId, decision: Decision, who: str, now: datetime) -> bool:
+    def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
         with self._db.write() as c:
             if not c.execute(_DECIDE, (str(decision), event.id, event.source, to_ms(now - WAITS))).rowcount:
                 return False
@@ -72,19 +72,19 @@ class SqliteHolds:
             return True
 
 
-def _row(hold: Hold) -> tuple[object, ...]:
+def _row(hold: HeldMention) -> tuple[object, ...]:
     return hold.id.id, hold.id.source, hold.author, pack(hold.accounts), to_ms(hold.since), pack(hold.event)
 
 
-def hold_of(row: Row) -> Hold:
+def hold_of(row: Row) -> HeldMention:
     id, source, author, accounts, since, event, decision = row
-    return Hold(
+    return HeldMention(
         id=EventId(source, id),
         author=UserId(author),
         accounts=unpack(tuple[UserId, ...], accounts),
         since=from_ms(since),
         event=None if event is None else unpack(Event, event),
-        decision=None if decision is None else Decision(decision),
+        decision=None if decision is None else ModerationDecision(decision),
     )
 
 

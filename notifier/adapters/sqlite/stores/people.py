@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from notifier.adapters.sqlite.async_reader import Reader, Writer
+from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement
 from notifier.adapters.sqlite.stores.directory import accounts_of, range_of
@@ -19,7 +19,7 @@ from notifier.domain.users.account_preferences import visible_from
 from notifier.domain.users.subject_preferences import volumes
 from notifier.domain.users.user_blocks import MOST_BLOCKERS, parted, reunited
 from notifier.domain.users.visibility import Mark, Marks, Viewer
-from notifier.ports.users import Facts
+from notifier.ports.users import InboxContext
 
 _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block = ? AND slot IN (?, ?)"
 _VIP = "SELECT 1 FROM flags WHERE flag = ? AND shard = ? AND member = ? AND is_on"
@@ -36,15 +36,15 @@ class SqlitePeople:
     def __init__(
         self,
         db: Database,
-        reader: Reader | None = None,
-        writer: Writer | None = None,
+        reader: SqliteReader | None = None,
+        writer: SqliteWriter | None = None,
         *,
         most_blockers: int = MOST_BLOCKERS,
     ) -> None:
         self._db = db
         self._most_blockers = most_blockers
-        self._reader = reader or Reader()
-        self._writer = writer or Writer()
+        self._reader = reader or SqliteReader()
+        self._writer = writer or SqliteWriter()
         self._ranges = RememberedRanges()
 
     async def member(self, user: UserId) -> Member | None:
@@ -56,7 +56,7 @@ class SqlitePeople:
     async def expected(self, user: UserId) -> Member | None:
         return self._ranges.member_of(user)
 
-    async def open(self, user: UserId, expected: Member | None = None) -> Facts | None:
+    async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
         return await self._reader(self._open, user)
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
@@ -72,12 +72,12 @@ class SqlitePeople:
                 self._ranges.remember(found)
         return None if account is None or account.deleted else account.member
 
-    def _open(self, user: UserId) -> Facts | None:
+    def _open(self, user: UserId) -> InboxContext | None:
         with self._db.read() as c:  # what is read within it is a part of the same look
             if (member := self._member(user)) is None:
                 return None
             vip = c.execute(_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
-            return Facts(member=member, viewer=self._viewer(user, member), vip=vip)
+            return InboxContext(member=member, viewer=self._viewer(user, member), vip=vip)
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         with self._db.read() as c:

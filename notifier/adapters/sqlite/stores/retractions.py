@@ -10,13 +10,13 @@ from notifier.adapters.sqlite.stores.dead_letters import Stored, letter_of
 from notifier.adapters.sqlite.stores.moderation import COLUMNS as HOLD
 from notifier.adapters.sqlite.stores.moderation import hold_of
 from notifier.codec import pack, unpack
-from notifier.domain.bursts.held_mention import Hold
+from notifier.domain.bursts.held_mention import HeldMention
 from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.retraction import Retraction, Trail, found_by
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.event_log import DeadLetter
-from notifier.ports.retractions import Place
+from notifier.ports.retractions import MentionLocation
 
 AT_ONCE = 500
 """Rows a read: none is long enough to hold back the clean-up of the write-ahead log."""
@@ -43,11 +43,11 @@ class SqliteRetractions:
             found = {trail: c.execute(_STANDING, (trail,)).fetchone() for trail in trails}
         return {trail: unpack(Retraction, row[0]) for trail, row in found.items() if row}
 
-    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[Place]:
+    def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
         for trail in trails:
             yield from self._along(trail, burst)
 
-    def read(self, places: Collection[Place]) -> Mapping[Place, Mention]:
+    def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
             found = {place: c.execute(_READ, _key(place)).fetchone() for place in places}
         return {place: unpack(Mention, row[0]) for place, row in found.items() if row}
@@ -58,11 +58,13 @@ class SqliteRetractions:
             yield from (unpack(Mention, blob) for *_, blob in rows)
             behind = rows[-1][:2]
 
-    def _along(self, trail: Trail, burst: BurstKey | None) -> Iterator[Place]:
+    def _along(self, trail: Trail, burst: BurstKey | None) -> Iterator[MentionLocation]:
         of = {"burst": str(burst.subject), "of": burst.seq} if burst else {"burst": None, "of": None}
         behind: tuple[str, int, str, str] = ("", 0, "", "")
         while rows := self._rows(_ALONG, {**of, "trail": trail, "most": AT_ONCE, **_named(behind)}):
-            yield from (Place(BurstKey(Subject.parse(s), seq), EventId(source, id)) for s, seq, source, id in rows)
+            yield from (
+                MentionLocation(BurstKey(Subject.parse(s), seq), EventId(source, id)) for s, seq, source, id in rows
+            )
             behind = rows[-1]
 
     def _within(self, burst: BurstKey, behind: tuple[str, str]) -> list[tuple[str, str, bytes]]:
@@ -90,7 +92,7 @@ def _place(sequenced: Sequenced) -> tuple[str, int, str, str]:
     return str(mention.subject), sequenced.seq, mention.event.source, mention.event.id
 
 
-def _key(place: Place) -> tuple[str, int, str, str]:
+def _key(place: MentionLocation) -> tuple[str, int, str, str]:
     return str(place.burst.subject), place.burst.seq, place.event.source, place.event.id
 
 
@@ -116,7 +118,7 @@ class SqliteTraces:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def held(self, authors: Collection[UserId]) -> Iterator[Hold]:
+    def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         asked, place = json.dumps(list(authors)), 0
         while rows := self._held(asked, place):
             for hold in (hold_of(row[:7]) for row in rows):
@@ -124,7 +126,7 @@ class SqliteTraces:
                     yield hold
             place = rows[-1][7]
 
-    def blank(self, holds: Collection[Hold]) -> None:
+    def blank(self, holds: Collection[HeldMention]) -> None:
         with self._db.write() as c:
             c.executemany(_BLANK, [(pack(hold.blank.event), hold.id.id, hold.id.source) for hold in holds])
 

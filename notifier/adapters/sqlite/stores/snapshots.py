@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from notifier.adapters.sqlite.connection import Database
-from notifier.codec import Facts, pack, pack_seal, unpack, unpack_part, unpack_seal
+from notifier.codec import SnapshotFacts, pack, pack_seal, unpack, unpack_part, unpack_seal
 from notifier.codec.storage import to_ms
 from notifier.domain.audience.bitmap import Bits, nobody
-from notifier.domain.audience.snapshot import Part, Seal, Tally
+from notifier.domain.audience.snapshot import Seal, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
@@ -28,7 +28,7 @@ class SqliteSeals:
         return {shard: unpack_seal(shard, blob) for shard, blob in self._blobs(burst, shards)}
 
     # A file gives all of a seal as quickly as a part of it; it is the bitmaps that take time.
-    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Part]:
+    def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
         return {shard: unpack_part(shard, blob, tier) for shard, blob in self._blobs(burst, shards)}
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
@@ -38,7 +38,7 @@ class SqliteSeals:
         found = {shard: seal.alerted(tier) for shard, seal in self.read(burst, some).items()}
         return dict.fromkeys(facts, nobody()) | found
 
-    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Tally]:
+    def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
         return {shard: facts.tally(shard) for shard, facts in self._facts(burst, shards).items()}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
@@ -56,9 +56,9 @@ class SqliteSeals:
         for db, some in self._by_file(shards):
             yield from _read(db, _READ, burst, some)
 
-    def _facts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Facts]:
+    def _facts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotFacts]:
         rows = (row for db, some in self._by_file(shards) for row in _read(db, _FACTS, burst, some))
-        return {shard: unpack(Facts, facts) for shard, facts in rows}
+        return {shard: unpack(SnapshotFacts, facts) for shard, facts in rows}
 
     def _by_file(self, shards: Iterable[int]) -> Iterable[tuple[Database, list[int]]]:
         files: dict[int, list[int]] = defaultdict(list)
@@ -68,7 +68,7 @@ class SqliteSeals:
 
 
 def _packed(seal: Seal) -> tuple[bytes, bytes]:
-    facts = Facts.of(seal)
+    facts = SnapshotFacts.of(seal)
     return pack(facts), pack_seal(seal, facts)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from notifier.adapters.sqlite.async_reader import Reader
+from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.adapters.sqlite.connection import Database
 from notifier.adapters.sqlite.files import statement, wanted
 from notifier.codec import unpack
@@ -17,7 +17,7 @@ from notifier.domain.audience.inbox_rows import InboxRow, range_of, window_of
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Member, Subject, UserId
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 LAST = (1 << 63) - 1
 """Behind every time and number that SQLite can hold."""
@@ -41,14 +41,14 @@ class _Wanted:
     member: Member
     subjects: str
     """As JSON."""
-    place: Place | None
+    place: InboxPosition | None
 
 
 class SqliteTimeline:
-    def __init__(self, core: Database, inboxes: Sequence[Database], reader: Reader | None = None) -> None:
+    def __init__(self, core: Database, inboxes: Sequence[Database], reader: SqliteReader | None = None) -> None:
         self._core = core
         self._inboxes = inboxes
-        self._reader = reader or Reader()
+        self._reader = reader or SqliteReader()
 
     async def bursts(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
         return await self._reader(self._bursts, keys)
@@ -56,7 +56,7 @@ class SqliteTimeline:
     async def before(
         self,
         subjects: Collection[Subject],
-        place: Place | None,
+        place: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
@@ -64,7 +64,7 @@ class SqliteTimeline:
         return await self._reader(self._before, subjects, place, limit, authors, since)
 
     async def rows(
-        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         return await self._reader(self._rows, member, subjects, place, limit)
 
@@ -76,7 +76,7 @@ class SqliteTimeline:
     def _before(
         self,
         subjects: Collection[Subject],
-        place: Place | None,
+        place: InboxPosition | None,
         limit: int,
         authors: Collection[UserId] | None,
         since: datetime | None,
@@ -88,7 +88,7 @@ class SqliteTimeline:
         return [unpack(Burst, blob) for *_, blob, _ in newest]
 
     def _rows(
-        self, member: Member, subjects: Collection[Subject], place: Place | None, limit: int
+        self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
         names, found = json.dumps([*dict.fromkeys(map(str, subjects))]), list[InboxRow]()
         wanted = _Wanted(member=member, subjects=names, place=place)
@@ -103,7 +103,7 @@ class SqliteTimeline:
 def _newest(
     c: sqlite3.Connection,
     subjects: Collection[str],
-    place: Place | None,
+    place: InboxPosition | None,
     limit: int,
     *,
     admitted: Collection[str] | None,
@@ -125,7 +125,7 @@ def _newest(
     return sorted(best, reverse=True)
 
 
-def _limit_of(subject: str, place: Place | None) -> tuple[int, int]:
+def _limit_of(subject: str, place: InboxPosition | None) -> tuple[int, int]:
     """The time and number that this subject's bursts must be below to be behind the place."""
     if place is None:
         return LAST, LAST
@@ -135,7 +135,7 @@ def _limit_of(subject: str, place: Place | None) -> tuple[int, int]:
     return (at, LAST) if subject < there else (at, 0)
 
 
-def _windows(c: sqlite3.Connection, member_range: int, place: Place | None) -> Iterator[int]:
+def _windows(c: sqlite3.Connection, member_range: int, place: InboxPosition | None) -> Iterator[int]:
     """Jump from inbox window to inbox window, newest first. Those without rows of the range are left out."""
     window = LAST if place is None else window_of(place.opened_at)
     while (window := c.execute(_WINDOW, (member_range, window)).fetchone()[0]) is not None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
-from notifier.adapters.sqlite.async_reader import Reader, Writer
+from notifier.adapters.sqlite.async_reader import SqliteReader, SqliteWriter
 from notifier.adapters.sqlite.connection import Database, batches
 from notifier.adapters.sqlite.files import statement
 from notifier.codec.preferences import Told, overall_of, said
@@ -155,11 +155,11 @@ def _word(row: Stored) -> Want:
 
 
 class SqlitePreferences:
-    def __init__(self, db: Database, reader: Reader | None = None, writer: Writer | None = None) -> None:
+    def __init__(self, db: Database, reader: SqliteReader | None = None, writer: SqliteWriter | None = None) -> None:
         self._db = db
         self._wants, self._overalls = SqliteWants(db), SqliteOveralls(db)
-        self._reader = reader or Reader()
-        self._writer = writer or Writer()
+        self._reader = reader or SqliteReader()
+        self._writer = writer or SqliteWriter()
 
     async def read(self, member: Member) -> Mapping[Subject, Want]:
         return await self._reader(self._read, member)

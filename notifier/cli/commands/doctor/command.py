@@ -19,7 +19,7 @@ from notifier.cli.data_folder import probe
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import Check, console, envelope, grid, print_lines, styled, watched
-from notifier.config import Issuer, Push, Settings, variable
+from notifier.config import Issuer, PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting, IssuerUnavailable, Unwritable
 from notifier.domain.ids import Platform
 from notifier.profiles.push_providers import CREDENTIALS, credentials, require_credentials
@@ -40,7 +40,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     name: str
     level: Level = Level.OK
     detail: str
@@ -62,7 +62,7 @@ class Finding:
         )
 
 
-def machine_findings(data: Path, profile: str) -> Iterator[Finding]:
+def machine_findings(data: Path, profile: str) -> Iterator[DoctorFinding]:
     yield python_finding(sys.version_info[:2])
     if profile == "embedded":
         yield sqlite_finding(sqlite3.sqlite_version_info)
@@ -71,9 +71,9 @@ def machine_findings(data: Path, profile: str) -> Iterator[Finding]:
         yield room_finding(shutil.disk_usage(data).free)
 
 
-def python_finding(version: tuple[int, int]) -> Finding:
+def python_finding(version: tuple[int, int]) -> DoctorFinding:
     old = version < OLDEST_PYTHON
-    return Finding(
+    return DoctorFinding(
         name="python",
         level=Level.FAIL if old else Level.OK,
         detail=f"{platform.python_version()}.",
@@ -83,9 +83,9 @@ def python_finding(version: tuple[int, int]) -> Finding:
     )
 
 
-def sqlite_finding(version: tuple[int, ...]) -> Finding:
+def sqlite_finding(version: tuple[int, ...]) -> DoctorFinding:
     old = version < OLDEST_SQLITE
-    return Finding(
+    return DoctorFinding(
         name="sqlite",
         level=Level.FAIL if old else Level.OK,
         detail=f"{'.'.join(map(str, version))}.",
@@ -95,22 +95,22 @@ def sqlite_finding(version: tuple[int, ...]) -> Finding:
     )
 
 
-def folder_finding(data: Path) -> Finding:
+def folder_finding(data: Path) -> DoctorFinding:
     if not data.is_dir():
         remedy = "`notifier up` or `notifier migrate` makes it; --data names another."
-        return Finding(name="folder", level=Level.FAIL, detail=f"There is no folder {data}.", remedy=remedy)
+        return DoctorFinding(name="folder", level=Level.FAIL, detail=f"There is no folder {data}.", remedy=remedy)
     try:
         probe(data)
     except Unwritable as error:
         remedy = "Give this user the right to write there, or make room on the disk."
-        return Finding(name="folder", level=Level.FAIL, detail=str(error), remedy=remedy)
-    return Finding(name="folder", detail=f"{data} can be written to.", value=str(data))
+        return DoctorFinding(name="folder", level=Level.FAIL, detail=str(error), remedy=remedy)
+    return DoctorFinding(name="folder", detail=f"{data} can be written to.", value=str(data))
 
 
-def room_finding(free: int) -> Finding:
+def room_finding(free: int) -> DoctorFinding:
     level = Level.FAIL if free < ROOM_NEEDED else Level.WARN if free < ROOM_LOW else Level.OK
     remedy = "Make room: on a full disk writes are refused, and reads go on." if level is not Level.OK else ""
-    return Finding(
+    return DoctorFinding(
         name="room",
         level=level,
         detail=f"{free / (1 << 30):.1f} GiB free.",
@@ -127,7 +127,7 @@ CALLED: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Pl
 """Verbs of `notifier fake`."""
 
 
-def push_findings(push: Push) -> Iterator[Finding]:
+def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
     """Reads files, and asks no provider: `notifier push test` does."""
     for provider in Platform:
         try:
@@ -135,10 +135,10 @@ def push_findings(push: Push) -> Iterator[Finding]:
             yield _finding(push, provider)
         except BadSetting as error:
             remedy = f"Nobody is alerted by {provider} until that is mended."
-            yield Finding(name=f"push {provider}", level=Level.FAIL, detail=error.detail, remedy=remedy)
+            yield DoctorFinding(name=f"push {provider}", level=Level.FAIL, detail=error.detail, remedy=remedy)
 
 
-def _finding(push: Push, platform: Platform) -> Finding:
+def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Raises BadSetting."""
     name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
     if push.is_real(platform):
@@ -146,21 +146,21 @@ def _finding(push: Push, platform: Platform) -> Finding:
     fake = push.of(platform).fake
     if push.is_faked(platform) and fake and not _listens(fake):
         remedy = f"Run it (`notifier fake {CALLED[platform]}`), or take {variable('push', platform, 'fake')} away."
-        return Finding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
+        return DoctorFinding(name=name, level=Level.WARN, detail=f"No fake listens at {fake}.", remedy=remedy)
     if push.is_faked(platform):
         runs = f"at {fake}" if fake else "of the next `notifier up`"
-        return Finding(name=name, detail=f"A fake {runs} takes its alerts; {sends}")
+        return DoctorFinding(name=name, detail=f"A fake {runs} takes its alerts; {sends}")
     remedy = f"Set {CREDENTIALS[platform]}, or let a fake take them."
-    return Finding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
+    return DoctorFinding(name=name, level=Level.WARN, detail="No credentials, and no fake.", remedy=remedy)
 
 
-def _real(push: Push, platform: Platform, detail: str) -> Finding:
+def _real(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
     if platform is Platform.APNS and not push.apns.topics:
         # Apple answers for another team's app as for a wrong key, and a device may say any.
         detail = f"{detail} Devices of any app may register, and one of another team's stops everybody's alerts."
         remedy = f"Name your apps: {variable('push', platform, 'topics')}."
-        return Finding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
-    return Finding(name=f"push {platform}", detail=detail)
+        return DoctorFinding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
+    return DoctorFinding(name=f"push {platform}", detail=detail)
 
 
 def _listens(origin: str) -> bool:
@@ -176,7 +176,7 @@ def _listens(origin: str) -> bool:
 # What the doctor finds of the issuer: whether its keys can be had from here, as the API would.
 
 
-def issuer_finding(issuer: Issuer) -> Finding:
+def issuer_finding(issuer: Issuer) -> DoctorFinding:
     """Asks its address once."""
     try:
         found = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([key_in(issuer)])
@@ -186,11 +186,11 @@ def issuer_finding(issuer: Issuer) -> Finding:
         return _failed(error.detail, f"Nobody gets in without its keys: mend it, or {variable('issuer', 'jwks')}.")
     except ValueError as error:
         return _failed(f"Of {issuer.jwks}: {error}.", "Ask whoever runs it; people's tokens are Ed25519 or RSA.")
-    return Finding(name="issuer", detail=f"{issuer.name} has {found} usable.", value=found, unit="keys")
+    return DoctorFinding(name="issuer", detail=f"{issuer.name} has {found} usable.", value=found, unit="keys")
 
 
-def _failed(detail: str, remedy: str) -> Finding:
-    return Finding(name="issuer", level=Level.FAIL, detail=detail, remedy=remedy)
+def _failed(detail: str, remedy: str) -> DoctorFinding:
+    return DoctorFinding(name="issuer", level=Level.FAIL, detail=detail, remedy=remedy)
 
 
 @click.command(epilog=example("notifier doctor", "notifier doctor --json | jq .ok"))
@@ -209,7 +209,7 @@ def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
         ctx.exit(1)
 
 
-def _findings(settings: Settings) -> Iterator[Finding]:
+def _findings(settings: Settings) -> Iterator[DoctorFinding]:
     from notifier.cli.commands.doctor.data_folder import (
         cluster_findings,
         folder_findings,
@@ -230,7 +230,7 @@ def _findings(settings: Settings) -> Iterator[Finding]:
         yield from folder_findings(settings)
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print(findings: Sequence[DoctorFinding]) -> None:
     """What to do stands under what was found."""
     lines = [
         line

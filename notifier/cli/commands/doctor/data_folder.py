@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from notifier.cli.commands.doctor.command import Finding, Level
+from notifier.cli.commands.doctor.command import DoctorFinding, Level
 from notifier.cli.http import alive, read_ready
 from notifier.config import Settings
 from notifier.domain.audience.activity import Published
@@ -21,7 +21,7 @@ LOOKED_AT = 100
 """Dead letters and heads that are counted; more are more of the same."""
 
 
-def folder_findings(settings: Settings) -> Iterator[Finding]:
+def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
     """Changes nothing. The store's contents are looked at once its schema is this version's."""
     profile = choose(settings)
     try:
@@ -34,12 +34,12 @@ def folder_findings(settings: Settings) -> Iterator[Finding]:
         profile.close()
 
 
-def cluster_findings(settings: Settings) -> Iterator[Finding]:
+def cluster_findings(settings: Settings) -> Iterator[DoctorFinding]:
     """Of the engines, and of what they hold once all of them are as they must be; five seconds of it at most."""
     profile = choose(settings)
     try:
         engines = [
-            Finding(
+            DoctorFinding(
                 name=each.name,
                 level=Level(each.level),
                 detail=each.detail,
@@ -57,7 +57,7 @@ def cluster_findings(settings: Settings) -> Iterator[Finding]:
         profile.close()
 
 
-def _contents(ports: Ports, settings: Settings) -> Iterator[Finding]:
+def _contents(ports: Ports, settings: Settings) -> Iterator[DoctorFinding]:
     yield _guarded("cache", lambda: cache_finding(ports))
     yield _guarded("activity", lambda: activity_finding(ports, settings.roll_up_every))
     yield _guarded("heads", lambda: heads_finding(ports))
@@ -69,22 +69,22 @@ def _contents(ports: Ports, settings: Settings) -> Iterator[Finding]:
     yield _guarded("tier_rule", lambda: tier_rule_finding(ports, settings))
 
 
-def _guarded(name: str, look: Callable[[], Finding]) -> Finding:
+def _guarded(name: str, look: Callable[[], DoctorFinding]) -> DoctorFinding:
     """What can't be looked at is a failure of its own, with the sentence that says why."""
     try:
         return look()
     except NotifierError as error:
-        return Finding(name=name, level=Level.FAIL, detail=str(error))
+        return DoctorFinding(name=name, level=Level.FAIL, detail=str(error))
 
 
-def insecure_findings(settings: Settings) -> Iterator[Finding]:
+def insecure_findings(settings: Settings) -> Iterator[DoctorFinding]:
     """None where nobody is let in without a key: neither by what runs, nor by what would be started."""
     try:
         running = read_ready(settings.data).insecure_dev
     except NotRunning:
         running = False
     if running or settings.insecure_dev:
-        yield Finding(
+        yield DoctorFinding(
             name="insecure_dev",
             level=Level.WARN,
             detail="Whoever asks at this machine is let in without a key, as any service and any person.",
@@ -92,131 +92,139 @@ def insecure_findings(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def services_finding(settings: Settings) -> Finding:
+def services_finding(settings: Settings) -> DoctorFinding:
     """Whether `up` could start; of this machine alone, so it needs no folder."""
     profile = choose(settings)
     try:
         profile.require_services()
     except NoValkey as error:
-        return Finding(name="valkey", level=Level.FAIL, detail=error.detail, remedy=error.title)
+        return DoctorFinding(name="valkey", level=Level.FAIL, detail=error.detail, remedy=error.title)
     except NotifierError as error:
         remedy = "Start that server, or mend the address; without one `notifier up` starts its own."
-        return Finding(name="valkey", level=Level.FAIL, detail=str(error), remedy=remedy)
+        return DoctorFinding(name="valkey", level=Level.FAIL, detail=str(error), remedy=remedy)
     finally:
         profile.close()
     given = settings.redis_url != ""
-    return Finding(name="valkey", detail="The given server answers." if given else "Its binary is here.")
+    return DoctorFinding(name="valkey", detail="The given server answers." if given else "Its binary is here.")
 
 
-def schema_finding(profile: Profile) -> Finding:
+def schema_finding(profile: Profile) -> DoctorFinding:
     pending = profile.pending()
     if not pending:
-        return Finding(name="schema", detail="Of this version.", value=0, unit="steps")
+        return DoctorFinding(name="schema", detail="Of this version.", value=0, unit="steps")
     remedy = "`notifier migrate` takes them, and `notifier up` too."
     detail = f"{len(pending)} steps behind this version."
-    return Finding(name="schema", level=Level.FAIL, detail=detail, remedy=remedy, value=len(pending), unit="steps")
+    return DoctorFinding(
+        name="schema", level=Level.FAIL, detail=detail, remedy=remedy, value=len(pending), unit="steps"
+    )
 
 
-def running_finding(settings: Settings) -> Finding:
+def running_finding(settings: Settings) -> DoctorFinding:
     try:
         ready = read_ready(settings.data)
     except NotRunning:
-        return Finding(
+        return DoctorFinding(
             name="running", level=Level.WARN, detail="Nothing runs on it.", remedy="`notifier up` starts it."
         )
     gone = sorted(role for role, pid in ready.pids.items() if not alive(pid))
     level = Level.WARN if gone else Level.OK
     remedy = f"Of {', '.join(gone)} the logs say why: {settings.data / 'logs'}." if gone else ""
     detail = f"At {ready.url}, {len(ready.pids) - len(gone)} of {len(ready.pids)} processes."
-    return Finding(name="running", level=level, detail=detail, remedy=remedy, value=ready.url)
+    return DoctorFinding(name="running", level=level, detail=detail, remedy=remedy, value=ready.url)
 
 
-def cache_finding(ports: Ports) -> Finding:
+def cache_finding(ports: Ports) -> DoctorFinding:
     """The cache is disposable: without it everything is right, and slower."""
     try:
         generation = ports.pull.generation()
     except CacheUnavailable as error:
         remedy = "While nothing runs that is as it should be; `notifier up` starts one."
-        return Finding(name="cache", level=Level.WARN, detail=str(error), remedy=remedy)
+        return DoctorFinding(name="cache", level=Level.WARN, detail=str(error), remedy=remedy)
     if generation is None:
         detail, remedy = "The pull index isn't rebuilt yet.", "The reconciler does it within seconds."
-        return Finding(name="cache", level=Level.WARN, detail=detail, remedy=remedy)
-    return Finding(name="cache", detail=f"It answers; the pull index is of generation {generation}.", value=generation)
+        return DoctorFinding(name="cache", level=Level.WARN, detail=detail, remedy=remedy)
+    return DoctorFinding(
+        name="cache", detail=f"It answers; the pull index is of generation {generation}.", value=generation
+    )
 
 
-def activity_finding(ports: Ports, every: timedelta) -> Finding:
+def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
     """Whether who came lately counts for tiers; whoever was published stays so, whatever happens to the cache."""
     standing, last = rolled_up(ports.active_hours, ports.clock, every)
     if standing is Published.HELD:
-        return Finding(name="activity", detail="Tiers stay as they were loaded.", value=standing)
+        return DoctorFinding(name="activity", detail="Tiers stay as they were loaded.", value=standing)
     if standing is Published.CURRENT:
-        return Finding(name="activity", detail=f"Rolled up at {last:%H:%M:%S} UTC.", value=standing)
+        return DoctorFinding(name="activity", detail=f"Rolled up at {last:%H:%M:%S} UTC.", value=standing)
     detail = "Tiers are made of the last snapshot: " + (
         "no roll-up is known of." if last is None else f"of {last:%F %T} UTC."
     )
     remedy = "The next roll-up that reads Redis ends it; they stay while nothing runs."
-    return Finding(name="activity", level=Level.WARN, detail=detail, remedy=remedy, value=standing)
+    return DoctorFinding(name="activity", level=Level.WARN, detail=detail, remedy=remedy, value=standing)
 
 
-def heads_finding(ports: Ports) -> Finding:
+def heads_finding(ports: Ports) -> DoctorFinding:
     waiting = len(ports.heads.unpublished(LOOKED_AT))
     level = Level.WARN if waiting else Level.OK
     remedy = "The reconciler finishes them within seconds; they stay while nothing runs." if waiting else ""
-    return Finding(
+    return DoctorFinding(
         name="heads", level=level, detail=f"{waiting} unpublished.", remedy=remedy, value=waiting, limit=0, unit="heads"
     )
 
 
-def bursts_finding(ports: Ports) -> Finding:
+def bursts_finding(ports: Ports) -> DoctorFinding:
     waiting, asleep = len(ports.ledger.open()), ports.sleepers.count()
     detail = f"{waiting} with work left" + (
         f", and {asleep} that sleep until somebody of theirs wakes." if asleep else "."
     )
-    return Finding(name="bursts", detail=detail, value=waiting, unit="bursts")
+    return DoctorFinding(name="bursts", detail=detail, value=waiting, unit="bursts")
 
 
-def throttles_finding(ports: Ports) -> Finding:
+def throttles_finding(ports: Ports) -> DoctorFinding:
     now = ports.clock.now()
     active = [each for each in ports.throttles.since(now) if each.active(now)]
     level, remedy = (Level.WARN, "`notifier throttle list` says who, why and until when.") if active else (Level.OK, "")
     detail = f"{len(active)} in force."
-    return Finding(name="throttles", level=level, detail=detail, remedy=remedy, value=len(active), unit="throttles")
+    return DoctorFinding(
+        name="throttles", level=level, detail=detail, remedy=remedy, value=len(active), unit="throttles"
+    )
 
 
-def left_alone_finding(ports: Ports) -> Finding:
+def left_alone_finding(ports: Ports) -> DoctorFinding:
     """Which providers refuse alerts, or don't answer, as the workers have told."""
     try:
         told = ports.lines.told()
     except CacheUnavailable:  # a finding of its own
-        return Finding(name="left_alone", detail="Nobody says which providers of alerts are left alone.")
+        return DoctorFinding(name="left_alone", detail="Nobody says which providers of alerts are left alone.")
     if not told:
-        return Finding(name="left_alone", detail="No provider of alerts is.", value=0, unit="providers")
+        return DoctorFinding(name="left_alone", detail="No provider of alerts is.", value=0, unit="providers")
     each = (f"{line} until {left.until:%H:%M:%S} UTC: {left.reason}" for line, left in sorted(told.items()))
     remedy = "It is tried again by itself; `notifier push test --user U` tells what it answers now."
     detail = "No alerts by " + "; ".join(each)
-    return Finding(
+    return DoctorFinding(
         name="left_alone", level=Level.WARN, detail=detail, remedy=remedy, value=len(told), limit=0, unit="providers"
     )
 
 
-def dead_letters_finding(ports: Ports) -> Finding:
+def dead_letters_finding(ports: Ports) -> DoctorFinding:
     letters = ports.dead_letters.list(LOOKED_AT)
     found = len(letters)
     level, remedy = (Level.WARN, "`notifier deadletters` shows their causes.") if found else (Level.OK, "")
     newest = f" The newest, of {letters[0].stage}: {letters[0].cause}" if letters else ""
     detail = f"{found}{' or more' if found == LOOKED_AT else ''}.{newest}"
-    return Finding(name="dead_letters", level=level, detail=detail, remedy=remedy, value=found, limit=0, unit="letters")
+    return DoctorFinding(
+        name="dead_letters", level=level, detail=detail, remedy=remedy, value=found, limit=0, unit="letters"
+    )
 
 
-def stopped_lanes_finding(ports: Ports) -> Finding:
+def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
     """Lanes that wait for an operator: nothing of them is handled meanwhile, so this fails the check."""
     stops = stopped_lanes(ports.lane_tallies)
     if not stops:
-        return Finding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
+        return DoctorFinding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
     each = (f"{lane} since {stop.at:%F %T} UTC, {stop.reason}: {stop.cause}" for lane, stop in stops.items())
     remedy = "Mend the cause, then `notifier deadletters resume LANE`."
     detail = "Stopped by the dead-letter limit: " + "; ".join(each) + "."
-    return Finding(
+    return DoctorFinding(
         name="stopped_lanes",
         level=Level.FAIL,
         detail=detail,
@@ -227,7 +235,7 @@ def stopped_lanes_finding(ports: Ports) -> Finding:
     )
 
 
-def tier_rule_finding(ports: Ports, settings: Settings) -> Finding:
+def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
     """The rule is asked what the newest bursts would ask it of their first shards; BadSetting and RuleFailed say why
     it can't be."""
     rule = tier_rule(settings.tier_rule)
@@ -237,4 +245,4 @@ def tier_rule_finding(ports: Ports, settings: Settings) -> Finding:
         shard = next((n for n, followers in enumerate(counts) if followers), 0)
         for live in ports.sets.live(burst.key.subject, [shard], burst.restricted_to):
             rule(live)
-    return Finding(name="tier_rule", detail=f"{settings.tier_rule or 'built in'}, asked of {len(newest)} bursts.")
+    return DoctorFinding(name="tier_rule", detail=f"{settings.tier_rule or 'built in'}, asked of {len(newest)} bursts.")

@@ -16,31 +16,31 @@ from notifier.domain.audience.inbox_rows import InboxRow, range_of
 from notifier.domain.audience.snapshot import PUSHED, Seal
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
-from notifier.domain.delivery.ledger import Account
+from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, Kind, Member, Platform, UserId
 from notifier.domain.push.send_log import Window
 from notifier.domain.users.digest import Schedule, gathered, named
 from notifier.domain.users.subject_preferences import NEVER
-from notifier.domain.users.visibility import Denied, Viewer, denied, unread
+from notifier.domain.users.visibility import HiddenReason, Viewer, denied, unread
 from notifier.flow.operations.event_status import note_of
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.ports.inbox import Place
+from notifier.ports.inbox import InboxPosition
 
 Facts = Mapping[str, object]
 
 SENTENCES = {
     None: "The person sees it.",
-    Denied.RETRACTED: "It was retracted.",
-    Denied.EXPIRED: "It is older than 90 days.",
-    Denied.NOT_FOLLOWED: "The person doesn't follow the subject.",
-    Denied.MUTED: "The person has muted the subject.",
-    Denied.BEFORE_FOLLOW: "It opened before the subject became visible to the person.",
-    Denied.RESTRICTED: "Its author is protected, and the person doesn't follow the author.",
-    Denied.BLOCKED: "A block parts the person from the account, or from everybody who mentioned it.",
-    Denied.VOLUME: "The person wants less of this subject, or of everything.",
-    Denied.HIDDEN: "The person has hidden it.",
+    HiddenReason.RETRACTED: "It was retracted.",
+    HiddenReason.EXPIRED: "It is older than 90 days.",
+    HiddenReason.NOT_FOLLOWED: "The person doesn't follow the subject.",
+    HiddenReason.MUTED: "The person has muted the subject.",
+    HiddenReason.BEFORE_FOLLOW: "It opened before the subject became visible to the person.",
+    HiddenReason.RESTRICTED: "Its author is protected, and the person doesn't follow the author.",
+    HiddenReason.BLOCKED: "A block parts the person from the account, or from everybody who mentioned it.",
+    HiddenReason.VOLUME: "The person wants less of this subject, or of everything.",
+    HiddenReason.HIDDEN: "The person has hidden it.",
 }
 
 
@@ -152,7 +152,7 @@ def _sealed(seal: Seal | None, member: Member) -> Facts | None:
 
 
 async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | None:
-    just_newer = Place(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
+    just_newer = InboxPosition(burst.opened_at, BurstKey(burst.key.subject, burst.key.seq + 1))
     rows = await reads.timeline.rows(member, [burst.key.subject], just_newer, 1)
     return next((row for row in rows if row.burst == burst.key), None)
 
@@ -168,7 +168,7 @@ def _row_sentence(row: object) -> str:
     return f"one for {row['people']:,} people of range {row['range']}"
 
 
-def _slices(account: Account | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
+def _slices(account: BurstProgress | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
     """What the ledger says of every slice that covers the person's shard."""
     if account is None:
         return []

@@ -11,12 +11,12 @@ from notifier.domain.audience.snapshot import PUSHED, Seal
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
-from notifier.domain.delivery.ledger import Account, Fact, Standing, State
+from notifier.domain.delivery.ledger import BurstProgress, Fact, SliceState, State
 from notifier.domain.delivery.slice import PHONES
 from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Device, DeviceId
-from notifier.domain.push.send_log import WORTH, Fate, Missed, Try, Why, Window
-from notifier.domain.users.visibility import Denied, Unpushed, Viewer, denied, unpushed
+from notifier.domain.push.send_log import WORTH, AlertOutcome, FailedAttempt, Try, Why, Window
+from notifier.domain.users.visibility import HiddenReason, Unpushed, Viewer, denied, unpushed
 
 # What the windows of one sending note of a person's devices: those that took their alert at once are in none.
 
@@ -26,7 +26,7 @@ class Noted:
     """Of one device, the latest."""
 
     device: DeviceId
-    fate: Fate | None = None
+    fate: AlertOutcome | None = None
     """None: its last try was not missed, or is going on."""
     going: bool = False
     tries: int
@@ -40,7 +40,7 @@ class Noted:
     @property
     def unsent(self) -> bool:
         """So far: its line was shut when its turn came."""
-        return self.fate is Fate.HELD and not self.tries
+        return self.fate is AlertOutcome.HELD and not self.tries
 
     @property
     def took(self) -> bool:
@@ -72,7 +72,7 @@ def named(window: Window, member: Member) -> Iterator[Try]:
     yield from (missed.tried for missed in window.missed or () if missed.tried.member == member)
 
 
-def _missed(missed: Missed) -> Noted:
+def _missed(missed: FailedAttempt) -> Noted:
     tried = missed.tried
     return Noted(
         device=tried.device,
@@ -84,7 +84,7 @@ def _missed(missed: Missed) -> Noted:
     )
 
 
-class Told(StrEnum):
+class AlertState(StrEnum):
     """How a person's alert by one provider stands."""
 
     SENT = "sent"
@@ -107,7 +107,7 @@ class Told(StrEnum):
     NEVER = "never"
 
 
-class Rule(StrEnum):
+class ExplainRule(StrEnum):
     """Why, where no decision of the domain's has a name for it."""
 
     TAKEN_BACK = "taken_back"
@@ -124,7 +124,7 @@ class Rule(StrEnum):
     PASSED = "passed"
 
 
-Reason = Why | Unpushed | Denied | Rule | State
+Reason = Why | Unpushed | HiddenReason | ExplainRule | State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class Case:
     member: Member
     seal: Seal | None
     """Of the person's shard."""
-    account: Account | None
+    account: BurstProgress | None
     devices: Sequence[Device]
     """That the person has now."""
     windows: Mapping[Platform, Sequence[Window]]
@@ -153,7 +153,7 @@ class Alerting:
     """Of one provider."""
 
     platform: Platform
-    told: Told
+    told: AlertState
     rule: Reason | None = None
     at: datetime | None = None
     """When it was sent first, or tried, or kept silent."""
@@ -185,7 +185,7 @@ def _alerting(case: Case, platform: Platform) -> Alerting:
         return _to_be_told(case, platform)
     for why, people in windows[0].silent.items():
         if holds(people, case.member):
-            return Alerting(platform=platform, told=Told.SILENT, rule=why, at=windows[0].at)
+            return Alerting(platform=platform, told=AlertState.SILENT, rule=why, at=windows[0].at)
     return _sent(case, platform, windows)
 
 
@@ -208,13 +208,13 @@ def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting
         return replace(_to_be_told(case, platform), stands_for=_stands_for(case, first), devices=over(devices))
     pending = [at for one in devices if (at := _again(case, one)) is not None]
     slept = not pending and any(one.until is not None for one in devices)
-    told = Told.AGAIN if pending and not ended else Told.SENT if taken else Told.TRIED
+    told = AlertState.AGAIN if pending and not ended else AlertState.SENT if taken else AlertState.TRIED
     if any(window.missed is None for window in windows):
-        told = Told.UNKNOWN if ended else Told.ON_ITS_WAY
+        told = AlertState.UNKNOWN if ended else AlertState.ON_ITS_WAY
     return Alerting(
         platform=platform,
         told=told,
-        rule=rule or Rule.QUIET_HOURS if slept else rule if pending else None,
+        rule=rule or ExplainRule.QUIET_HOURS if slept else rule if pending else None,
         at=first.at,
         until=min(pending) if pending and not ended else None,
         stands_for=_stands_for(case, first),
@@ -228,7 +228,7 @@ def _taken(case: Case, platform: Platform, first: Window, devices: Sequence[Note
     of = {one.device for one in devices}
     at_once = [one for one in case.devices if one.platform is platform and one.registered_at <= first.at]
     unnoted = any(one.id not in of for one in at_once)
-    return not devices or unnoted or any(one.took or one.fate is Fate.UNKNOWN for one in devices)
+    return not devices or unnoted or any(one.took or one.fate is AlertOutcome.UNKNOWN for one in devices)
 
 
 def _again(case: Case, one: Noted) -> datetime | None:
@@ -244,64 +244,64 @@ def _wakes(case: Case) -> datetime | None:
     return case.viewer.overall.looked_for_at(case.burst, case.now)
 
 
-_Told = tuple[Told, Reason, datetime | None]
+_Told = tuple[AlertState, Reason, datetime | None]
 
 
 def _untold(case: Case, platform: Platform) -> _Told:
     """By what was decided with the burst, then by its seal, then by what stands, then by its slice."""
     burst, seal = case.burst, case.seal
     if burst.verdict is not Verdict.ALL:
-        return Told.NEVER, Rule.ROW_ONLY, None
+        return AlertState.NEVER, ExplainRule.ROW_ONLY, None
     if burst.pull_only:
-        return Told.NEVER, Rule.PULL_ONLY, None
+        return AlertState.NEVER, ExplainRule.PULL_ONLY, None
     if seal is not None and not holds(seal.push, case.member):
         return _left_out(case, seal)
     if case.account is not None and platform not in case.account.plan.platforms:
-        return Told.NEVER, Rule.NO_PROVIDER, None
+        return AlertState.NEVER, ExplainRule.NO_PROVIDER, None
     if (why := _spared(case)) is not None:
-        return Told.SPARED, why, None
+        return AlertState.SPARED, why, None
     return _unsealed(case) if seal is None else _to_come(case, platform)
 
 
-def _spared(case: Case) -> Unpushed | Denied | Rule | None:
+def _spared(case: Case) -> Unpushed | HiddenReason | ExplainRule | None:
     why = unpushed(case.burst, case.viewer, now=case.now)
-    return Rule.TAKEN_BACK if why is None and case.burst.silent else why
+    return ExplainRule.TAKEN_BACK if why is None and case.burst.silent else why
 
 
 def _left_out(case: Case, seal: Seal) -> _Told:
     """A seal doesn't say why. Of what stands now only that counts which may have stood then."""
     tier, overall = tier_of(seal, case.member), case.viewer.overall
     if not overall.alerts:
-        return Told.SPARED, Unpushed.ALERTS_OFF, None
+        return AlertState.SPARED, Unpushed.ALERTS_OFF, None
     if tier is Tier.DORMANT and (why := denied(case.burst, case.viewer, now=case.now)) is not None:
-        return Told.SPARED, why, None
+        return AlertState.SPARED, why, None
     if tier not in case.pushed and overall.push is None:
-        return Told.NEVER, Rule.NOT_ASKED, None
-    return Told.NEVER, Rule.NO_PHONE, None
+        return AlertState.NEVER, ExplainRule.NOT_ASKED, None
+    return AlertState.NEVER, ExplainRule.NO_PHONE, None
 
 
 def _unsealed(case: Case) -> _Told:
     if case.account is not None and case.account.settled:
-        return Told.NEVER, Rule.NOT_SEALED, None
-    return Told.TO_COME, State.PLANNED, None
+        return AlertState.NEVER, ExplainRule.NOT_SEALED, None
+    return AlertState.TO_COME, State.PLANNED, None
 
 
 def _to_come(case: Case, platform: Platform) -> _Told:
     standing, asleep = _standing(case, platform), _wakes(case)
     if standing is not None and standing.ended is not None:
         # Nobody noted anything of the person: there was no device here, or what spared the person stands no more.
-        rule = {Fact.PULLED: Rule.LATE, Fact.DEAD: Rule.DEAD}.get(standing.ended.fact, Rule.PASSED)
-        return Told.NEVER, rule, None
+        rule = {Fact.PULLED: ExplainRule.LATE, Fact.DEAD: ExplainRule.DEAD}.get(standing.ended.fact, ExplainRule.PASSED)
+        return AlertState.NEVER, rule, None
     if asleep is not None:
-        return Told.WAITING, Rule.QUIET_HOURS, asleep
+        return AlertState.WAITING, ExplainRule.QUIET_HOURS, asleep
     if standing is None:
-        return Told.TO_COME, State.PLANNED, None
+        return AlertState.TO_COME, State.PLANNED, None
     if standing.waits(case.now):
-        return Told.WAITING, Rule.PROVIDER, standing.waits_until
-    return Told.TO_COME, standing.state(case.now, throttles=case.throttles), None
+        return AlertState.WAITING, ExplainRule.PROVIDER, standing.waits_until
+    return AlertState.TO_COME, standing.state(case.now, throttles=case.throttles), None
 
 
-def _standing(case: Case, platform: Platform) -> Standing | None:
+def _standing(case: Case, platform: Platform) -> SliceState | None:
     """Of the slice by which the person's phones ring."""
     if case.account is None or case.seal is None:
         return None

@@ -5,17 +5,17 @@ from datetime import datetime
 
 import click
 
-from notifier.cli.commands.explain.push import Alerting, Noted, Rule, Told
+from notifier.cli.commands.explain.push import Alerting, AlertState, ExplainRule, Noted
 from notifier.cli.commands.tab import digest_facts
 from notifier.cli.output import SHOWN_OF_ID, maybe_stamp, print_facts, print_sentence, stamp
 from notifier.domain.bursts.burst import expires_at
 from notifier.domain.errors import NotFound
 from notifier.domain.ids import BurstKey, UserId
-from notifier.domain.push.send_log import Fate, Why
+from notifier.domain.push.send_log import AlertOutcome, Why
 from notifier.domain.users.digest import Digest, Schedule, date_in
-from notifier.domain.users.visibility import Denied, Unpushed, unread
+from notifier.domain.users.visibility import HiddenReason, Unpushed, unread
 from notifier.flow.inbox.digests import digests_by
-from notifier.flow.inbox.page import Look
+from notifier.flow.inbox.page import InboxView
 from notifier.ports.all_ports import ReadPorts
 from notifier.ports.coordination import Clock
 
@@ -30,48 +30,48 @@ WORDS: Mapping[str, str] = {
     Unpushed.OPENER_BLOCKED: "a block parts the person from its opener",
     Unpushed.MARKED: "the person has dealt with it",
     Unpushed.SEEN: "the person has seen it",
-    **dict.fromkeys(Denied, "the person doesn't see it"),
-    Denied.RETRACTED: "it was retracted",
-    Rule.TAKEN_BACK: "the tweet that it opened with was taken back",
-    Rule.QUIET_HOURS: "the person's quiet hours",
-    Rule.PROVIDER: "the provider is left alone for a while, or has no room",
-    Rule.ROW_ONLY: "it is in lists alone",
-    Rule.PULL_ONLY: "it is served by pull alone",
-    Rule.NOT_SEALED: "its seal has expired",
-    Rule.NO_PROVIDER: "when it was planned, alerts had no way to this provider",
-    Rule.NO_PHONE: "the person had no phone when it was sealed, or wanted no alerts then",
-    Rule.NOT_ASKED: "the person is in no tier that gets alerts, and didn't ask for them",
-    Rule.LATE: "it was too late for one",
-    Rule.DEAD: "its slice is dead",
-    Rule.PASSED: "when its turn came there was no phone here, or something spared the person",
+    **dict.fromkeys(HiddenReason, "the person doesn't see it"),
+    HiddenReason.RETRACTED: "it was retracted",
+    ExplainRule.TAKEN_BACK: "the tweet that it opened with was taken back",
+    ExplainRule.QUIET_HOURS: "the person's quiet hours",
+    ExplainRule.PROVIDER: "the provider is left alone for a while, or has no room",
+    ExplainRule.ROW_ONLY: "it is in lists alone",
+    ExplainRule.PULL_ONLY: "it is served by pull alone",
+    ExplainRule.NOT_SEALED: "its seal has expired",
+    ExplainRule.NO_PROVIDER: "when it was planned, alerts had no way to this provider",
+    ExplainRule.NO_PHONE: "the person had no phone when it was sealed, or wanted no alerts then",
+    ExplainRule.NOT_ASKED: "the person is in no tier that gets alerts, and didn't ask for them",
+    ExplainRule.LATE: "it was too late for one",
+    ExplainRule.DEAD: "its slice is dead",
+    ExplainRule.PASSED: "when its turn came there was no phone here, or something spared the person",
 }
 """Of each rule; the states of a slice speak for themselves."""
 
-SAID: Mapping[Told, str] = {
-    Told.SENT: "sent at {at}{of}",
-    Told.TRIED: "tried at {at}{of}",
-    Told.AGAIN: "sent at {at}{of}, and again at {until}",
-    Told.ON_ITS_WAY: "on its way since {at}{of}",
-    Told.UNKNOWN: "on its way at {at}{of} when its worker died: it may have arrived",
-    Told.SILENT: "silent at {at}: {why}",
-    Told.SPARED: "spared: {why}",
-    Told.WAITING: "waits until {until}: {why}",
-    Told.TO_COME: "to come, {why}",
-    Told.NEVER: "none: {why}",
+SAID: Mapping[AlertState, str] = {
+    AlertState.SENT: "sent at {at}{of}",
+    AlertState.TRIED: "tried at {at}{of}",
+    AlertState.AGAIN: "sent at {at}{of}, and again at {until}",
+    AlertState.ON_ITS_WAY: "on its way since {at}{of}",
+    AlertState.UNKNOWN: "on its way at {at}{of} when its worker died: it may have arrived",
+    AlertState.SILENT: "silent at {at}: {why}",
+    AlertState.SPARED: "spared: {why}",
+    AlertState.WAITING: "waits until {until}: {why}",
+    AlertState.TO_COME: "to come, {why}",
+    AlertState.NEVER: "none: {why}",
 }
 
 UNTAKEN = "tried at {at}{of}, and again at {until}"
 """In the place of AGAIN where no device has it."""
 
-NOTED: Mapping[Fate | None, str] = {
+NOTED: Mapping[AlertOutcome | None, str] = {
     None: "took it at last",
-    Fate.RETRY: "didn't take it",
-    Fate.HELD: "waits",
-    Fate.UNKNOWN: "may have it",
-    Fate.DROPPED: "is gone, says its provider",
-    Fate.REFUSED: "was refused the alert",
-    Fate.GIVEN_UP: "is given up",
-    Fate.SPARED: "is told no more",
+    AlertOutcome.RETRY: "didn't take it",
+    AlertOutcome.HELD: "waits",
+    AlertOutcome.UNKNOWN: "may have it",
+    AlertOutcome.DROPPED: "is gone, says its provider",
+    AlertOutcome.REFUSED: "was refused the alert",
+    AlertOutcome.GIVEN_UP: "is given up",
+    AlertOutcome.SPARED: "is told no more",
 }
 
 
@@ -99,9 +99,9 @@ def _device_facts(one: Noted) -> Facts:
 
 
 def alert_words(of: Alerting) -> str:
-    words = UNTAKEN if of.told is Told.AGAIN and not of.taken else SAID[of.told]
+    words = UNTAKEN if of.told is AlertState.AGAIN and not of.taken else SAID[of.told]
     said = words.format(at=maybe_stamp(of.at), until=maybe_stamp(of.until), why=_why(of), of=_summary(of))
-    if of.told in (Told.SENT, Told.TRIED) and of.rule is not None:
+    if of.told in (AlertState.SENT, AlertState.TRIED) and of.rule is not None:
         said += f", and not again: {_why(of)}"
     return "; ".join([said, *map(_device_words, of.devices)])
 
@@ -147,7 +147,7 @@ async def digest_explanation(
     member = await reads.people.member(user)
     if member is None:
         raise NotFound(f"The user is {user}.")
-    look = Look(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
+    look = InboxView(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
     due = _due(look, key)
     digest = (await digests_by(reads.timeline, look, [key])).get(key)
     why = _why_digest(digest, look, due)
@@ -164,7 +164,7 @@ async def digest_explanation(
     }
 
 
-def _due(look: Look, key: BurstKey) -> datetime:
+def _due(look: InboxView, key: BurstKey) -> datetime:
     day = date_in(key)
     due = None if day is None else Schedule.of(look.viewer.overall).due(day)
     if due is None or key.subject.owner != look.viewer.user:
@@ -172,7 +172,7 @@ def _due(look: Look, key: BurstKey) -> datetime:
     return due
 
 
-def _why_digest(digest: Digest | None, look: Look, due: datetime) -> str | None:
+def _why_digest(digest: Digest | None, look: InboxView, due: datetime) -> str | None:
     if due > look.now:
         return "to_come"
     if expires_at(due) <= look.now:
@@ -182,7 +182,7 @@ def _why_digest(digest: Digest | None, look: Look, due: datetime) -> str | None:
     return None if look.admits(digest) else "hidden"
 
 
-def _marks(look: Look, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
+def _marks(look: InboxView, key: BurstKey, digest: Digest | None) -> Mapping[str, object]:
     mark = look.viewer.marks.by_burst.get(key)
     return {
         "mark": str(mark) if mark else None,

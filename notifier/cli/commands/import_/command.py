@@ -16,8 +16,8 @@ from notifier.cli.output import cell, print_facts, print_json, print_sentence
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.followers import Followers
-from notifier.flow.imports.importer import Accounts, Preferences
-from notifier.ports.imports import Batch, Numbers, Rows
+from notifier.flow.imports.importer import AccountImport, PreferenceImport
+from notifier.ports.imports import ImportBatch, NumberedFollows, Rows
 from notifier.profiles.profile import ACCOUNTS, EDGES, PREFERENCES, VIPS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # What `notifier import` brings in: of each kind of rows what they have in them, and who makes something of them.
 
 
-def follows(since: datetime) -> Freight[Rows | Numbers]:
+def follows(since: datetime) -> Freight[Rows | NumberedFollows]:
     return Freight(
         name="followers",
         layout=EDGES,
@@ -38,33 +38,33 @@ def follows(since: datetime) -> Freight[Rows | Numbers]:
     )
 
 
-def accounts(*, ranges: bool) -> Freight[Batch[AccountRow]]:
+def accounts(*, ranges: bool) -> Freight[ImportBatch[AccountRow]]:
     return Freight(
         name="users",
         layout=ACCOUNTS,
-        matter=lambda p: Accounts(directory=p.directory, flags=p.flags, log=p.log, ranges=ranges),
+        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=ranges),
         left="shards",
         stream=topics.USERS,
         as_read=True,
     )
 
 
-def vips() -> Freight[Batch[AccountRow]]:
+def vips() -> Freight[ImportBatch[AccountRow]]:
     return Freight(
         name="vip",
         layout=VIPS,
-        matter=lambda p: Accounts(directory=p.directory, flags=p.flags, log=p.log, ranges=False),
+        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=False),
         left="shards",
         stream=topics.USERS,
         as_read=True,
     )
 
 
-def wishes() -> Freight[Batch[PreferenceRow]]:
+def wishes() -> Freight[ImportBatch[PreferenceRow]]:
     return Freight(
         name="preferences",
         layout=PREFERENCES,
-        matter=lambda p: Preferences(
+        matter=lambda p: PreferenceImport(
             directory=p.directory, wants=p.wants, overalls=p.overalls, log=p.log, clock=p.clock
         ),
         left="shards",
@@ -207,7 +207,7 @@ def _bring(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    from notifier.cli.commands.import_.loader import Checkpoint, Loading
+    from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
     from notifier.cli.context import opened
     from notifier.cli.data_folder import prepare
     from notifier.profiles.profile import form_of
@@ -215,7 +215,7 @@ def _bring(
     settings, began = settings_for(data), time.monotonic()
     prepare(settings.data)
     checkpoint = Checkpoint.of(settings.data, freight.name, file)
-    loading = Loading(
+    loading = ImportRun(
         freight=freight,
         checkpoint=checkpoint,
         form=form or ("csv" if checkpoint.stdin else form_of(file.name)),

@@ -14,7 +14,7 @@ from typing import BinaryIO, Generic, TypeVar
 
 from notifier import topics
 from notifier.cli.context import owner
-from notifier.cli.http import Patience
+from notifier.cli.http import RequestTimeout
 from notifier.cli.output import progress
 from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
@@ -150,7 +150,7 @@ TURN = timedelta(seconds=0.25)
 
 
 @dataclass(slots=True)
-class Waiting:
+class IndexerBacklog:
     """What the stream's readers hadn't done when this was made."""
 
     log: EventLog
@@ -175,7 +175,11 @@ class Waiting:
 
 
 def index(
-    ports: Ports, settings: Settings, waiting: Waiting, patience: Patience, advance: Callable[[int], object]
+    ports: Ports,
+    settings: Settings,
+    waiting: IndexerBacklog,
+    patience: RequestTimeout,
+    advance: Callable[[int], object],
 ) -> None:
     system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
     helper = pump(system, waiting.stream)
@@ -219,7 +223,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loading(Generic[S]):
+class ImportRun(Generic[S]):
     freight: Freight[S]
     checkpoint: Checkpoint
     """Held."""
@@ -236,7 +240,7 @@ class Loading(Generic[S]):
 
     def __call__(self, ports: Ports, settings: Settings) -> Loaded:
         """Raises BadImport, also for a file of rejects that would be overwritten, and Environment without the extra."""
-        edges, patience = SpilledEdges(self.checkpoint.folder), Patience()
+        edges, patience = SpilledEdges(self.checkpoint.folder), RequestTimeout()
         work = Import(matter=self.freight.matter(ports), edges=edges, patience=patience)
         ignored = dict[str, None]()
         self._begin(work, edges)
@@ -248,7 +252,7 @@ class Loading(Generic[S]):
         loaded = Loaded(read=edges.read(), left=edges.count(), rejected=rejected, ignored=ignored.keys())
         with progress("writing", edges.left(), quiet=self.quiet, counted=self.freight.left) as advance:
             work.write(advance)
-        waiting = Waiting(ports.log, self.freight.stream)
+        waiting = IndexerBacklog(ports.log, self.freight.stream)
         with progress("counting in", waiting.count, quiet=self.quiet) as advance:
             index(ports, settings, waiting, patience, advance)
         edges.forget()

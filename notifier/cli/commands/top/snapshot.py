@@ -36,7 +36,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class RunningBurst:
     burst: str
     mentions: int
     followers: int
@@ -44,7 +44,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProcessRow:
     role: str
     pid: int
     alive: bool
@@ -55,11 +55,11 @@ class Process:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
     snapshot: Snapshot
-    running: Sequence[Running]
+    running: Sequence[RunningBurst]
     dead_letters: int
     url: str | None
     """None: nothing runs on the folder."""
-    processes: Sequence[Process]
+    processes: Sequence[ProcessRow]
 
     @property
     def redis(self) -> str:
@@ -131,17 +131,17 @@ def _pool_facts(snapshot: Snapshot, pool: Pool) -> Facts:
     }
 
 
-def _burst_facts(each: Running) -> Facts:
+def _burst_facts(each: RunningBurst) -> Facts:
     tiers = {b.tier: {"share": round(b.share, 3), "people": b.people, "held": b.held} for b in each.bars}
     return {"burst": each.burst, "mentions": each.mentions, "followers": each.followers, "tiers": tiers}
 
 
-def _running(ports: Ports, snapshot: Snapshot) -> Sequence[Running]:
+def _running(ports: Ports, snapshot: Snapshot) -> Sequence[RunningBurst]:
     keys = ports.ledger.open()[:BURSTS_SHOWN]
     accounts, bursts = ports.ledger.read(keys), ports.bursts.read(keys)
     held = frozenset(throttle.id for throttle in snapshot.throttles)
     return [
-        Running(
+        RunningBurst(
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
             followers=accounts[key].plan.followers,
@@ -171,11 +171,11 @@ def _ready(settings: Settings) -> Ready | None:
         return None
 
 
-def _processes(settings: Settings, ready: Ready) -> Sequence[Process]:
+def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
     signs = roster(settings.data)
     began = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
     return [
-        Process(role=role, pid=pid, alive=alive(pid), since=began.get(role) or signs.since(role, pid))
+        ProcessRow(role=role, pid=pid, alive=alive(pid), since=began.get(role) or signs.since(role, pid))
         for role, pid in ready.pids.items()
     ]
 
