@@ -17,10 +17,10 @@ from notifier.domain.users.digest import Schedule, date_in, named
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from tests.cli.reads import reads_of
+from tests.support.examples import burst
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import LYRA, Stage
 from tests.support.simulator.inbox_visits import driven
-from tests.unit.examples import burst
 
 
 def test_a_digest_is_explained_by_its_own_key() -> None:

@@ -24,9 +24,9 @@ from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.visibility import HiddenReason, Mark, Marks, Unpushed
 from tests.cli.reads import reads_of
+from tests.support.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, piece, plan_of, viewer
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
-from tests.unit.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, piece, plan_of, viewer
 
 BOB, OTHER = Member(7), Member(8)
 """Of P1 both; bob is the viewer."""

@@ -23,7 +23,7 @@ from tests.cli.test_push_facts import (
     told,
     window,
 )
-from tests.unit.examples import MINUTE, NOON, entry
+from tests.support.examples import MINUTE, NOON, entry
 
 NAP = Overall(quiet=Hours(start=time(11), end=time(12, 10)))
 """Over at a quarter past, when people are looked for."""

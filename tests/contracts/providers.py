@@ -12,10 +12,10 @@ from notifier.devkit.fake_providers.browser import Browser
 from notifier.domain.push.device import AppleToken, Device, FirebaseInstallation, FirebaseToken
 from notifier.ports.push import Post, Provider, Reply, Silence
 from tests.support.fakes.clock import ManualClock
-from tests.unit.browsers import World
-from tests.unit.browsers import device as subscribed
-from tests.unit.firebase import by_firebase_admin
-from tests.unit.pushing import Google, Wire, android, apple, google, installation, iphone
+from tests.support.firebase_process import by_firebase_admin
+from tests.support.push_browsers import World
+from tests.support.push_browsers import device as subscribed
+from tests.support.push_builders import Google, Wire, android, apple, google, installation, iphone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store
-from tests.contracts.made import NOVA, ORION, burst
+from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 
 BEFORE, SOON = START - timedelta(hours=1), START + timedelta(milliseconds=1)

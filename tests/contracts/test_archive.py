@@ -23,7 +23,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.ledger import StoredRow
 from tests.contracts.backends import Backend, in_memory
-from tests.contracts.made import NOVA, ORION, burst, piece, plan, seal
+from tests.support.contract_examples import NOVA, ORION, burst, piece, plan, seal
 from tests.support.fakes.clock import START
 
 EXAMPLES = count(1)

@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.inbox_versions import MOST, Position
 from tests.contracts.flow_stores import Store, reopened
 from tests.contracts.followers import Follower
-from tests.contracts.made import NOVA, ORION, burst, mention
+from tests.support.contract_examples import NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 
 LATER = timedelta(seconds=10)

@@ -18,7 +18,7 @@ from notifier.adapters.system_clock import UuidNonces
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.inbox_versions import CLOCKS_DIFFER
 from tests.contracts.followers import Follower
-from tests.contracts.made import NOVA, ORION, burst
+from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START, ManualClock
 
 MOMENT = timedelta(milliseconds=1)

@@ -9,7 +9,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.ports.bursts import Outcome
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import EVENT, NOVA, ORION, burst, mention
+from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 
 OTHER = EventId("tweets", "e2")

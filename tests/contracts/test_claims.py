@@ -7,7 +7,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Claim
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, piece
+from tests.support.contract_examples import NOVA, piece
 
 SLICE = piece(BurstKey(NOVA, 1))
 TERM = timedelta(seconds=4)

@@ -15,7 +15,7 @@ from notifier.domain.audience.follows import LEFT, BlockFollows, Follow
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, ORION
+from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 
 ADA = UserId("ada")

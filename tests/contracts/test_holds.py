@@ -11,7 +11,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 from tests.contracts.backends import Backend
-from tests.contracts.made import event
+from tests.support.contract_examples import event
 from tests.support.fakes.clock import START
 
 SECOND = timedelta(seconds=1)

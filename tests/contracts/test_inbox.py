@@ -18,7 +18,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import BurstKey, Member
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA
+from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)

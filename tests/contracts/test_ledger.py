@@ -10,7 +10,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, ORION, piece, plan
+from tests.support.contract_examples import NOVA, ORION, piece, plan
 from tests.support.fakes.clock import START
 
 KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)

@@ -16,7 +16,7 @@ from notifier.domain.users.visibility import Mark, Marks, Viewer
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.users import InboxContext
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, ORION, burst
+from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 
 ADA, ZOE = UserId("ada"), UserId("zoe")

@@ -13,10 +13,10 @@ from notifier.domain.push.alert import Alert, alert, summary
 from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.ports.push import Reply, Silence
-from tests.contracts.made import NOVA, ORION, burst
 from tests.contracts.providers import SIDES, WITHOUT_A_WIRE, Side, Wired
+from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
-from tests.unit.pushing import AGO
+from tests.support.push_builders import AGO
 
 FIRST, SECOND = alert(burst(NOVA, 1)), alert(replace(burst(NOVA, 2), tweet="t2", mentioners=(UserId("bob"),)))
 ROOM = 2

@@ -14,7 +14,7 @@ from notifier.domain.errors import Poison, StoreUnavailable
 from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.visibility import Mark
 from tests.contracts.flow_stores import Store
-from tests.contracts.made import NOVA
+from tests.support.contract_examples import NOVA
 
 
 def refuse() -> None:

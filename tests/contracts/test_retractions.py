@@ -17,7 +17,7 @@ from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.retractions import MentionLocation
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import EVENT, NOVA, ORION, burst, mention
+from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 
 ADA = UserId("ada")

@@ -11,7 +11,7 @@ from notifier.domain.audience.snapshot import KEPT_FOR, Seal
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, ORION, seal
+from tests.support.contract_examples import NOVA, ORION, seal
 from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)

@@ -16,7 +16,7 @@ from notifier.domain.ids import BurstKey, Member, Platform
 from notifier.domain.push.device import DeviceId
 from notifier.domain.push.send_log import AlertOutcome, FailedAttempt, Sending, Try, Why, Window
 from tests.contracts.backends import Backend
-from tests.contracts.made import NOVA, ORION
+from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, ORION, plan
+from tests.support.contract_examples import NOVA, ORION, plan
 from tests.support.fakes.clock import START
 
 KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)

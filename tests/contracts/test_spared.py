@@ -16,7 +16,6 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import pushable, pushable_awake
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, burst
 from tests.contracts.sparing import (
     ADA,
     ASLEEP,
@@ -32,6 +31,7 @@ from tests.contracts.sparing import (
     enrolled,
     spared,
 )
+from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START
 
 QUARTER_PAST = START + timedelta(minutes=15)

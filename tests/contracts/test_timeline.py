@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import BEFORE_ALL
 from notifier.ports.inbox import InboxPosition
 from tests.contracts.flow_stores import Store
-from tests.contracts.made import NOVA, ORION, burst
+from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 
 DAY = timedelta(days=1)

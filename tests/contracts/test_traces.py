@@ -8,7 +8,7 @@ from notifier.domain.bursts.held_mention import WAITS, HeldMention, ModerationDe
 from notifier.domain.ids import UserId
 from notifier.ports.event_log import DeadLetter
 from tests.contracts.backends import Backend
-from tests.contracts.made import event
+from tests.support.contract_examples import event
 from tests.support.fakes.clock import START
 
 BOB, EVE, NOVA = UserId("bob"), UserId("eve"), (UserId("nova"),)

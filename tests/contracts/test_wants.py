@@ -14,7 +14,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Member, Subject
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, OF_WANTS, BlockMute, Volume, Want, Word
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.made import NOVA, ORION
+from tests.support.contract_examples import NOVA, ORION
 from tests.support.fakes.clock import START
 
 MEMBER, NEIGHBOUR, STRANGER = Member(SHARD_MEMBERS + 9), Member(SHARD_MEMBERS + 10), Member(SHARD_MEMBERS * 2)

@@ -11,7 +11,7 @@ from notifier.domain.push.device_address import KNOWN
 from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt
 from notifier.ports.push import Reply
 from tests.docs.pages import Page
-from tests.unit.examples import NOON
+from tests.support.examples import NOON
 
 PAGE = Page("docs/push-web.md")
 RECEIPTS: dict[type[Receipt], str] = {

@@ -19,12 +19,12 @@ from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
+from tests.support.examples import EVE, burst
 from tests.support.failing_ports import Refusing
 from tests.support.fakes.clock import START
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
 from tests.support.simulator.inbox_visits import driven
-from tests.unit.examples import EVE, burst
 
 LEE = UserId("lee")
 HOUR = timedelta(hours=1)

@@ -21,11 +21,11 @@ from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
 from tests.flow.rings import phone
 from tests.flow.test_away import ASLEEP, KIM, NIGHT
+from tests.support.examples import MINUTE
 from tests.support.failing_ports import Refusing
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.push import MemoryLineReport
 from tests.support.in_memory_system import Stage
-from tests.unit.examples import MINUTE
 
 WRONG, BUSY = ConfigError(reason="InvalidProviderToken"), RetryAt(at=START, reason="503 UNAVAILABLE")
 REST = BreakerSettings().rest

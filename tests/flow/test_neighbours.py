@@ -8,8 +8,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import BurstKey
 from notifier.flow.push.catch_up import FIRST_READ, SiblingBursts
+from tests.support.examples import BOB, HOUR, MINUTE, NOON, burst
 from tests.support.fakes.bursts import MemoryBursts
-from tests.unit.examples import BOB, HOUR, MINUTE, NOON, burst
 
 DAY = timedelta(hours=24)
 

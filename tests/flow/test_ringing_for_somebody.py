@@ -17,7 +17,7 @@ from notifier.flow.delivery.slice_worker import SliceLease
 from notifier.flow.indexing.bitmaps import MendedSets
 from notifier.metrics import Metrics
 from notifier.ports.audience import ShardBlob
-from tests.contracts.made import NOVA, burst
+from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.audience import MemoryMemberSets
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.directory import MemoryDirectory

@@ -18,9 +18,9 @@ from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
 from notifier.wiring.delivery import build_dispatcher, build_reconciler
 from notifier.wiring.operations import build_overview
-from tests.contracts.made import plan
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard, mentions
 from tests.flow.test_backlog import Counted
+from tests.support.contract_examples import plan
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
 from tests.support.in_memory_system import NOVA, Stage
 

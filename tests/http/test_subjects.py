@@ -13,9 +13,9 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
+from tests.support.examples import burst
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge, House
-from tests.unit.examples import burst
 
 U1, NOVA, BOB = UserId("u1"), UserId("nova"), UserId("bob")
 OF_NOVA, OF_BOB = Subject(Kind.MENTION, NOVA), Subject(Kind.MENTION, BOB)

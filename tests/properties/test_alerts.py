@@ -15,7 +15,7 @@ from notifier.adapters.push.requests import MOST_BYTES
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.alert import Alert, MentionAlert, WhileAway, alert, summary
 from notifier.domain.push.translations import ELLIPSIS, ENGLISH, PHRASES, graphemes, language_of, shortened
-from tests.unit.examples import NOON, burst
+from tests.support.examples import NOON, burst
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=256)
 LANGUAGES = st.sampled_from(sorted(PHRASES))

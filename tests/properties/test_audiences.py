@@ -15,8 +15,8 @@ from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Marks, Viewer, visible
+from tests.support.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 from tests.support.oracle import Marked, Oracle, Person, Seen, Tweet
-from tests.unit.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
 SINCE = NOON - HOUR
 OF_EVE = Subject(Kind.MENTION, EVE)

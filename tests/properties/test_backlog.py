@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.delivery.throttle import TierLimit
 from tests.properties.bookkeeping import SECONDS, files, plans
 from tests.properties.test_dispatch import ALLOWANCES, LEFT, PURSES
-from tests.unit.examples import NOON, SECOND
+from tests.support.examples import NOON, SECOND
 
 
 @st.composite

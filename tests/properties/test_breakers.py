@@ -20,7 +20,7 @@ from notifier.domain.push.circuit_breaker import (
     record,
     retry_at,
 )
-from tests.unit.examples import NOON, SECOND
+from tests.support.examples import NOON, SECOND
 
 TERMS = st.builds(
     BreakerSettings,

@@ -10,7 +10,7 @@ from notifier.domain.bursts.mention import Event
 from notifier.domain.bursts.sequencer import Head, advance
 from notifier.domain.errors import NotifierError, Poison
 from notifier.domain.upstream.validation import checked_event
-from tests.unit.examples import NOON, OF_NOVA, mention, numbered
+from tests.support.examples import NOON, OF_NOVA, mention, numbered
 
 STORED = pack(advance(Head.fresh(OF_NOVA), numbered(mention()), known=(), now=NOON, nonce="n"))
 NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=30)

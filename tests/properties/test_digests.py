@@ -17,10 +17,10 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Wan
 from notifier.flow.inbox.audit import Audit
 from notifier.flow.inbox.page import Entry, InboxView, OpenedInbox
 from notifier.metrics import Metrics
+from tests.support.examples import ADA, BOB, EVE, MINUTE, NOON, burst, viewer
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
 from tests.support.simulator.inbox_visits import driven
-from tests.unit.examples import ADA, BOB, EVE, MINUTE, NOON, burst, viewer
 
 ZONES = st.sampled_from(sorted(available_timezones()))
 HOURS = st.integers(0, 23)

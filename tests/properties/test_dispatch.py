@@ -12,7 +12,7 @@ from notifier.domain.delivery.scheduling import CREDITS, Credit, DispatchDecisio
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.delivery.throttle import UNLIMITED, TierLimit
 from tests.properties.bookkeeping import SECONDS, files, plans
-from tests.unit.examples import NOON, SECOND, entry, piece, plan_of
+from tests.support.examples import NOON, SECOND, entry, piece, plan_of
 
 CREDIT = st.builds(Credit, st.integers(0, 6), st.integers(0, 12))
 PURSES = st.fixed_dictionaries(dict.fromkeys(Pool, CREDIT))

@@ -17,13 +17,13 @@ from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.gap_fetch import MOST_READ, GapFetch, GapPage, SeqRange, seq_of
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.inbox import InboxPosition
+from tests.support.examples import burst
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
 from tests.support.fakes.people import MemoryPeople
 from tests.support.simulator.inbox_visits import driven
-from tests.unit.examples import burst
 
 NOW = datetime(2026, 4, 5, 12, 0, 0, 300_000, tzinfo=UTC)
 THIS_SECOND = int(NOW.timestamp())

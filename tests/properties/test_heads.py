@@ -13,7 +13,7 @@ from notifier.domain.bursts.mention import EventId, Mention
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.bursts.sequencer import VISIBLE_WITHIN, Head, Numbered, advance, published, restamped, taken_back
 from notifier.domain.ids import POLICIES, UserId
-from tests.unit.examples import MINUTE, NOON, OF_NOVA, mention, numbered
+from tests.support.examples import MINUTE, NOON, OF_NOVA, mention, numbered
 
 POLICY = POLICIES[OF_NOVA.kind]
 SMALL, LARGE = 1_000, 2_000_000

@@ -10,7 +10,7 @@ from notifier.domain.delivery.accounting import books
 from notifier.domain.delivery.ledger import Fact, State, account, rank
 from notifier.domain.delivery.slice import Step
 from tests.properties.bookkeeping import SECONDS, THROTTLES, Files, files
-from tests.unit.examples import NOON
+from tests.support.examples import NOON
 
 HELD_BY = st.sets(st.sampled_from(THROTTLES))
 

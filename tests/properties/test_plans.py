@@ -10,7 +10,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.delivery.plan import PUSHED_TIERS, WIDEST, SetHead, plan
 from notifier.domain.delivery.slice import PHONES, Slice, Step
-from tests.unit.examples import burst
+from tests.support.examples import burst
 
 COUNTS = st.lists(st.sampled_from([0, 0, 1, 700, SHARD_MEMBERS]) | st.integers(0, SHARD_MEMBERS), max_size=400)
 

@@ -22,7 +22,7 @@ from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.ids import BurstKey, Member
 from notifier.ports.ledger import StoredRow
 from tests.properties.crowds import BITMAPS
-from tests.unit.examples import NOON, OF_NOVA
+from tests.support.examples import NOON, OF_NOVA
 
 KEY = BurstKey(OF_NOVA, 1)
 SHARDS = st.integers(0, 1_525)

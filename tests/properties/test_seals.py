@@ -14,7 +14,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Lane
 from tests.properties.crowds import BITMAPS, CROWDS, SOME, Crowd, shard_sets
-from tests.unit.examples import EVE, burst
+from tests.support.examples import EVE, burst
 
 BURSTS = st.builds(
     burst,

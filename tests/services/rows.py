@@ -21,7 +21,7 @@ from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_flags
 from notifier.domain.audience.inbox_rows import BITMAP_FROM, RANGE_MEMBERS, InboxRows, cut
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey
-from tests.contracts.made import NOVA
+from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)

@@ -35,8 +35,8 @@ from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
-from tests.contracts.made import NOVA
 from tests.services.rows import BUSY, KEY, MIXED, STORED, answering, rows, stored
+from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import patient_reader
 

@@ -20,7 +20,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.ports.inbox import InboxPosition
-from tests.contracts.made import EVENT, NOVA, ORION, burst, mention, piece
+from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention, piece
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
 

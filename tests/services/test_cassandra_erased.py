@@ -6,7 +6,7 @@ from notifier.adapters.cassandra import CassandraBursts, CassandraRetractions, C
 from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import tweet_trail
 from notifier.domain.bursts.sequencer import Sequenced
-from tests.contracts.made import NOVA, burst, mention
+from tests.support.contract_examples import NOVA, burst, mention
 from tests.support.fakes.clock import ManualClock
 from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
 

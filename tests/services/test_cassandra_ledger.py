@@ -19,7 +19,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from tests.contracts.made import NOVA, ORION, piece, plan
+from tests.support.contract_examples import NOVA, ORION, piece, plan
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
 

@@ -31,7 +31,7 @@ from notifier.domain.push.send_log import Sending, Window
 from notifier.ports.audience import Stay
 from notifier.ports.bursts import Outcome
 from notifier.ports.event_log import DeadLetter
-from tests.contracts.made import EVENT, NOVA, burst, event, mention, piece, plan
+from tests.support.contract_examples import EVENT, NOVA, burst, event, mention, piece, plan
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
 

@@ -38,7 +38,7 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from notifier.domain.users.visibility import Mark, Viewer
 from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import DirectoryEntry
-from tests.contracts.made import NOVA, burst
+from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.keyspace import emptied, keyspace, patient_reader
 

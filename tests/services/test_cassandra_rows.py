@@ -34,8 +34,8 @@ from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.contracts.made import NOVA, seal
 from tests.services.rows import KEY, MIXED, answering, rows, stored
+from tests.support.contract_examples import NOVA, seal
 from tests.support.fakes.clock import ManualClock
 
 pytestmark = [

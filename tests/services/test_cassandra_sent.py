@@ -10,7 +10,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import Sending, Window
-from tests.contracts.made import NOVA
+from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import START
 from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, cluster, made
 

@@ -12,7 +12,7 @@ from notifier.adapters.cassandra.stores.deferred_bursts import ANEW, PARTS
 from notifier.domain.delivery.backlog import Sleeper
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from tests.contracts.made import NOVA, plan
+from tests.support.contract_examples import NOVA, plan
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
 

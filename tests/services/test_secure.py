@@ -41,9 +41,9 @@ from notifier.ports.event_log import Record
 from notifier.profiles import choose
 from notifier.profiles.cluster import Clustered
 from notifier.topics import GROUPS, MENTIONS
-from tests.contracts.made import NOVA
 from tests.contracts.test_heads import FIRST
 from tests.services.terminating import terminating
+from tests.support.contract_examples import NOVA
 from tests.support.lossy_cassandra import ON_ENGINES
 from tests.support.test_ca import Authority
 

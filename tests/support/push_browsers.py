@@ -1,0 +1,107 @@
+"""Three push services with browsers, and a sender for them: what tests of Web Push begin with."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from notifier.adapters.push.webpush.sender import WebPush
+from notifier.adapters.push.webpush.vapid import Pair, Vapid
+from notifier.devkit.fake_providers.behaviour import ProviderScript
+from notifier.devkit.fake_providers.browser import Browser
+from notifier.devkit.fake_providers.devices import FakePhone
+from notifier.devkit.fake_providers.webpush import FakePushService
+from notifier.devkit.fake_providers.webpush_refusals import Manner
+from notifier.domain.ids import Member
+from notifier.domain.push.alert import Alert
+from notifier.domain.push.device import Device
+from notifier.domain.push.device_address import PushServices
+from notifier.domain.push.receipt import Receipt
+from notifier.ports.push import Post, Reply, Silence
+from tests.support.examples import NOON
+from tests.support.fakes.clock import ManualClock
+from tests.support.push_builders import AGO, ALERT, Wire, sent
+from tests.support.push_credentials import apple_key, pem
+
+ORIGINS = {
+    Manner.GOOGLE: "https://fcm.googleapis.com",
+    Manner.APPLE: "https://web.push.apple.com",
+    Manner.MOZILLA: "https://updates.push.services.mozilla.com",
+}
+Resolver = Callable[[str, int], Sequence[str]]
+
+
+def vapid(number: int = 7) -> Vapid:
+    return Vapid.read(pem(apple_key(number)), subject="mailto:ops@example.org")
+
+
+def same_salt(length: int) -> bytes:
+    return bytes(range(length))
+
+
+def device(browser: Browser, member: int = 1, locale: str = "en") -> Device:
+    return Device(member=Member(member), address=browser.subscription, locale=locale, registered_at=AGO)
+
+
+@dataclass
+class World:
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))
+    services: dict[Manner, FakePushService] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 10_000)))
+    wire: Wire = field(init=False)
+    sender: WebPush = field(init=False)
+
+    def __post_init__(self) -> None:
+        for manner, origin in ORIGINS.items():
+            self.services[manner] = FakePushService(clock=self.clock, origin=origin, manner=manner)
+        self.wire = Wire(self.answer)
+        self.sender = WebPush(
+            transport=self.wire,
+            vapid=vapid(),
+            services=PushServices(),
+            clock=self.clock,
+            chance=lambda: 0.5,
+            pair=lambda: Pair.of(ec.derive_private_key(next(self.numbers), ec.SECP256R1())),
+            salt=same_salt,
+        )
+
+    @property
+    def posts(self) -> list[Post]:
+        return self.wire.sent
+
+    def answer(self, post: Post) -> Reply | Silence:
+        [service] = [one for one in self.services.values() if f"{one.origin}:443" == post.origin]
+        return service.answer(post)
+
+    def browser(self, manner: Manner = Manner.GOOGLE, *, key: str | None = None) -> Browser:
+        return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public)
+
+    def phone(self, browser: Browser) -> FakePhone:
+        """What it shows, and how often it rang."""
+        [service] = [one for one in self.services.values() if browser.endpoint.startswith(one.origin)]
+        return service.phones[browser.endpoint.removeprefix(service.origin)]
+
+    def script(self, script: ProviderScript, manner: Manner = Manner.GOOGLE) -> None:
+        self.services[manner].script = script
+
+    def send(self, *devices: Device, alert: Alert = ALERT) -> Sequence[Receipt]:
+        return sent(self.sender, alert, *devices)
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """A transport that looks names up as a real one does, once for each post, and notes where it connects to."""
+
+    resolve: Resolver
+    answering: Callable[[Post], Reply | Silence]
+    connected: list[str] = field(default_factory=list)
+
+    def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
+        for post in posts:
+            host, _, port = post.origin.rpartition("//")[2].rpartition(":")
+            try:
+                self.connected.append(self.resolve(host, int(port))[0])
+            except OSError as error:
+                yield post, Silence(reason=str(error), left=False)
+            else:
+                yield post, self.answering(post)

@@ -1,0 +1,66 @@
+"""Whom Apple may refuse, as far as one process knows."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from notifier.adapters.push.apns.sender import Suspects
+from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
+from tests.support.examples import NOON
+from tests.support.push_builders import iphone
+
+OLD, YOUNG = iphone(1), replace(iphone(2), registered_at=NOON - timedelta(minutes=59))
+
+
+def test_doubt_lasts_for_an_hour_from_the_registration() -> None:
+    suspects = Suspects()
+    assert not suspects.doubts(OLD, NOON)
+    assert suspects.doubts(YOUNG, NOON)
+    assert not suspects.doubts(YOUNG, NOON + timedelta(minutes=1))
+
+
+def test_a_registration_in_the_future_is_one_of_now() -> None:
+    assert Suspects().doubts(replace(OLD, registered_at=NOON + timedelta(days=1)), NOON)
+
+
+def test_an_alert_that_was_taken_ends_it_and_a_refusal_begins_it() -> None:
+    suspects = Suspects()
+    for device in (OLD, YOUNG):
+        suspects.note(device, DropToken(reason="BadDeviceToken"), NOON)
+        assert suspects.doubts(device, NOON + timedelta(days=1))
+        suspects.note(device, Accepted(), NOON)
+        assert not suspects.doubts(device, NOON)
+
+
+def test_an_address_that_was_registered_again_is_the_same_one() -> None:
+    suspects = Suspects()
+    suspects.note(YOUNG, Accepted(), NOON)
+    assert not suspects.doubts(replace(YOUNG, registered_at=NOON), NOON)
+
+
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        RetryAt(at=NOON, reason="r"),
+        PayloadError(reason="r"),
+        ConfigError(reason="r"),
+        Unknown(reason="r"),
+    ],
+    ids=lambda receipt: type(receipt).__name__,
+)
+def test_what_says_nothing_of_the_device_changes_nothing(receipt: Receipt) -> None:
+    suspects = Suspects()
+    for device in (OLD, YOUNG):
+        before = suspects.doubts(device, NOON)
+        suspects.note(device, receipt, NOON)
+        assert suspects.doubts(device, NOON) == before
+
+
+def test_memory_is_bounded_and_holds_none_who_was_never_in_doubt() -> None:
+    suspects = Suspects(remembered=2)
+    suspects.note(OLD, Accepted(), NOON)
+    many = [iphone(n) for n in range(10, 13)]
+    for device in many:
+        suspects.note(device, DropToken(reason="Unregistered"), NOON)
+    assert [suspects.doubts(device, NOON) for device in (OLD, *many)] == [False, False, True, True]

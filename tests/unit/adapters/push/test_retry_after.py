@@ -1,0 +1,38 @@
+"""When to try again."""
+
+from datetime import timedelta
+
+import pytest
+
+from notifier.adapters.push.requests import as_asked, in_a_while
+from tests.support.examples import NOON
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("0", 0),
+        ("600", 600),
+        (" 7 ", 7),
+        ("999999", 86_400),
+        ("9" * 400, 86_400),
+        ("Mon, 05 Jan 2026 12:10:00 GMT", 600),
+        ("Mon, 05 Jan 2026 13:10:00 +0100", 600),
+        ("Mon, 05 Jan 2026 12:10:00", 600),
+        ("Mon, 05 Jan 2026 11:00:00 GMT", 0),
+        ("Fri, 01 Jan 2027 12:00:00 GMT", 86_400),
+    ],
+)
+def test_seconds_or_a_date_for_a_day_at_most(said: str, seconds: int) -> None:
+    assert as_asked({"retry-after": said}, NOON) == NOON + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("said", ["", "-1", "soon", "1.5", "٣", "1e3", "Mon, 99 Jan 2026 12:10:00 GMT", "\x00"])
+def test_what_says_nothing_is_nothing(said: str) -> None:
+    assert as_asked({"retry-after": said}, NOON) is None
+    assert as_asked({}, NOON) is None
+
+
+def test_unasked_it_is_ten_to_twenty_seconds_and_never_the_same_for_all() -> None:
+    assert in_a_while(NOON, 0.0) == NOON + timedelta(seconds=10)
+    assert in_a_while(NOON, 0.999) < NOON + timedelta(seconds=20)

@@ -1,0 +1,75 @@
+"""Ids, cursors and seen tokens: readable with the key alone, for one purpose and one person, and of one length."""
+
+import pytest
+
+from notifier.api.auth.service_keys import Keys
+from notifier.api.opaque_ids import Opaque
+from notifier.domain.errors import BadCursor, BadMark, BadSeen
+from notifier.domain.ids import LONGEST_SEQ, BurstKey
+from notifier.domain.users.visibility import SeenToken
+from notifier.ports.inbox import InboxPosition
+from tests.support.examples import ADA, BOB, NOON, OF_NOVA, SELF_NOVA
+
+OPAQUE = Opaque.of(Keys(secret="s" * 32, service_key="k"))
+OTHER = Opaque.of(Keys(secret="t" * 32, service_key="k"))
+LARGEST = 10**LONGEST_SEQ - 1
+
+
+def key(seq: int) -> BurstKey:
+    return BurstKey(OF_NOVA, seq)
+
+
+def token(*seqs: int) -> SeenToken:
+    return SeenToken(viewer=ADA, as_of=NOON, newer=frozenset({*map(key, seqs), BurstKey(SELF_NOVA, 3)}))
+
+
+@pytest.mark.parametrize("seq", [0, 1, 255, 65_536, LARGEST])
+def test_what_was_issued_is_read_back(seq: int) -> None:
+    assert OPAQUE.burst(ADA, OPAQUE.id(ADA, key(seq))) == key(seq)
+    assert OPAQUE.place(ADA, OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(NOON, key(seq))
+    assert OPAQUE.gap_place(ADA, OF_NOVA, OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) == InboxPosition(
+        NOON, key(seq)
+    )
+    assert OPAQUE.seen(ADA, OPAQUE.token(token(seq))) == token(seq)
+
+
+def test_a_large_number_is_as_long_as_a_small_one() -> None:
+    assert len({len(OPAQUE.id(ADA, key(seq))) for seq in (1, 200, 70_000, LARGEST)}) == 1
+    assert len({len(OPAQUE.cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
+    assert len({len(OPAQUE.gap_cursor(ADA, InboxPosition(NOON, key(seq)))) for seq in (1, 200, 70_000, LARGEST)}) == 1
+    assert len(OPAQUE.token(token(1, 2))) == len(OPAQUE.token(token(LARGEST, 200)))
+
+
+def test_gap_cursor_is_bound_to_viewer_subject_and_purpose() -> None:
+    place = InboxPosition(NOON, key(1))
+    cursor = OPAQUE.gap_cursor(ADA, place)
+    for viewer, subject, text in (
+        (BOB, OF_NOVA, cursor),
+        (ADA, SELF_NOVA, cursor),
+        (ADA, OF_NOVA, OPAQUE.cursor(ADA, place)),
+        (ADA, OF_NOVA, OTHER.gap_cursor(ADA, place)),
+    ):
+        with pytest.raises(BadCursor):
+            OPAQUE.gap_place(viewer, subject, text)
+    with pytest.raises(BadCursor):
+        OPAQUE.place(ADA, cursor)
+
+
+def test_the_same_is_always_spelled_the_same() -> None:
+    assert OPAQUE.id(ADA, key(7)) == OPAQUE.id(ADA, key(7))
+    assert OPAQUE.token(token(*range(20))) == OPAQUE.token(token(*reversed(range(20))))
+
+
+def test_nobody_else_nothing_else_and_no_other_key_can_use_it() -> None:
+    id, cursor, seen = OPAQUE.id(ADA, key(1)), OPAQUE.cursor(ADA, InboxPosition(NOON, key(1))), OPAQUE.token(token(1))
+    for text in (cursor, seen, OPAQUE.id(BOB, key(1)), OTHER.id(ADA, key(1)), id + "=", id + "!", id[:-4], "", "ü"):
+        with pytest.raises(BadMark):
+            OPAQUE.burst(ADA, text)
+    for text in (id, seen, OPAQUE.cursor(BOB, InboxPosition(NOON, key(1)))):
+        with pytest.raises(BadCursor):
+            OPAQUE.place(ADA, text)
+    for text in (id, cursor):
+        with pytest.raises(BadSeen):
+            OPAQUE.seen(ADA, text)
+    with pytest.raises(BadSeen):
+        OPAQUE.seen(BOB, seen)

@@ -1,0 +1,50 @@
+"""A frame is one event whatever people are called and write."""
+
+from datetime import timedelta
+
+import pytest
+
+from notifier.api.routes.inbox import BadgeBody
+from notifier.api.routes.inbox_stream import frame
+from notifier.api.schemas.items import ItemBody
+from notifier.flow.live.stream import StreamEvent
+from tests.http.listening_client import parsed
+from tests.support.examples import NOON
+
+HOSTILE = [
+    "\n\ndata: {}\n\nevent: reset\ndata: {}\n\n",
+    "\r\revent: reset\rdata: 1\r\r",
+    "\r\n\r\nid: x\r\n",
+    "\u2028\u2029\x85\x0b\x0c",
+    "\ufeff: a comment",
+    "<script>alert(1)</script>",
+    "\u202egnilrut",
+    "\x00\x1f",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_text(text: str) -> None:
+    item = ItemBody(
+        burst="b",
+        subject=f"mention:{text}",
+        seq=1,
+        opened_at=NOON + timedelta(microseconds=1),
+        count=1,
+        names=[text, text],
+        more=False,
+        text=text,
+        tweet=text,
+        unread=True,
+        digest=None,
+    )
+    whole = frame(StreamEvent.ROW, "one", item) + frame(StreamEvent.COUNT, "two", BadgeBody(count=0, more=False))
+    row, count = parsed(whole.decode())
+    assert (row.event, row.id, row.data["names"], row.data["text"]) == ("row", "one", [text, text], text)
+    assert (count.event, count.id, count.data) == ("count", "two", {"count": 0, "more": False})
+    assert not {b"\r", b"\x00"} & {bytes([byte]) for byte in whole}
+
+
+def test_a_reset_has_data_too_because_without_it_no_client_hears_of_it() -> None:
+    assert frame(StreamEvent.RESET, "one", None) == b"id: one\nevent: reset\ndata: {}\n\n"

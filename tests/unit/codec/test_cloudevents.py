@@ -1,0 +1,311 @@
+"""The tweet service's events, well and badly written."""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from notifier.codec import UpstreamEvent, read_batch, read_event
+from notifier.codec.cloudevents import LARGEST_BATCH, LARGEST_EVENT
+from notifier.domain.audience.account_flags import AccountChange, Flag
+from notifier.domain.audience.activity import Sighting
+from notifier.domain.bursts.mention import Event, EventId
+from notifier.domain.errors import BadEvent, NotifierError, TooLarge
+from notifier.domain.upstream.graph_changes import Deed, GraphChange
+from notifier.domain.upstream.validation import checked_event, fault
+from notifier.domain.users.user_blocks import PartingChange
+from tests.support.examples import NOON
+
+DATA: Mapping[str, object] = {"tweet": "t1", "author": "ada", "mentions": ["nova"], "text": "hi", "protected": True}
+
+
+def raw(*, data: Mapping[str, object] | None = None, **fields: object) -> dict[str, object]:
+    event: dict[str, object] = {
+        "specversion": "1.0",
+        "id": "e1",
+        "source": "tweets",
+        "type": "notifier.tweet.mentioned.v1",
+        "time": "2026-01-05T13:00:00+01:00",
+        "data": {**DATA, **(data or {})},
+    }
+    return {**event, **fields}
+
+
+def read(body: object) -> UpstreamEvent | NotifierError:
+    return read_event(body if isinstance(body, bytes) else json.dumps(body).encode(), NOON).event
+
+
+def test_an_event_is_read() -> None:
+    event = read(raw())
+    assert isinstance(event, Event)
+    assert event.id == EventId("tweets", "e1")
+    assert (event.author, event.mentioned, event.text, event.protected) == ("ada", ("nova",), "hi", True)
+    assert event.happened_at == event.accepted_at == NOON
+
+
+def test_text_and_protection_may_be_missing_and_unknown_fields_are_ignored() -> None:
+    event = read(raw(data={"lang": "fr"}, traceparent="00-1", datacontenttype="application/json"))
+    assert isinstance(event, Event)
+    bare = read({**raw(), "data": {"tweet": "t", "author": "a", "mentions": ["n"]}})
+    assert isinstance(bare, Event)
+    assert (bare.text, bare.protected) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b"[]", "object"),
+        (b'{"type": "notifier.tweet.mentioned.v1", "id": "\xff"}', "utf-8"),
+        (b"[" * 50_000, "object"),
+        (raw(specversion="0.3"), "specversion"),
+        (raw(type="notifier.tweet.mentioned.v2"), "type"),
+        (raw(type="notifierXtweetXmentionedXv1"), "type"),
+        (raw(type="notifier.tweet.mentioned.v1\n"), "type"),
+        (raw(time="yesterday"), "time"),
+        (raw(time="2026-01-05T12:00:00"), "time"),
+        (raw(id=5), "id"),
+        (raw(source=""), "source"),
+        (raw(data={"author": None}), "data.author"),
+        (raw(data={"mentions": []}), "data.mentions"),
+        (raw(data={"mentions": "nova"}), "data.mentions"),
+        (raw(data={"protected": "no"}), "data.protected"),
+    ],
+)
+def test_a_bad_event_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+    error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+def test_a_missing_field_is_named() -> None:
+    without_time = {name: value for name, value in raw().items() if name != "time"}
+    assert "`time`" in str(read(without_time))
+
+
+def test_an_event_that_is_too_large_isn_t_even_parsed() -> None:
+    assert isinstance(read(b"x" * (LARGEST_EVENT + 1)), TooLarge)
+    assert isinstance(read(b"x" * LARGEST_EVENT), BadEvent)
+
+
+def change(**data: object) -> dict[str, object]:
+    return raw(type="notifier.account.followed.v1") | {"data": {"follower": "ada", "followed": "nova", **data}}
+
+
+def test_a_follow_is_read_and_what_ends_it() -> None:
+    found = read(change(sequence=7))
+    assert isinstance(found, GraphChange)
+    assert (found.follower, found.followed, found.deed, found.sequence) == ("ada", "nova", Deed.FOLLOW, 7)
+    assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
+    ended = read(change(sequence=8) | {"type": "notifier.account.unfollowed.v1"})
+    assert isinstance(ended, GraphChange)
+    assert (ended.deed, ended.sequence) == (Deed.UNFOLLOW, 8)
+
+
+def test_a_follow_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
+    found = read(change(sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
+    assert isinstance(found, GraphChange)
+    assert found.at == NOON
+
+
+def test_a_follow_of_long_ago_is_read() -> None:
+    found = read(change(sequence=7) | {"time": "2011-01-05T12:00:00Z"})
+    assert isinstance(found, GraphChange)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (change(), "sequence"),
+        (change(sequence=0), "data.sequence"),
+        (change(sequence=2**53), "data.sequence"),
+        (change(sequence="7"), "data.sequence"),
+        (change(sequence=7, follower="nova"), "data.follower"),
+        (change(sequence=7, followed=""), "data.followed"),
+        (change(sequence=7, follower="a" * 1_000), "data.follower"),
+        (change(sequence=7) | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
+        (change(sequence=7) | {"time": "2026-01-05T12:00:00"}, "zone"),
+        (raw(type="notifier.account.followed.v1"), "follower"),
+    ],
+)
+def test_a_bad_follow_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+    error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+def test_an_approved_request_is_a_follow_from_then_on() -> None:
+    found = read(change(sequence=7) | {"type": "notifier.account.approved.v1"})
+    assert isinstance(found, GraphChange)
+    assert (found.follower, found.followed, found.deed, found.at) == ("ada", "nova", Deed.FOLLOW, NOON)
+
+
+BLOCKED, UNBLOCKED = "notifier.account.blocked.v1", "notifier.account.unblocked.v1"
+
+
+def parting(type: str = BLOCKED, **data: object) -> dict[str, object]:
+    return raw(type=type) | {"data": {"blocker": "ada", "blocked": "eve", **data}}
+
+
+@pytest.mark.parametrize(("type", "blocks"), [(BLOCKED, True), (UNBLOCKED, False)])
+def test_a_block_is_read_and_what_ends_it(type: str, blocks: bool) -> None:
+    found = read(parting(type, sequence=7))
+    assert isinstance(found, PartingChange)
+    assert (found.blocker, found.blocked, found.blocks, found.sequence) == ("ada", "eve", blocks, 7)
+    assert (found.id, found.at) == (EventId("tweets", "e1"), NOON)
+
+
+def test_an_unblock_by_a_clock_that_is_ahead_hides_nothing_that_comes_meanwhile() -> None:
+    found = read(parting(UNBLOCKED, sequence=7) | {"time": (NOON + timedelta(minutes=4)).isoformat()})
+    assert isinstance(found, PartingChange)
+    assert found.at == NOON
+
+
+@pytest.mark.parametrize("type", [BLOCKED, UNBLOCKED])
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        ({}, "sequence"),
+        ({"sequence": 0}, "data.sequence"),
+        ({"sequence": 2**53}, "data.sequence"),
+        ({"sequence": "7"}, "data.sequence"),
+        ({"sequence": 7, "blocker": "eve"}, "data.blocker"),
+        ({"sequence": 7, "blocked": ""}, "data.blocked"),
+        ({"sequence": 7, "blocker": "a" * 1_000}, "data.blocker"),
+        ({"sequence": 7, "blocked": "e\n"}, "data.blocked"),
+        ({"sequence": 7, "blocked": 5}, "data.blocked"),
+    ],
+)
+def test_a_bad_block_is_refused_with_what_is_wrong(type: str, data: dict[str, object], named: str) -> None:
+    error = read(parting(type, **data))
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+@pytest.mark.parametrize(
+    ("time", "named"), [((NOON + timedelta(minutes=6)).isoformat(), "future"), ("2026-01-05T12:00:00", "zone")]
+)
+def test_a_block_has_a_time(time: str, named: str) -> None:
+    error = read(parting(sequence=7) | {"time": time})
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+def account(**data: object) -> dict[str, object]:
+    return raw(type="notifier.account.changed.v1") | {"data": {"user": "ada", **data}}
+
+
+def test_what_is_said_of_an_account_is_read_and_what_is_not_said_stays() -> None:
+    found = read(account(sequence=7, vip=True, deleted=False))
+    assert isinstance(found, AccountChange)
+    assert (found.id, found.user, found.sequence) == (EventId("tweets", "e1"), "ada", 7)
+    assert found.said == {Flag.VIP: True, Flag.DELETED: False}
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (account(vip=True), "sequence"),
+        (account(vip=True, sequence=0), "data.sequence"),
+        (account(sequence=7), "data says none of verified, vip, deleted"),
+        (account(sequence=7, vip=None), "data says none of"),
+        (account(sequence=7, vip="yes"), "data.vip"),
+        (account(sequence=7, vip=True, user=""), "data.user"),
+        (account(sequence=7, vip=True, user="a" * 1_000), "data.user"),
+        (account(sequence=7, vip=True) | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
+        (raw(type="notifier.account.changed.v1"), "user"),
+    ],
+)
+def test_a_bad_word_of_an_account_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+    error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)
+
+
+def test_one_bad_event_doesn_t_spoil_its_batch() -> None:
+    body = json.dumps([raw(id="a"), raw(id=""), 5, raw(id="b"), raw(data={"text": "x" * LARGEST_EVENT})]).encode()
+    found = read_batch(body, NOON)
+    assert [type(each.event) for each in found] == [Event, BadEvent, BadEvent, Event, TooLarge]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1", b"5"])
+def test_what_is_no_batch_is_refused_whole(body: bytes) -> None:
+    with pytest.raises(BadEvent):
+        read_batch(body, NOON)
+
+
+def test_a_batch_has_a_size() -> None:
+    assert read_batch(b"[]", NOON) == []
+    assert len(read_batch(b"[" + b"0," * (LARGEST_BATCH - 1) + b"0]", NOON)) == LARGEST_BATCH
+    with pytest.raises(TooLarge):
+        read_batch(b"[" + b"0," * LARGEST_BATCH + b"0]", NOON)
+
+
+def test_type_is_known_of_an_event_that_is_invalid_otherwise() -> None:
+    """Scopes are checked by type, so an invalid event of a forbidden type is forbidden."""
+    body = json.dumps([raw(), sighting(user=""), raw(type="another"), 5]).encode()
+    found = read_batch(body, NOON)
+    assert [each.type for each in found] == ["notifier.tweet.mentioned.v1", "notifier.account.seen.v1", None, None]
+    assert [isinstance(each.event, BadEvent) for each in found] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("body", [b"", b'"a","b"', b'"a"] ,["b"', b"[", b'"a" x', b"{" * 10_000])
+def test_body_that_is_not_one_value_is_refused(body: bytes) -> None:
+    assert isinstance(read(body), BadEvent)
+
+
+@pytest.mark.parametrize("extra", [b",", b",{}", b"]", b" x", b"{}"])
+def test_event_followed_by_more_is_refused(extra: bytes) -> None:
+    assert isinstance(read(json.dumps(raw()).encode() + extra), BadEvent)
+
+
+def test_control_characters_are_refused_in_names_and_removed_from_text() -> None:
+    characters = [chr(n) for n in range(sys.maxunicode + 1)]
+    control = {c for c in characters if unicodedata.category(c) in ("Cc", "Cs")}
+    assert {c for c in characters if fault(c)} == control
+    event = checked_event(
+        source="s",
+        id="1",
+        tweet="t",
+        author="a",
+        mentioned=["n"],
+        text="".join([*sorted(control), "hi"]),
+        protected=False,
+        happened_at=NOON,
+        now=NOON,
+    )
+    assert event.text == "\nhi"
+
+
+def test_same_event_is_read_from_a_batch_as_alone() -> None:
+    body = json.dumps(raw(data={"text": "a\nb\u00e9"})).encode()
+    assert read_batch(b" [ " + body + b"\n, " + body + b" ] ", NOON) == [read_event(body, NOON)] * 2
+
+
+def sighting(**data: object) -> dict[str, object]:
+    return raw(type="notifier.account.seen.v1") | {"data": data}
+
+
+def test_who_was_seen_is_read() -> None:
+    found = read(sighting(user="ada"))
+    assert isinstance(found, Sighting)
+    assert (found.id, found.user) == (EventId("tweets", "e1"), "ada")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (sighting(), "user"),
+        (sighting(user=""), "data.user"),
+        (sighting(user="a" * 1_000), "data.user"),
+        (sighting(user="ada") | {"time": (NOON + timedelta(minutes=6)).isoformat()}, "future"),
+    ],
+)
+def test_a_bad_sighting_is_refused_with_what_is_wrong(body: object, named: str) -> None:
+    error = read(body)
+    assert isinstance(error, BadEvent)
+    assert named in str(error)

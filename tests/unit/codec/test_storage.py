@@ -1,0 +1,117 @@
+"""Stored values: read as they were written, or poison."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+
+from notifier.codec import pack, pack_seal, unpack, unpack_seal
+from notifier.domain.audience.bitmap import from_offsets, nobody
+from notifier.domain.audience.snapshot import Seal
+from notifier.domain.audience.tiers import TIERS
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.bursts.mention import Event, Mention
+from notifier.domain.bursts.sequencer import Head, advance
+from notifier.domain.delivery.plan import Plan, plan
+from notifier.domain.delivery.plan import SetHead as Sizes
+from notifier.domain.errors import Poison
+from notifier.domain.upstream.validation import checked_event
+from tests.support.examples import EVE, NOON, OF_NOVA, SELF_NOVA, burst, mention, numbered
+
+PARIS = ZoneInfo("Europe/Paris")
+
+EVENT = checked_event(
+    source="tweets",
+    id="e1",
+    tweet="t1",
+    author="ada",
+    mentioned=("nova", "Ünï"),
+    text="hello 🎉",
+    protected=False,
+    happened_at=NOON.astimezone(PARIS),
+    now=NOON + timedelta(microseconds=1),
+)
+HEAD = advance(
+    Head.fresh(OF_NOVA), numbered(mention(1), mention(2, protected=True)), known=(), now=NOON, nonce="n", collapse=None
+)
+SEAL = Seal(
+    shard=7,
+    opened_at=NOON,
+    tiers=dict(zip(TIERS, (from_offsets([1]), from_offsets(range(9_000)), nobody()), strict=True)),
+    push=from_offsets([1, 5]),
+    dormant=3,
+    suppressed={"muted": 2},
+)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        EVENT,
+        mention(),
+        HEAD,
+        Head.fresh(SELF_NOVA),
+        burst(restricted_to=EVE),
+        plan(burst(), Sizes(total=9, counts=[4, 0, 5])),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_value_is_read_as_it_was_written(value: Event | Mention | Head | Burst | Plan) -> None:
+    assert unpack(type(value), pack(value)) == value
+
+
+def test_a_time_is_stored_as_a_moment_whatever_zone_it_was_told_in() -> None:
+    read = unpack(Event, pack(EVENT))
+    assert (read.happened_at, read.happened_at.utcoffset()) == (NOON, timedelta(0))
+    assert isinstance(read.happened_at, datetime)
+
+
+def test_a_seal_is_read_as_it_was_written() -> None:
+    read = unpack_seal(7, pack_seal(SEAL))
+    assert [bits.tobytes() for bits in read.tiers.values()] == [bits.tobytes() for bits in SEAL.tiers.values()]
+    assert read.push.tobytes() == SEAL.push.tobytes()
+    assert (read.shard, read.dormant, read.suppressed) == (7, 3, {"muted": 2})
+    assert read.tally() == SEAL.tally()
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"",
+        b"\xc1",
+        b"\x00",
+        pack(EVENT)[:-1],
+        pack(EVENT) + b"\x00",
+        b"\x81\xa2id\x82\xa6source\xa1\xff",
+        pack(burst()),
+    ],
+)
+def test_bytes_that_are_no_event_are_poison(blob: bytes) -> None:
+    with pytest.raises(Poison):
+        unpack(Event, blob)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [[b"N", b"N"], b"N", 0, {}],
+        [[b"N", b"N", b"N", b"N"], b"N", 0, {}],
+        [[b"N", b"N", b"Q"], b"N", 0, {}],
+        [[b"N", b"N", b"N"], b"R", 0, {}],
+    ],
+)
+def test_a_seal_with_a_tier_too_few_or_a_bitmap_that_is_none_is_poison(value: object) -> None:
+    with pytest.raises(Poison):
+        unpack_seal(0, pack(value))
+
+
+def test_heads_and_bursts_from_before_there_was_a_purse_are_still_read() -> None:
+    head = advance(Head.fresh(OF_NOVA), numbered(mention(protected=True), mention(2)), known=(), now=NOON, nonce="n")
+    assert unpack(Head, pack(head)) == head
+    plain = msgspec.msgpack.decode(pack(head))
+    del plain["purse"]
+    for old in (plain["open"], *plain["outbox"]):
+        del old["pull_only"]
+    assert unpack(Head, msgspec.msgpack.encode(plain)) == replace(head, purse=None)

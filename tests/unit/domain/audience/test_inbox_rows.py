@@ -1,0 +1,139 @@
+"""Inbox rows by example: which rows a bitmap gives, and which members a row reaches."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import pytest
+
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, Bits, from_offsets, nobody
+from notifier.domain.audience.inbox_rows import (
+    BITMAP_FROM,
+    INBOX_WINDOW,
+    RANGE_BYTES,
+    RANGE_MEMBERS,
+    SHARD_RANGES,
+    InboxRow,
+    InboxRows,
+    cut,
+    range_of,
+    window_of,
+)
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.errors import Poison
+from notifier.domain.ids import BurstKey, Member
+from tests.support.examples import NOON, OF_NOVA
+
+KEY = BurstKey(OF_NOVA, 1)
+LAST = RANGE_MEMBERS - 1
+
+
+def rows(bits: Bits, *, shard: int = 0) -> InboxRows:
+    return cut(bits, burst=KEY, opened_at=NOON, tier=Tier.P1, shard=shard)
+
+
+def row(members: bytes) -> InboxRow:
+    return InboxRow(burst=KEY, opened_at=NOON, tier=Tier.P1, members=members)
+
+
+def list_of(*places: int) -> bytes:
+    return b"".join(place.to_bytes(2, "little") for place in places)
+
+
+def reached(found: InboxRow, places: Iterable[int]) -> list[int]:
+    return [place for place in places if found.reaches(Member(place))]
+
+
+def test_nobody_needs_no_rows() -> None:
+    found = rows(nobody())
+    assert (found.ranges, found.members, found.written, found.deliveries) == ([], [], 0, 0)
+
+
+def test_row_names_few_members_by_two_bytes_each() -> None:
+    found = rows(from_offsets([1, 258, LAST]))
+    assert (found.ranges, found.members) == ([0], [b"\x01\x00\x02\x01" + list_of(LAST)])
+    assert (found.written, found.deliveries) == (1, 3)
+
+
+def test_row_has_a_bitmap_when_a_32nd_of_its_range_is_reached() -> None:
+    few, many = range(BITMAP_FROM - 1), range(RANGE_MEMBERS, RANGE_MEMBERS + BITMAP_FROM)
+    found = rows(from_offsets([*few, *many]))
+    listed, bitmap = found.members
+    assert found.ranges == [0, 1]
+    assert listed == list_of(*few)
+    assert bitmap == (b"\xff" * (BITMAP_FROM // 8)).ljust(RANGE_BYTES, b"\x00")
+    assert 32 * BITMAP_FROM == RANGE_MEMBERS
+    assert (found.written, found.deliveries) == (2, 2 * BITMAP_FROM - 1)
+
+
+@pytest.mark.parametrize("count", [BITMAP_FROM - 1, BITMAP_FROM])
+def test_row_reaches_the_same_members_as_a_list_and_as_a_bitmap(count: int) -> None:
+    places = [LAST - place for place in range(count)][::-1]
+    found = row(rows(from_offsets(places)).members[0])
+    assert (len(found.members) == RANGE_BYTES) == (count == BITMAP_FROM)
+    assert found.places().tolist() == places
+    assert reached(found, range(RANGE_MEMBERS)) == places
+
+
+def test_ranges_are_numbered_through_all_shards() -> None:
+    found = rows(from_offsets([5, *range(RANGE_MEMBERS, 2 * RANGE_MEMBERS), SHARD_MEMBERS - 1]), shard=3)
+    assert found.ranges == [3 * SHARD_RANGES, 3 * SHARD_RANGES + 1, 4 * SHARD_RANGES - 1]
+    assert found.members == [list_of(5), b"\xff" * RANGE_BYTES, list_of(LAST)]
+    assert range_of(Member(4 * SHARD_MEMBERS - 1)) == found.ranges[-1]
+
+
+def test_first_and_last_place_of_neighboring_ranges_are_told_apart() -> None:
+    found = rows(from_offsets([LAST, RANGE_MEMBERS]))
+    assert (found.ranges, found.members) == ([0, 1], [list_of(LAST), list_of(0)])
+    assert [range_of(Member(member)) for member in (0, LAST, RANGE_MEMBERS)] == [0, 0, 1]
+
+
+def test_cut_leaves_the_sealed_bitmap_unchanged() -> None:
+    places = [3, *range(RANGE_MEMBERS, RANGE_MEMBERS + 600)]
+    bits = from_offsets(places)
+    rows(bits)
+    assert bits.tobytes() == from_offsets(places).tobytes()
+
+
+@pytest.mark.parametrize("place", [0, 1, 255, 256, LAST])
+def test_row_of_one_member_reaches_that_member_alone(place: int) -> None:
+    found = row(list_of(place))
+    assert reached(found, range(RANGE_MEMBERS)) == found.places().tolist() == [place]
+    assert found.reaches(Member(7 * RANGE_MEMBERS + place))
+
+
+def test_list_does_not_reach_a_place_whose_bytes_straddle_two_others() -> None:
+    """The bytes are 01 02 01 03: in the middle they read 02 01, which is place 0x0102."""
+    found = row(list_of(0x0201, 0x0301))
+    assert reached(found, range(RANGE_MEMBERS)) == [0x0201, 0x0301]
+
+
+def test_list_reaches_a_place_whose_bytes_also_straddle_two_others() -> None:
+    """The bytes are 01 01 02 01 01 02: place 0x0201 is found at an odd position before its own."""
+    found = row(list_of(0x0101, 0x0102, 0x0201))
+    assert reached(found, range(RANGE_MEMBERS)) == [0x0101, 0x0102, 0x0201]
+
+
+@pytest.mark.parametrize("place", [0, 7, 8, LAST])
+def test_bitmap_reaches_the_places_of_its_bits(place: int) -> None:
+    bits = bytearray(RANGE_BYTES)
+    bits[place // 8] |= 1 << place % 8
+    found = row(bytes(bits))
+    assert reached(found, range(RANGE_MEMBERS)) == found.places().tolist() == [place]
+
+
+@pytest.mark.parametrize("length", [0, 1, RANGE_BYTES - 1, RANGE_BYTES + 1, RANGE_BYTES + 2, 2 * RANGE_BYTES])
+def test_row_of_a_length_that_no_row_has_is_poison(length: int) -> None:
+    with pytest.raises(Poison, match=f"in {length} bytes"):
+        row(bytes(length)).places()
+
+
+@pytest.mark.parametrize("place", [RANGE_MEMBERS, 0xFFFF])
+def test_row_that_names_a_place_outside_the_range_is_poison(place: int) -> None:
+    with pytest.raises(Poison, match=f"names the place {place}"):
+        row(list_of(3, place)).places()
+
+
+def test_inbox_window_lasts_three_days() -> None:
+    start = datetime(1970, 1, 1, tzinfo=UTC) + 7_000 * INBOX_WINDOW
+    assert [window_of(start), window_of(start + INBOX_WINDOW)] == [7_000, 7_001]
+    assert window_of(start - datetime.resolution) == 6_999

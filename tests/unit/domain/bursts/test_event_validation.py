@@ -1,0 +1,87 @@
+"""The limits that the gateway holds the tweet service to."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from notifier.domain.bursts.mention import Event
+from notifier.domain.errors import BadEvent
+from notifier.domain.upstream.validation import (
+    CLOCKS_MAY_DIFFER,
+    LONGEST_ID,
+    LONGEST_TEXT,
+    MOST_MENTIONED,
+    checked_event,
+)
+from tests.support.examples import NOON, SECOND
+
+
+def event(
+    *,
+    id: str = "e1",
+    author: str = "ada",
+    mentioned: tuple[str, ...] = ("nova",),
+    text: str = "hello",
+    happened_at: datetime = NOON,
+) -> Event:
+    return checked_event(
+        source="tweets",
+        id=id,
+        tweet="t1",
+        author=author,
+        mentioned=mentioned,
+        text=text,
+        protected=False,
+        happened_at=happened_at,
+        now=NOON,
+    )
+
+
+def test_an_event_is_accepted_when_it_comes() -> None:
+    assert event().accepted_at == NOON
+
+
+def test_an_account_named_twice_is_mentioned_once_in_the_order_of_the_tweet() -> None:
+    assert event(mentioned=("nova", "bob", "nova")).mentioned == ("nova", "bob")
+
+
+def test_the_limits_themselves_are_within() -> None:
+    assert event(id="i" * LONGEST_ID).id.id == "i" * LONGEST_ID
+    assert len(event(mentioned=tuple(f"u{n}" for n in range(MOST_MENTIONED))).mentioned) == MOST_MENTIONED
+    assert event(happened_at=NOON + CLOCKS_MAY_DIFFER).happened_at > NOON
+
+
+def test_a_long_text_is_cut_and_loses_what_no_screen_can_show() -> None:
+    assert event(text="x" * 2_000).text == "x" * LONGEST_TEXT
+    assert event(text="a\x00b\x1b[1m\nc\ud800").text == "ab[1m\nc"
+
+
+@pytest.mark.parametrize("name", ["", "x" * (LONGEST_ID + 1), "a\x00", "a\nb", "\ud800"])
+def test_a_name_that_can_t_be_one_is_refused_with_its_field(name: str) -> None:
+    with pytest.raises(BadEvent, match=r"data\.author"):
+        event(author=name)
+    with pytest.raises(BadEvent, match=r"data\.mentions"):
+        event(mentioned=("nova", name))
+    with pytest.raises(BadEvent, match=r"id"):
+        event(id=name)
+
+
+@pytest.mark.parametrize("names", [(), tuple(f"u{n}" for n in range(MOST_MENTIONED + 1))])
+def test_nobody_and_too_many_can_t_be_mentioned(names: tuple[str, ...]) -> None:
+    with pytest.raises(BadEvent, match=r"data\.mentions"):
+        event(mentioned=names)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        NOON.replace(tzinfo=None),
+        NOON + CLOCKS_MAY_DIFFER + SECOND,
+        NOON - timedelta(days=90),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+        datetime.max.replace(tzinfo=UTC),
+    ],
+)
+def test_a_time_without_zone_in_the_future_or_past_retention_is_refused(when: datetime) -> None:
+    with pytest.raises(BadEvent, match="time"):
+        event(happened_at=when)

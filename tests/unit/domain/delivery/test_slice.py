@@ -1,0 +1,44 @@
+"""Slices: their names, their pools and the terms of these."""
+
+import pytest
+
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, TERMS, Pool, Slice, Step
+from notifier.domain.errors import BadSubject
+from notifier.domain.ids import BurstKey, Kind, Subject, UserId
+from tests.support.examples import piece
+
+
+@pytest.mark.parametrize("owner", ["nova", "a/b", "a#1/rows/p1/0-0"])
+def test_a_slice_is_read_as_it_is_written(owner: str) -> None:
+    one = Slice(BurstKey(Subject(Kind.MENTION, UserId(owner)), 12), Step.ROWS, Tier.P1, 0, 63)
+    assert Slice.parse(str(one)) == one
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mention:nova#1", "mention:nova#1/rows/p1/0", "mention:nova#1/rows/p9/0-1", "nova#1/rows/p1/0-1"]
+)
+def test_what_is_no_slice_is_refused(text: str) -> None:
+    with pytest.raises(BadSubject):
+        Slice.parse(text)
+
+
+def test_rows_go_to_the_pool_of_their_tier_and_phones_to_that_of_their_provider() -> None:
+    assert [piece(tier).pool for tier in (Tier.P0, Tier.P1, Tier.P2)] == [Pool.P0, Pool.P1, Pool.P2]
+    for step, pool in zip(PHONES, (Pool.APNS, Pool.FCM, Pool.WEB), strict=True):
+        assert {piece(tier, step=step).pool for tier in Tier} == {pool}
+        assert str(pool) == f"push.{step.platform}"
+
+
+def test_both_ends_of_a_slice_belong_to_it() -> None:
+    assert list(piece(first=3, last=5).shards) == [3, 4, 5]
+    assert piece(first=3).width == 1
+
+
+def test_a_lost_task_is_found_within_its_tier_s_deadline() -> None:
+    assert [TERMS[pool].unclaimed.total_seconds() for pool in (Pool.P0, Pool.P1, Pool.P2)] == [3, 5, 60]
+    assert all(terms.claim <= HAND_BACK_AFTER < terms.worth for terms in TERMS.values())
+
+
+def test_p2_is_worth_six_hours() -> None:
+    assert TERMS[Pool.P2].worth.total_seconds() == 6 * 3600

@@ -1,0 +1,148 @@
+"""The digest: when it falls due by the clock on the wall, which bursts are whose day's, and what it says of them."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from notifier.domain.bursts.burst import RETENTION
+from notifier.domain.ids import BurstKey, Kind, Subject
+from notifier.domain.users.account_preferences import Overall
+from notifier.domain.users.digest import GATHERED, INSIDE, Digest, Schedule, date_in, digest_of, gathered, named
+from notifier.domain.users.quiet_hours import wall_of
+from notifier.domain.users.subject_preferences import Volume
+from notifier.domain.users.visibility import Mark, Marks, Viewer
+from tests.support.examples import ADA, BOB, EVE, HOUR, NOON, NOVA, OF_NOVA, SECOND, SELF_NOVA, burst, viewer
+
+OF_EVE = Subject(Kind.MENTION, EVE)
+TODAY = date(2026, 1, 5)
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def schedule(zone: str = "UTC", hour: int = 18) -> Schedule:
+    return Schedule.of(Overall(zone=zone, digest_hour=hour))
+
+
+def digesting(**with_: object) -> Viewer:
+    wants = viewer(follows={OF_NOVA: NOON - HOUR, OF_EVE: NOON - HOUR}, volume=Volume.DIGEST)
+    return replace(wants, volume={OF_NOVA: Volume.DIGEST, OF_EVE: Volume.DIGEST}, **with_)  # type: ignore[arg-type] # named by the test
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour", "day", "due"),
+    [
+        ("UTC", 18, "2026-01-05", "2026-01-05T18:00"),
+        ("Europe/Berlin", 18, "2026-01-05", "2026-01-05T17:00"),
+        ("Europe/Berlin", 18, "2026-07-05", "2026-07-05T16:00"),
+        ("Asia/Tokyo", 0, "2026-01-05", "2026-01-04T15:00"),
+        # The hand leaps from 02:00 to 03:00, or goes back from 03:00 to 02:00.
+        ("Europe/Berlin", 2, "2026-03-29", "2026-03-29T01:00"),
+        ("Europe/Berlin", 2, "2026-10-25", "2026-10-25T00:00"),
+        # By half an hour.
+        ("Australia/Lord_Howe", 2, "2026-10-04", "2026-10-03T15:30"),
+        ("Australia/Lord_Howe", 2, "2026-04-05", "2026-04-04T15:30"),
+        # There was no midnight, and once no 23:00: that digest came with the next day's first moment.
+        ("America/Sao_Paulo", 0, "2018-11-04", "2018-11-04T03:00"),
+        ("America/Nuuk", 23, "2024-03-30", "2024-03-31T01:00"),
+        ("Pacific/Apia", 18, "2011-12-29", "2011-12-30T04:00"),
+        ("Pacific/Apia", 18, "2011-12-31", "2011-12-31T04:00"),
+        ("Nowhere/At_All", 18, "2026-01-05", "2026-01-05T18:00"),
+    ],
+)
+def test_it_is_due_when_the_wall_s_clock_first_shows_the_hour(zone: str, hour: int, day: str, due: str) -> None:
+    assert schedule(zone, hour).due(date.fromisoformat(day)) == utc(due)
+
+
+def test_a_date_that_a_zone_has_left_out_has_none_and_what_opened_then_is_the_next_one_s() -> None:
+    samoa, left_out = schedule("Pacific/Apia"), date(2011, 12, 30)
+    assert samoa.due(left_out) is None
+    assert samoa.before(date(2011, 12, 31)) == date(2011, 12, 29)
+    assert samoa.day_of(utc("2011-12-30T04:00")) == samoa.day_of(utc("2011-12-31T03:59")) == date(2011, 12, 31)
+    assert samoa.day_of(utc("2011-12-30T03:59:59")) == date(2011, 12, 29)
+
+
+def test_what_opens_at_the_very_moment_is_tomorrow_s() -> None:
+    due = schedule().moment(TODAY)
+    assert schedule().day_of(due - timedelta(milliseconds=1)) == TODAY
+    assert schedule().day_of(due) == date(2026, 1, 6)
+    assert (schedule().last(due), schedule().last(due - SECOND)) == (TODAY, date(2026, 1, 4))
+    assert (schedule().due_of(due - SECOND), schedule().due_of(due)) == (due, due + timedelta(days=1))
+
+
+def test_it_tells_of_what_its_volume_alone_hides() -> None:
+    to, now = digesting(), NOON + HOUR
+    assert gathered(burst(), to, now)
+    assert not gathered(burst(), viewer(), now)
+    assert not gathered(burst(), viewer(volume=Volume.OFF), now)
+    assert not gathered(burst(first_of_day=False), viewer(volume=Volume.FIRST), now)
+    assert not gathered(burst(subject=SELF_NOVA), to, now)
+    assert not gathered(burst(opened_at=NOON - 2 * HOUR), to, now)
+    assert not gathered(burst(restricted_to=ADA), to, now)
+    assert gathered(burst(restricted_to=EVE), to, now)
+    assert not gathered(burst(), replace(to, blocked=[ADA]), now)
+    assert not gathered(burst(), replace(to, marks=Marks(by_burst={burst().key: Mark.HIDDEN})), now)
+    assert not gathered(burst(), to, NOON + RETENTION)
+    assert not gathered(replace(burst(), count=0), to, now)  # it was taken back
+    assert not gathered(burst(), replace(to, overall=Overall(volume=Volume.OFF)), now)
+
+
+def test_who_says_so_of_everything_has_it_of_all_that_has_no_volume_of_its_own() -> None:
+    to = replace(viewer(), overall=Overall(volume=Volume.DIGEST))
+    assert (list(to.digested), gathered(burst(), to, NOON)) == ([OF_NOVA], True)
+    loud = replace(viewer(volume=Volume.ALL), overall=to.overall)
+    assert (list(loud.digested), gathered(burst(), loud, NOON)) == ([], False)
+    assert list(viewer(user=NOVA).digested) == []
+
+
+def test_it_adds_up_the_mentions_of_each_account() -> None:
+    some = [
+        burst(seq=3, mentioners=(ADA, EVE)),
+        burst(seq=2, subject=OF_EVE, mentioners=(ADA,)),
+        burst(seq=1, mentioners=(BOB,)),
+    ]
+    digest = digest_of(digesting(), TODAY, some, NOON + HOUR)
+    assert digest == Digest(
+        key=named(BOB, TODAY),
+        opened_at=utc("2026-01-05T18:00"),
+        count=4,
+        accounts=((NOVA, 3), (EVE, 1)),
+        newest=tuple(some),
+        more=False,
+    )
+    assert str(digest.key) == "digest:bob#20260105"
+
+
+def test_a_busy_day_is_told_by_its_newest_and_says_that_there_are_more() -> None:
+    opened = [burst(seq=seq) for seq in range(GATHERED + 1, 0, -1)]
+    whole, busy = (digest_of(digesting(), TODAY, some, NOON) for some in (opened[1:], opened))
+    assert whole is not None
+    assert busy is not None
+    assert (whole.count, whole.more) == (GATHERED, False)
+    assert (busy.count, busy.more) == (GATHERED, True)
+    assert [each.key.seq for each in busy.newest] == [*range(GATHERED + 1, GATHERED + 1 - INSIDE, -1)]
+
+
+def test_where_nothing_would_be_seen_there_is_none() -> None:
+    assert digest_of(digesting(), TODAY, [], NOON) is None
+    assert digest_of(digesting(blocked=[ADA]), TODAY, [burst()], NOON) is None
+
+
+def test_it_is_hidden_and_expires_as_a_burst_does() -> None:
+    digest = digest_of(digesting(), TODAY, [burst()], NOON)
+    assert digest is not None
+    assert digest.stands(digesting(), digest.opened_at + RETENTION - SECOND)
+    assert not digest.stands(digesting(), digest.opened_at + RETENTION)
+    assert not digest.stands(digesting(marks=Marks(by_burst={digest.key: Mark.HIDDEN})), NOON)
+
+
+@pytest.mark.parametrize("seq", [0, 1, 10101, 20260230, 20261301, 99990101, 10**17])
+def test_a_number_that_is_no_date_names_none(seq: int) -> None:
+    assert date_in(BurstKey(Subject(Kind.DIGEST, BOB), seq)) is None
+    assert date_in(named(BOB, TODAY)) == TODAY
+
+
+def test_a_wall_that_is_known_no_more_is_utc_s() -> None:
+    assert wall_of("Nowhere/At_All") is UTC

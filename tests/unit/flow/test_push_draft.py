@@ -1,0 +1,146 @@
+"""Drafts and shard states: the pure decisions of the push pipeline."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from notifier.domain.audience.bitmap import from_offsets, members
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.ids import BurstKey, Member, Platform
+from notifier.domain.push.catch_up import LateAudience
+from notifier.domain.push.device import Device, FirebaseToken
+from notifier.domain.push.draft import Draft, count_attempts, first_alert_draft, in_doubt_draft, within_rate
+from notifier.domain.push.frequency_cap import Ruling
+from notifier.domain.push.send_log import WORTH, AlertOutcome, FailedAttempt, Progress, Sending, Try, Why, Window
+from notifier.domain.push.shard_state import ShardState
+from notifier.domain.timing import STALE
+from tests.support.examples import HOUR, NOON, SECOND, burst
+
+SENDING = Sending(BurstKey.parse("mention:nova#1"), Tier.P1, 0, Platform.FCM)
+LATE = NOON + STALE + SECOND
+
+
+def device(member: int, number: int = 0) -> Device:
+    return Device(member=Member(member), address=FirebaseToken(token=f"{member}-{number}"), registered_at=NOON)
+
+
+def state(*alerted: int) -> ShardState:
+    return ShardState(sending=SENDING, alerted=from_offsets(alerted))
+
+
+def draft(*of: int, number: int = 0) -> Draft:
+    return first_alert_draft(state(*of), burst(), [device(member) for member in of], number, NOON)
+
+
+def recipients(of: Draft) -> Sequence[int]:
+    return [attempt.tried.member for attempt in of.attempts]
+
+
+def waiting(member: int, *, after: timedelta, tries: int = 1) -> FailedAttempt:
+    tried = Try(device=device(member).id, member=Member(member), first=NOON, tries=tries)
+    return FailedAttempt(tried=tried, fate=AlertOutcome.RETRY, at=NOON + after, reason="busy")
+
+
+def with_waiting(of: ShardState, *missed: FailedAttempt) -> ShardState:
+    return replace(of, progress=Progress(waiting={one.tried.device: one for one in missed}))
+
+
+def test_shard_is_ready_for_members_in_no_window_who_are_not_held_back() -> None:
+    found = replace(
+        state(1, 2, 3, 4, 5),
+        progress=Progress(intended=from_offsets([1])),
+        suppressed=from_offsets([2]),
+        quiet=from_offsets([3]),
+        deferred=from_offsets([4]),
+    )
+    assert members(found.ready, 0) == [5]
+    assert members(found.unsent, 0) == [3, 4, 5]
+
+
+def test_shard_wakes_for_retries_and_for_the_end_of_quiet_hours() -> None:
+    quiet = replace(state(1, 2), quiet=from_offsets([2]), quiet_until=NOON + 8 * HOUR)
+    assert [*quiet.wake_times(NOON)] == [NOON + 8 * HOUR]
+    assert [*with_waiting(quiet, waiting(1, after=SECOND)).wake_times(NOON)] == [NOON + SECOND, NOON + 8 * HOUR]
+    assert [*replace(quiet, suppressed=from_offsets([2])).wake_times(NOON)] == []
+
+
+def test_shard_wakes_for_a_retry_that_waits_for_quiet_hours_only() -> None:
+    quiet = replace(state(), quiet=from_offsets([2]), quiet_until=NOON + HOUR)
+    assert [*with_waiting(quiet, waiting(2, after=-SECOND)).wake_times(NOON)] == [NOON + HOUR]
+
+
+def test_due_retry_waits_in_quiet_hours_until_its_half_hour_is_over() -> None:
+    quiet = replace(state(), quiet=from_offsets([2]), quiet_until=NOON + 8 * HOUR)
+    shard = with_waiting(quiet, waiting(2, after=SECOND), waiting(1, after=SECOND), waiting(3, after=HOUR))
+    assert [tried.member for tried in shard.due_retries(NOON)] == []
+    assert [tried.member for tried in shard.due_retries(NOON + SECOND)] == [1]
+    over = NOON + WORTH + SECOND
+    assert [tried.member for tried in shard.due_retries(over)] == [1, 2]
+    assert [shard.may_retry(tried, over) for tried in shard.due_retries(over)] == [False, False]
+
+
+def test_collapsed_member_is_in_the_window_and_gets_nothing() -> None:
+    audience = LateAudience.starting(from_offsets([1, 2])).collapse(from_offsets([2])).cover(7, from_offsets([1]))
+    found = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
+    assert (recipients(found), found.attempts[0].tried.away) == ([1], 2)
+    assert members(found.window.silent[Why.COLLAPSED], 0) == [2]
+    assert found.window.tells(Member(1)) == (7,)
+    assert found.window.tells(Member(2)) == ()
+
+
+def test_capped_member_stays_in_the_window_and_loses_all_devices() -> None:
+    of = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
+    found = of.capped({Member(1): Ruling.HOURLY, Member(2): Ruling.AGAIN})
+    assert (recipients(found), members(found.window.people, 0)) == ([2], [1, 2])
+    assert {why: members(bits, 0) for why, bits in found.window.silent.items()} == {Why.HOURLY: [1]}
+    assert of.capped({Member(1): Ruling.NEW, Member(2): Ruling.NEW}) is of
+
+
+def test_capped_member_is_named_in_no_summary() -> None:
+    audience = LateAudience.starting(from_offsets([1, 2])).cover(7, from_offsets([1, 2]))
+    of = first_alert_draft(state(1, 2).after_catch_up(audience), burst(), [device(1), device(2)], 0, LATE)
+    found = of.capped({Member(1): Ruling.DAILY})
+    assert {olders: members(bits, 0) for olders, bits in found.window.away.items()} == {(7,): [2]}
+
+
+def test_caps_apply_to_first_alerts_only() -> None:
+    again = Window(n=3, at=NOON, again=(Try(device=device(1).id, member=Member(1), first=NOON),))
+    assert draft(1).is_first_alert
+    assert not Draft(sending=SENDING, window=again, attempts=()).is_first_alert
+    assert not replace(draft(1), written=True).is_first_alert
+
+
+def test_cut_never_splits_the_devices_of_one_member() -> None:
+    of = first_alert_draft(state(1, 2), burst(), [device(1), device(1, 1), device(2)], 0, NOON)
+    assert recipients(of.cut(1)) == [1, 1]
+    assert members(of.cut(1).window.people, 0) == [1]
+    assert of.cut(3) is of
+
+
+def test_rate_limit_keeps_the_first_drafts_and_cuts_the_last_one() -> None:
+    batch = [draft(1, 2), draft(3, 4, number=1), draft(5, number=2)]
+    assert [recipients(one) for one in within_rate(batch, 3)] == [[1, 2], [3]]
+    assert [recipients(one) for one in within_rate(batch, 99)] == [[1, 2], [3, 4], [5]]
+    assert within_rate(batch, 0) == []
+    assert count_attempts(batch) == 5
+
+
+def test_rate_limit_does_not_hold_back_drafts_that_send_nothing() -> None:
+    broken = Draft(sending=SENDING, window=Window(n=1, at=NOON), attempts=(), written=True)
+    assert within_rate([broken, draft(1)], 0) == [broken]
+
+
+def test_crash_leaves_every_device_of_the_window_in_doubt() -> None:
+    again = Try(device=device(2).id, member=Member(2), first=NOON, tries=2)
+    window = Window(n=0, at=NOON, people=from_offsets([1]), again=(again,))
+    found = in_doubt_draft(state(1), burst(), window, [device(1)], NOON + HOUR)
+    assert (found.written, recipients(found), found.is_empty) == (True, [], False)
+    assert {one.tried.member: one.fate for one in found.unsent()} == {1: AlertOutcome.UNKNOWN, 2: AlertOutcome.GIVEN_UP}
+
+
+def test_retry_that_is_not_sent_is_closed_with_the_reason() -> None:
+    fresh = Try(device=device(1).id, member=Member(1), first=NOON)
+    expired = Try(device=device(2).id, member=Member(2), first=NOON - HOUR, tries=1)
+    window = Window(n=1, at=NOON, again=(fresh, expired))
+    found = Draft(sending=SENDING, window=window, attempts=())
+    assert [one.fate for one in found.unsent()] == [AlertOutcome.SPARED, AlertOutcome.GIVEN_UP]

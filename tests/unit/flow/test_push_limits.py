@@ -1,0 +1,128 @@
+"""Without Redis: each worker keeps a tenth of the pace, and remembers by itself whom it alerted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from notifier.domain.audience.tiers import Tier
+from notifier.domain.bursts.burst import Burst
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.ids import BurstKey, Member, Platform
+from notifier.domain.push.frequency_cap import Ruling
+from notifier.domain.push.rate_limit import LEAST, TERMS
+from notifier.flow.push.frequency_caps import REMEMBERED_MEMBERS, FrequencyCaps
+from notifier.flow.push.rate_limiter import ALONE, Easing, Pacing
+from notifier.metrics import Metrics
+from tests.support.examples import MINUTE, SECOND, burst
+from tests.support.fakes.cache import MemoryPressure
+from tests.support.fakes.clock import START, ManualClock
+from tests.support.fakes.push import MemoryCaps, MemoryPaces, MemoryTabReport
+
+ZOE, ADA = Member(1), Member(2)
+
+
+def a_burst(seq: int) -> Burst:
+    return replace(burst(seq=seq), tweet=f"t{seq}")
+
+
+@dataclass(slots=True)
+class Paces(MemoryPaces):
+    away: bool = False
+
+    def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
+        if self.away:
+            raise CacheUnavailable
+        return MemoryPaces.draw(self, platform, wanted, urgent=urgent, ease=ease, now=now)
+
+    def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
+        if self.away:
+            raise CacheUnavailable
+        MemoryPaces.tell(self, platform, refused=refused, slow=slow, now=now)
+
+
+@dataclass(slots=True)
+class Remembering(MemoryCaps):
+    away: bool = False
+
+    def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
+        if self.away:
+            raise CacheUnavailable
+        return MemoryCaps.spend(self, burst, tweet, people, now)
+
+
+@dataclass(slots=True)
+class Worker:
+    clock: ManualClock = field(default_factory=ManualClock)
+    metrics: Metrics = field(default_factory=Metrics)
+    paces: Paces = field(default_factory=Paces)
+    caps: Remembering = field(default_factory=Remembering)
+    pressure: MemoryPressure = field(init=False)
+    pacing: Pacing = field(init=False)
+    frequency_caps: FrequencyCaps = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pressure = MemoryPressure(self.clock)
+        easing = Easing(tabs=MemoryTabReport(self.clock), pressure=self.pressure, metrics=self.metrics)
+        self.pacing = Pacing(platform=Platform.FCM, paces=self.paces, easing=easing, metrics=self.metrics)
+        self.frequency_caps = FrequencyCaps(caps=self.caps, metrics=self.metrics)
+
+    def drawn(self, seconds: int, tier: Tier = Tier.P1) -> int:
+        granted = 0
+        for _ in range(20 * seconds):
+            granted += self.pacing.draw(tier, 1_000_000, self.clock.now())
+            self.clock.advance(SECOND / 20)
+        return granted
+
+    @property
+    def outages(self) -> float | None:
+        return self.metrics.registry.get_sample_value("notifier_outages_total", {"part": "cache"})
+
+
+def test_alone_ten_workers_stay_below_the_limit_together() -> None:
+    worker = Worker()
+    worker.paces.away = True
+    assert 0 < worker.drawn(120) <= 2 * TERMS[Platform.FCM].per_minute // ALONE
+    assert worker.outages == 20 * 120
+    worker.paces.away = False
+    assert worker.drawn(1) > 0
+    assert worker.outages == 20 * 120
+
+
+def test_alone_a_worker_gives_way_to_a_provider_that_refuses() -> None:
+    worker = Worker()
+    worker.paces.away = True
+    worker.drawn(60)
+    before = worker.drawn(1)
+    worker.pacing.tell(worker.clock.now(), refused=3, slow=False)
+    assert worker.drawn(1) < 0.75 * before
+
+
+def test_the_urgent_are_held_back_less() -> None:
+    worker = Worker()
+    worker.pressure.raise_to(1.0, MINUTE)
+    slow = worker.drawn(1)
+    assert slow <= LEAST * 2_000
+    assert worker.drawn(1, Tier.P0) > 5 * slow
+
+
+def test_alone_a_worker_keeps_the_caps_by_what_it_did_itself() -> None:
+    worker = Worker()
+    worker.caps.away = True
+    found = [worker.frequency_caps.spend(a_burst(seq), [ZOE], START)[ZOE] for seq in (1, 1)]
+    assert found == [Ruling.NEW, Ruling.AGAIN]
+    rest = [worker.frequency_caps.spend(a_burst(seq), [ZOE, ADA], START) for seq in range(2, 8)]
+    assert [one[ZOE] for one in rest] == [Ruling.NEW] * 4 + [Ruling.HOURLY] * 2
+    assert [one[ADA] for one in rest] == [Ruling.NEW] * 5 + [Ruling.HOURLY]
+    assert worker.outages == 8
+    worker.caps.away = False
+    assert worker.frequency_caps.spend(a_burst(9), [ZOE], START)[ZOE] is Ruling.NEW
+
+
+def test_alone_a_worker_s_memory_is_bounded_and_who_was_alerted_last_is_known() -> None:
+    worker = Worker()
+    worker.caps.away = True
+    worker.frequency_caps.spend(a_burst(1), [Member(number) for number in range(REMEMBERED_MEMBERS)], START)
+    worker.frequency_caps.spend(a_burst(2), [ZOE], START)
+    worker.frequency_caps.spend(a_burst(2), [Member(REMEMBERED_MEMBERS), Member(REMEMBERED_MEMBERS + 1)], START)
+    assert len(worker.frequency_caps.own) == REMEMBERED_MEMBERS
+    assert len(worker.frequency_caps.own[ZOE]) == 2
