@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from notifier.adapters.imports.datasets import ACCOUNTS, EDGES, PREFERENCES, VIPS
-from notifier.adapters.imports.layout import Ignore, Layout
-from notifier.adapters.imports.source import Source, SpilledEdges, form_of, opened
 from notifier.domain.delivery.slice import Pool
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
@@ -95,19 +92,3 @@ class Profile(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-# What an import reads, and where it keeps what it read: files of this machine, whichever profile has the store.
-
-__all__ = [
-    "ACCOUNTS",
-    "EDGES",
-    "PREFERENCES",
-    "VIPS",
-    "Ignore",
-    "Layout",
-    "Source",
-    "SpilledEdges",
-    "form_of",
-    "opened",
-]

@@ -18,7 +18,7 @@ from notifier.domain.users.subject_preferences import ALWAYS
 from notifier.flow.imports.followers import Followers
 from notifier.flow.imports.importer import AccountImport, PreferenceImport
 from notifier.ports.imports import ImportBatch, NumberedFollows, Rows
-from notifier.profiles.profile import ACCOUNTS, EDGES, PREFERENCES, VIPS
+from notifier.profiles.import_sources import ACCOUNTS, EDGES, PREFERENCES, VIPS
 
 if TYPE_CHECKING:
     from notifier.cli.commands.import_.loader import Freight, Loaded
@@ -210,7 +210,7 @@ def _bring(
     from notifier.cli.commands.import_.loader import Checkpoint, ImportRun
     from notifier.cli.context import opened
     from notifier.cli.data_folder import prepare
-    from notifier.profiles.profile import form_of
+    from notifier.profiles.import_sources import form_of
 
     settings, began = settings_for(data), time.monotonic()
     prepare(settings.data)

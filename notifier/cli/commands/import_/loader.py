@@ -24,7 +24,7 @@ from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import EventLog, Logged
 from notifier.ports.imports import Some
-from notifier.profiles.profile import Ignore, Layout, Source, SpilledEdges, opened
+from notifier.profiles.import_sources import Ignore, Layout, Source, SpilledEdges, opened
 from notifier.wiring.system import build_system
 
 # What an import keeps between its lives: which file it reads, that nobody else does, and what it couldn't take.
