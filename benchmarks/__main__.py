@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from notifier.__main__ import stoppable
 from notifier.cli.commands.demo import print_checks
 from notifier.cli.group import Program, example
 from notifier.cli.options import json_option
@@ -303,4 +304,5 @@ def _measured(figures: "Sequence[Figure]") -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    bench(prog_name="python -m benchmarks")
+    with stoppable():
+        bench(prog_name="python -m benchmarks")

@@ -2,6 +2,8 @@
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 LASTING = ("up", "demo", "top", "api", "pump", "worker")
@@ -14,7 +16,9 @@ class Stopped(SystemExit):
     """Not a KeyboardInterrupt: click makes that one a 1, which is a check that failed."""
 
 
-def run() -> None:
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """End the process on Ctrl-C with one line and an exit code, without a traceback."""
     # First of all: importing what a verb needs takes a second on a slow machine, and people change their minds in it.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started it wants none heard
         signal.signal(signal.SIGINT, stopped)
@@ -22,14 +26,19 @@ def run() -> None:
     # wait for a child here, nor tell why it ended.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
-        from notifier.cli import main
-
-        main(prog_name="notifier")
+        yield
     except Stopped:
         print("Stopped.", file=sys.stderr)
         raise
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all that is left is to end
+
+
+def run() -> None:
+    with stoppable():
+        from notifier.cli import main
+
+        main(prog_name="notifier")
 
 
 def stopped(*_: object) -> NoReturn:
