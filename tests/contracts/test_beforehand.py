@@ -24,7 +24,7 @@ VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 def written() -> Iterator[str]:
     """Every statement that binds values, wherever it stands in the package."""
     yield from (path.read_text() for path in (FOLDER / "queries").glob("*.cql"))
-    for path in FOLDER.glob("*.py"):
+    for path in FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.strip().startswith(VERBS):
                 yield node.value

@@ -111,7 +111,7 @@ def load_or_create(folder: Path) -> Keys:
 
 def _create(path: Path) -> None:
     keys = Keys(secret=secrets.token_urlsafe(48), service_key=secrets.token_urlsafe(32))
-    draft = path.with_name(f".{FILE}.{secrets.token_hex(8)}")
+    draft = path.with_name(f".{SECRETS_FILE}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -142,7 +142,7 @@ NO_TTL = 0
 _STANDING = "SELECT blob FROM stays WHERE shard = ? AND kind = ? AND until >= ?"
 _UNTIL = "SELECT blob FROM stays WHERE shard = ? AND kind = ? AND until = ?"
 _PUT_stays = "INSERT INTO stays (shard, kind, until, blob) VALUES (?, ?, ?, ?) USING TTL ?"
-_PUT_STAMPED_stays = f"{_PUT} AND TIMESTAMP ?"
+_PUT_STAMPED_stays = f"{_PUT_stays} AND TIMESTAMP ?"
 
 
 class CassandraStays:
