@@ -1,1 +1,1 @@
-"""The rules, pure: no clock, no I/O, one file per word of the vocabulary."""
+"""Pure domain rules: no clock, no I/O, one module per concept of the glossary."""

@@ -1,17 +1,17 @@
-"""Stamps: which of two writers of the same thing comes later, whatever their clocks say."""
+"""Fencing tokens: order the writes of successive leaders without relying on clocks."""
 
 from typing import NewType
 
 Stamp = NewType("Stamp", int)
 
 FIRST = 1 << 61
-"""Later than any moment in microseconds, which is what stands on whatever was loaded without a stamp."""
+"""Higher than any time in microseconds, which is the write timestamp of rows loaded without a fencing token."""
 
 
 def stamp(epoch: int) -> Stamp:
-    """Of a writer who began its epoch after all others of lower epochs.
+    """Return the fencing token of a writer's epoch. Later writers have higher epochs.
 
-    A process that sleeps through its end as a writer and writes on awaking has the lower epoch: its write is lost, and
-    what it read from the log is read again by whoever took over.
+    A deposed writer that stalled and resumes has a lower epoch, so its late write loses.
+    Its successor reads the same log records again.
     """
     return Stamp(FIRST + epoch)

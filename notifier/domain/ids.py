@@ -1,4 +1,4 @@
-"""What one can be notified about, and the frozen policy of each kind."""
+"""Identifiers of users, subjects and bursts, and the collapse policy of each kind."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -10,7 +10,7 @@ from notifier.domain.errors import BadSubject
 
 
 class Platform(StrEnum):
-    """Whose servers know the device; each has a pool of its own."""
+    """Push provider of a device. Each has its own worker pool."""
 
     APNS = "apns"
     FCM = "fcm"
@@ -18,23 +18,23 @@ class Platform(StrEnum):
 
 
 UserId = NewType("UserId", str)
-"""A person's outside id, as the rest of the platform knows it."""
+"""External id of a user, as the rest of the platform knows it."""
 
 Member = NewType("Member", int)
-"""A person's dense inside number; never reused."""
+"""Internal number of a user: dense, never reused."""
 
 
 LONGEST_SEQ = 18
-"""Digits: what every store takes as a whole number."""
+"""Most digits of a sequence number. Every store can keep such an integer."""
 
 
 class Kind(StrEnum):
     MENTION = "mention"
-    """Somebody mentions the owner; the audience is the owner's followers."""
+    """A mention of the owner; the audience is the owner's followers."""
     SELF = "self"
-    """Somebody mentions the owner; the audience is the owner alone."""
+    """A mention of the owner; the audience is the owner alone."""
     DIGEST = "digest"
-    """The owner's own days; nothing is sequenced or written of it, and its numbers are dates."""
+    """A daily digest for the owner. It is never sequenced or written, and its numbers are dates."""
 
 
 class Lane(StrEnum):
@@ -43,13 +43,13 @@ class Lane(StrEnum):
 
 
 _KINDS = {str(kind): kind for kind in Kind}
-"""To look a word up in the enum itself takes ten times as long, and each first open of an inbox parses dozens."""
+"""Lookup table for `Subject.parse`. The enum's own lookup takes ten times as long, and an inbox page parses dozens."""
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One thing that people are notified about, written `mention:nova`."""
+    """A topic of notifications, written `mention:nova`."""
 
     kind: Kind
     owner: UserId
@@ -58,7 +58,7 @@ class Subject:
         return f"{self.kind}:{self.owner}"
 
     def __hash__(self) -> int:
-        """By the owner alone, a fifth of the time: few owners have subjects of two kinds."""
+        """Hash the owner only. That takes a fifth of the time, and few owners have subjects of two kinds."""
         return hash(self.owner)
 
     def __lt__(self, other: "Subject") -> bool:
@@ -75,7 +75,7 @@ class Subject:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class BurstKey:
-    """A burst's name, written `mention:nova#12`; everything downstream of the head carries it."""
+    """Key of a burst, written `mention:nova#12`. Everything downstream of the sequence head carries it."""
 
     subject: Subject
     seq: int
@@ -99,36 +99,39 @@ class BurstKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a kind's mentions become bursts; frozen, because stored bursts were made by it."""
+    """Rules by which mentions of a kind become bursts. Frozen, because stored bursts were made by them."""
 
     collapse: timedelta
-    """The least collapse window: mentions within it share one burst."""
+    """Shortest collapse window. Mentions within it share one burst."""
     budget_capacity: int
-    """Fan-outs that may follow one another at once; 0 means that the window alone decides.
+    """Fan-outs that may follow each other immediately. At 0 only the window limits them.
 
-    Public and restricted fan-outs have one budget each, of the same size.
+    Public and restricted fan-outs have separate budgets of this size.
     """
     budget_refill: timedelta
-    """One more fan-out each."""
+    """Time in which one more fan-out is earned."""
     collapse_off_limit: int
-    """A subject with more followers than this may not switch collapsing off, and spends its budget."""
+    """A subject with more followers than this cannot switch collapsing off, and its fan-outs consume its budget."""
 
     def refilled_every(self, wish: timedelta | None) -> Self:
         return self if wish is None else replace(self, budget_refill=wish)
 
     def budgeted(self, followers: int) -> bool:
-        """Small subjects cost little: the collapse window alone bounds them."""
+        """Return whether fan-outs need a budget. Small subjects cost little: only the collapse window limits them."""
         return self.budget_capacity > 0 and followers > self.collapse_off_limit
 
     def collapse_for(self, followers: int, wish: timedelta | None) -> timedelta:
-        """The least window of a subject of this size; a wish for none is heard below the limit only."""
+        """Return the shortest window of a subject of this size.
+
+        `wish` overrides the policy. A wish of zero (no collapsing) counts only up to `collapse_off_limit`.
+        """
         if wish is None or (wish == timedelta(0) and followers > self.collapse_off_limit):
             return self.collapse
         return wish
 
 
 POLICIES = {
-    # Six tokens and one more each hour bound a celebrity to about 30 fan-outs a day, however often she is mentioned.
+    # Six tokens plus one an hour limit a celebrity to about 30 fan-outs a day, however frequent the mentions.
     Kind.MENTION: Policy(
         collapse=timedelta(seconds=60),
         budget_capacity=6,

@@ -4,15 +4,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 STALE = timedelta(minutes=15)
-"""After its opening; what rings later is no news."""
+"""Alerts sent later than this after the burst opened are late."""
 
 
 REACH = timedelta(hours=24)
-"""A night, or a day without a provider: what opened before that rings no more, for any of the phones' pools."""
+"""Longest time after opening at which a burst is still pushed. Covers a night, or a provider outage of a day.
+
+It applies to every push pool.
+"""
 
 
 def due(before: datetime | None, every: timedelta, now: datetime) -> bool:
-    """A clock that was set back makes everything due: nothing stands still until it has caught up."""
+    """Return whether periodic work is due. Also True if the clock moved backwards, so the work never stalls."""
     return before is None or not before <= now < before + every
 
 

@@ -1,4 +1,4 @@
-"""What the platform says of an account: flags, of which each stands or falls by what was said of it last."""
+"""Account flags reported by the platform. For each flag the latest update wins."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,18 +12,22 @@ from notifier.domain.ids import Member, UserId
 class Flag(StrEnum):
     VERIFIED = "verified"
     VIP = "vip"
-    """Comes first, while active within 7 days."""
+    """Delivered first (P0) while active within 7 days."""
     DELETED = "deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flagged:
+    """One flag of one member: set or cleared."""
+
     flag: Flag
     member: Member
     on: bool
     sequence: int
-    """Of the account, by whoever keeps it, from 1 on, or 0 of an import: the highest counts, however late it comes. Of
-    two with the same number the one that sets the flag does."""
+    """Sequence number assigned by the account service (>= 1; 0 for imports).
+
+    The highest wins regardless of arrival order; on a tie, setting the flag wins.
+    """
 
     @property
     def place(self) -> "Place":
@@ -31,7 +35,7 @@ class Flagged:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """Of two that are said of one place the higher stands."""
+        """Return the sort key of updates for one (flag, member): the highest wins."""
         return self.sequence, self.on
 
 
@@ -40,11 +44,13 @@ Place = tuple[Flag, Member]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountChange:
+    """An `account.changed` event."""
+
     id: EventId
     user: UserId
     sequence: int
     said: Mapping[Flag, bool]
-    """What isn't named stays as it is."""
+    """New values. Flags that are missing here are unchanged."""
 
     def flagged(self, member: Member) -> Iterable[Flagged]:
         return [Flagged(flag=flag, member=member, on=on, sequence=self.sequence) for flag, on in self.said.items()]
@@ -52,15 +58,15 @@ class AccountChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRecord:
-    """What the stream carries: one of them."""
+    """A record of the accounts stream: a change, or shards to rebuild."""
 
     change: AccountChange | None = None
     anew: tuple[int, ...] = ()
-    """Shards whose bitmap of VIPs is to be made again from the flags."""
+    """Shards whose VIP bitmap is to be rebuilt from the flag rows."""
     imported: bool = False
-    """Since rows were added. Else something is wrong, and by how much is counted as drift."""
+    """The rebuild follows an import. Otherwise it repairs an error, and differences count as drift."""
 
 
 def flying(found: Iterable[Flagged]) -> Bits:
-    """Those of one flag and shard for whom it is set."""
-    return from_offsets([one.member % SHARD_MEMBERS for one in found if one.on])
+    """Return the members for which the flag is set. `found` holds rows of one flag in one shard."""
+    return from_offsets([row.member % SHARD_MEMBERS for row in found if row.on])

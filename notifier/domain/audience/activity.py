@@ -1,4 +1,4 @@
-"""Who counts as active and until when, in hours since 1970: what a look is worth, and which hours may have grown."""
+"""Activity rules: how long a user counts as active, in hours since 1970."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,46 +9,49 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import UserId
 
 LASTS = {SetKind.ACTIVE_24H: 1, SetKind.ACTIVE_7D: 7, SetKind.ACTIVE_30D: 30}
-"""Days for which one look at the tab keeps a member in each of the sets."""
+"""Days for which one visit to the inbox keeps a member in each active set."""
 
 OF_THE_ACTIVE = tuple(LASTS)
 
 REACHES = (7, 14, LASTS[SetKind.ACTIVE_30D])
-"""Days that P2's reach may have; whoever looked is remembered for the longest."""
+"""Allowed values for the reach of P2, in days. Activity is kept for the longest of them."""
 
 FOREVER = (1 << 31) - 1
-"""An hour that never comes, for what an import says without a time; every store can keep it."""
+"""Expiry hour of imported activity without a time. It is never reached, and every store can keep it."""
 
 LATE = timedelta(minutes=5)
-"""A look is told within seconds; the rest is for clocks that differ."""
+"""Longest delay with which activity is recorded. It takes seconds; the remainder allows for clock differences."""
 
 MISSED = 3
-"""Rounds of the roll-up, after which what it published is called a snapshot."""
+"""Missed roll-up rounds after which the published sets count as a snapshot."""
 
 _DAY = 24
 """Hours."""
 
 
 class Published(StrEnum):
-    """How the sets stand that workers read."""
+    """Freshness of the active sets that workers read."""
 
     CURRENT = "ok"
     SNAPSHOT = "snapshot"
-    """As they were published last; nothing is lost with it but who has come since."""
+    """The roll-up is late. Only users who became active since the last round are missing."""
     HELD = "held"
-    """As they were loaded, because somebody wants it so."""
+    """The roll-up is switched off, and the sets stay as loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """Somebody was around elsewhere: logged in, say, or opened another part of the platform."""
+    """A user was active elsewhere on the platform, for example logged in."""
 
     id: EventId
     user: UserId
     at: datetime
 
     def counts(self, now: datetime) -> bool:
-        """As if it were now, for hours that have passed are closed; after a day it says nothing of this one."""
+        """Return whether to count the sighting, in the current hour because past hours are closed.
+
+        A sighting older than a day no longer counts.
+        """
         return self.at > now - LASTS[SetKind.ACTIVE_24H] * timedelta(days=1)
 
 
@@ -57,17 +60,19 @@ def hour_of(moment: datetime) -> int:
 
 
 def grown(now: datetime, last: int | None, kept: timedelta) -> range:
-    """The hours of which somebody may have been told since the last roll-up, which was in the hour `last`; all that
-    are kept where there was none. Never empty, and none is left out because a clock was set back."""
+    """Return the hours that may have new activity since the last roll-up, which ran in the hour `last`.
+
+    Without a last roll-up these are all hours kept. The range is never empty, and a clock set back skips no hour.
+    """
     oldest, since = hour_of(now - kept), hour_of(now - LATE)
     return range(oldest if last is None else max(oldest, min(last, since)), hour_of(now) + 1)
 
 
 def stays_until(kind: SetKind, hour: int) -> int:
-    """The last hour in which the set has a member who looked in this one.
+    """Return the last hour in which a member who was active in `hour` belongs to the set.
 
-    The longer stays end with a day: so a shard has 25, 8 and 31 bitmaps at most. Whoever looked is in a set for at
-    least as long as it says, and for less than an hour more, or a day.
+    Entries of the longer sets expire at the end of a day, so a shard has at most 25, 8 and 31 bitmaps.
+    A member stays at least as long as the set's name says, and less than an hour (or a day) longer.
     """
     if kind is SetKind.ACTIVE_24H:
         return hour + _DAY
@@ -75,17 +80,20 @@ def stays_until(kind: SetKind, hour: int) -> int:
 
 
 def turned(kind: SetKind, last: int | None, hour: int) -> bool:
-    """Whether somebody may have left the set since the hour `last`, in which all of it was made."""
+    """Return whether entries may have expired since the hour `last`, in which the whole set was built."""
     return last is None or (last != hour if kind is SetKind.ACTIVE_24H else last // _DAY != hour // _DAY)
 
 
 def asked_hour(kind: SetKind, hour: int, reach: int) -> int:
-    """Who stays at least until then is in the set in this hour. P2's has as many days fewer as its reach is shorter."""
+    """Return the earliest expiry hour that makes a member part of the set in `hour`.
+
+    For the set of P2 it is later if the reach is shorter than 30 days.
+    """
     return hour + (LASTS[kind] - reach) * _DAY if kind is SetKind.ACTIVE_30D else hour
 
 
 def published(last: datetime | None, now: datetime, every: timedelta) -> Published:
-    """By when the roll-up said last that it was done; None also where the cache forgot it."""
+    """Return the freshness of the sets. `last` is the end of the last roll-up; None if the cache lost it."""
     if not every:
         return Published.HELD
     return Published.CURRENT if last is not None and now - last <= MISSED * every else Published.SNAPSHOT

@@ -1,4 +1,4 @@
-"""Bitmaps over the members of one shard: dense words in memory, and the smallest quick form in bytes."""
+"""Bitmaps of the members of one shard, and their encoding in bytes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from zlib import crc32
@@ -18,16 +18,19 @@ WORDS = SHARD_MEMBERS // 64
 SHARD_BYTES = SHARD_MEMBERS // 8
 BLOCK_BYTES = BLOCK_MEMBERS // 8
 BLOCK_SLOT = BLOCK_MEMBERS
-"""The slot of what is said of a whole block at once, behind those of its members."""
+"""Slot of the row for a whole block. It sorts after the slots of the members."""
 
 LISTED_BELOW = SHARD_MEMBERS // 32
-"""A list of places is smaller below 6 % but takes 0.1 ms to make, five times as long; below 3 % it is worth that."""
+"""Bitmaps with fewer members are encoded as a list of offsets.
+
+A list is smaller below 6 % but takes 0.1 ms to build, five times as long. Below 3 % that pays off.
+"""
 
 FEW_WORDS = WORDS // 4
-"""Who is in as many of a shard's words, or fewer, is found sooner in these alone: one person in half the time."""
+"""With at most this many nonzero words, `offsets` unpacks only these. That halves the time for a single member."""
 
 FEW_PLACES = 512
-"""As many members, or fewer, are set one by one, which is sooner done than to pack a flag for everybody."""
+"""Up to this many members, setting single bits is faster than packing one flag per member of the shard."""
 
 SUM_BYTES = 4
 
@@ -63,12 +66,12 @@ def block_of(member: Member) -> int:
 
 
 def offsets(bits: Bits) -> npt.NDArray[np.int64]:
-    """The members' places within the shard, ascending."""
-    words = np.flatnonzero(bits != 0)
-    if len(words) > FEW_WORDS:
+    """Return the offsets of the members within the shard, ascending."""
+    nonzero = np.flatnonzero(bits != 0)
+    if len(nonzero) > FEW_WORDS:
         return _places(bits)
-    found = _places(bits[words])
-    return words[found // 64] * 64 + found % 64
+    packed = _places(bits[nonzero])
+    return nonzero[packed // 64] * 64 + packed % 64
 
 
 def _places(words: Bits) -> npt.NDArray[np.int64]:
@@ -80,7 +83,7 @@ def members(bits: Bits, shard: int) -> list[Member]:
 
 
 def spans(bits: Bits, shard: int) -> Iterator[tuple[Member, Member]]:
-    """Of each block in which somebody is, the first and the last of them."""
+    """Yield the first and the last member in each block that has members."""
     for block in np.flatnonzero(bits.reshape(SHARD_BLOCKS, -1).any(axis=1)):
         places = np.flatnonzero(
             np.unpackbits(bits.view(np.uint8)[block * BLOCK_BYTES :][:BLOCK_BYTES], bitorder="little")
@@ -90,7 +93,7 @@ def spans(bits: Bits, shard: int) -> Iterator[tuple[Member, Member]]:
 
 
 def from_flags(flags: npt.NDArray[np.bool_]) -> Bits:
-    """From one flag for each of the shard's members, or of the first ones."""
+    """Build a bitmap from one flag per member, for all members of the shard or the first ones."""
     packed = np.zeros(SHARD_BYTES, dtype=np.uint8)
     head = np.packbits(flags, bitorder="little")
     packed[: len(head)] = head
@@ -98,23 +101,23 @@ def from_flags(flags: npt.NDArray[np.bool_]) -> Bits:
 
 
 def from_bytes(body: bytes | bytearray) -> Bits:
-    """From all of a shard's bytes, as its blocks have them one after the other."""
+    """Wrap the bytes of a whole shard: its blocks, concatenated."""
     return np.frombuffer(body, dtype=WORD, count=WORDS)
 
 
 def from_offsets(places: Iterable[int]) -> Bits:
-    found = places if isinstance(places, np.ndarray) else np.fromiter(places, dtype=np.int64)
-    if len(found) <= FEW_PLACES:
+    offsets_ = places if isinstance(places, np.ndarray) else np.fromiter(places, dtype=np.int64)
+    if len(offsets_) <= FEW_PLACES:
         body = np.zeros(SHARD_BYTES, dtype=np.uint8)
-        np.bitwise_or.at(body, found >> 3, np.left_shift(1, found & 7).astype(np.uint8))
+        np.bitwise_or.at(body, offsets_ >> 3, np.left_shift(1, offsets_ & 7).astype(np.uint8))
         return body.view(WORD)
     flags = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
-    flags[found] = True
+    flags[offsets_] = True
     return from_flags(flags)
 
 
 def changed(bits: Bits, places: Mapping[int, bool]) -> Bits:
-    """Another one, in which each of these places is as it is told."""
+    """Return a copy in which each of these offsets has the given value."""
     flags = np.unpackbits(bits.view(np.uint8), bitorder="little")
     flags[list(places)] = list(places.values())
     return np.packbits(flags, bitorder="little").view(WORD)
@@ -126,11 +129,11 @@ def holds(bits: Bits, member: Member) -> bool:
 
 
 def joined(bitmaps: Iterable[tuple[int, Bits]]) -> dict[int, Bits]:
-    """By shard: whoever is in any of the shard's."""
-    found: dict[int, Bits] = {}
+    """Return the union of the bitmaps of each shard."""
+    by_shard: dict[int, Bits] = {}
     for shard, bits in bitmaps:
-        found[shard] = found[shard] | bits if shard in found else bits
-    return found
+        by_shard[shard] = by_shard[shard] | bits if shard in by_shard else bits
+    return by_shard
 
 
 def same(one: Bits, other: Bits) -> bool:
@@ -138,9 +141,12 @@ def same(one: Bits, other: Bits) -> bool:
 
 
 def encode(bits: Bits) -> bytes:
-    """One letter for the form, then the bytes and their sum: nobody, all, one bit for each member, or a list of places.
+    """Encode a bitmap as one letter for the form, the body, and a CRC-32 of the body.
 
-    A list has two bytes for each place. Those of the shard's lower half come first; four bytes before say how many.
+    N: no members. A: all members. Neither has a body or checksum.
+    D (dense): one bit per member.
+    L (list): two bytes per offset. Offsets in the lower half of the shard come first, preceded by their count in
+    four bytes.
     """
     n = count(bits)
     if n == 0:
@@ -150,13 +156,13 @@ def encode(bits: Bits) -> bytes:
     if n < LISTED_BELOW:
         places = offsets(bits)
         low = int(np.searchsorted(places, _HALF))
-        # Two bytes keep what is left of a division by _HALF.
+        # The cast to two bytes stores each offset modulo _HALF.
         return _summed(b"L", low.to_bytes(_LOW_BYTES, "little") + places.astype(_PLACE).tobytes())
     return _summed(b"D", bits.tobytes())
 
 
 def decode(blob: bytes) -> Bits:
-    """Raises Poison where a single bit isn't as it was written."""
+    """Decode a bitmap. Raises Poison for a wrong form, length or checksum."""
     match blob[:1]:
         case b"N" if len(blob) == 1:
             return nobody()
@@ -185,6 +191,6 @@ def _listed(body: memoryview) -> npt.NDArray[np.int64]:
     low, places = int.from_bytes(body[:_LOW_BYTES], "little"), body[_LOW_BYTES:]
     if len(body) < _LOW_BYTES or len(places) % _PLACE.itemsize or low > len(places) // _PLACE.itemsize:
         raise Poison(f"A list of {len(body)} bytes says that {low} places are in the lower half.")
-    found = np.frombuffer(places, dtype=_PLACE).astype(np.int64)
-    found[low:] += _HALF
-    return found
+    offsets_ = np.frombuffer(places, dtype=_PLACE).astype(np.int64)
+    offsets_[low:] += _HALF
+    return offsets_

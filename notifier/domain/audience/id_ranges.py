@@ -1,4 +1,4 @@
-"""Outside ids and inside numbers: ids that end in a number of their own, and ranges of them that one entry maps."""
+"""Maps external user ids to member numbers, including ranges of sequential numeric ids."""
 
 from bisect import bisect_left
 from collections import defaultdict, deque
@@ -12,32 +12,35 @@ from notifier.domain.errors import NumberTaken
 from notifier.domain.ids import Member, UserId
 
 HIGHEST = 2**63 - 1
-"""Of an outside id's number, as stores count."""
+"""Highest number in an external id that every store can keep."""
 _DIGITS, _LONGEST = "0123456789", len(str(HIGHEST))
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 RANGES_REMEMBERED = 64
-"""Each is an import, and most imports bring everybody that there is."""
+"""Ranges kept per process. Each import adds one, and most imports contain all users."""
 
 BUCKETS = 4_096
-"""That outside ids are spread over, for ever: of a billion a quarter of a million are in each, some 15 MB, and a batch
-of a million has 244 for each, which are looked up or written together."""
+"""Number of directory buckets (fixed for the lifetime of the keyspace).
+
+With a billion users each bucket holds about 250,000 ids, some 15 MB. A batch of a million ids has 244 per bucket,
+which are read or written together.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdRange:
-    """Sequential numeric outside ids that map to members by one entry: `u0` .. `u199999999`."""
+    """Sequential numeric external ids that one entry maps to members: `u0` .. `u199999999`."""
 
     prefix: str
     first: int
     count: int
     member: Member
-    """Of the first."""
+    """Member of the first id."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for ids that would never be found in it."""
+        """Raises ValueError for an empty range, or ids that a lookup would never find in it."""
         for number in (self.first, self.last):
             if self.count < 1 or numbered(UserId(f"{self.prefix}{number}")) != (self.prefix, number):
                 raise ValueError(f"{self.prefix}{self.first} and {self.count - 1} more are no range of ids.")
@@ -48,11 +51,11 @@ class IdRange:
 
     @property
     def end(self) -> Member:
-        """The first number after the range's."""
+        """Return the first member number after the range."""
         return Member(self.member + self.count)
 
     def require_apart(self, other: "IdRange") -> None:
-        """Raises NumberTaken where some of its ids or numbers are the other's, unless they are the same range."""
+        """Raises NumberTaken if ids or member numbers overlap, unless both ranges are identical."""
         ids = self.prefix == other.prefix and self.first <= other.last and other.first <= self.last
         members = self.member < other.end and other.member < self.end
         if self != other and (ids or members):
@@ -71,11 +74,14 @@ class IdRange:
 
 
 Below = Callable[[Sequence[tuple[str, int]]], Sequence[IdRange | None]]
-"""Of each prefix and number, the last range of the prefix that begins there or before."""
+"""For each (prefix, number), return the last range of the prefix that starts at or before the number."""
 
 
 def numbered(user: UserId) -> tuple[str, int] | None:
-    """Its prefix and its number as `str` writes it, with which it may be in a range: of `u07` these are `u0` and 7."""
+    """Split an id into prefix and number, as a range would write it. For `u07` these are `u0` and 7.
+
+    None if the id ends in no number, or in one above HIGHEST.
+    """
     tail = user[len(user.rstrip(_DIGITS)) :]
     if not tail:
         return None
@@ -84,55 +90,57 @@ def numbered(user: UserId) -> tuple[str, int] | None:
 
 
 class RememberedRanges:
-    """Ranges that a process has read. A range stays what it is for ever, so that none is out of date."""
+    """Cache of ranges that this process has read. Ranges never change, so no entry becomes stale."""
 
     def __init__(self) -> None:
         self._ranges: deque[IdRange] = deque(maxlen=RANGES_REMEMBERED)
 
     def member_of(self, user: UserId) -> Member | None:
-        """Return the number that a known range gives; the account may be deleted, or have a number of its own."""
+        """Return the member that a cached range gives. The account may be deleted, or have an entry of its own."""
         if (parts := numbered(user)) is None:
             return None
         prefix, number = parts
-        found = (known.member_of(number) for known in tuple(self._ranges) if known.prefix == prefix)
-        return next((member for member in found if member is not None), None)
+        members = (known.member_of(number) for known in tuple(self._ranges) if known.prefix == prefix)
+        return next((member for member in members if member is not None), None)
 
     def remember(self, found: IdRange) -> None:
-        # Many read the same range at once, before the first of them remembers it.
+        # Concurrent readers may fetch the same range before the first of them caches it.
         if found not in tuple(self._ranges):
             self._ranges.append(found)
 
 
 def in_ranges(users: Iterable[UserId], below: Below) -> dict[UserId, Member]:
-    """Those who are in any, with as many questions as there are ranges that they are in, however many they are."""
-    rest = _by_prefix(users)
-    found: dict[UserId, Member] = {}
-    while rest:
-        ranges = below([(prefix, ids[-1][0]) for prefix, ids in rest.items()])
-        for (prefix, ids), at in zip(list(rest.items()), ranges, strict=True):
-            behind = bisect_left(ids, (at.first, UserId(""))) if at else 0
-            if at:
-                found |= {user: m for number, user in ids[behind:] if (m := at.member_of(number)) is not None}
-            _go_on_with(rest, prefix, ids[:behind])
-    return found
+    """Map the users who are in any range. The number of queries depends on the ranges, not on the users."""
+    remaining = _by_prefix(users)
+    mapped: dict[UserId, Member] = {}
+    while remaining:
+        ranges = below([(prefix, ids[-1][0]) for prefix, ids in remaining.items()])
+        for (prefix, ids), range_ in zip(list(remaining.items()), ranges, strict=True):
+            start = bisect_left(ids, (range_.first, UserId(""))) if range_ else 0
+            if range_:
+                mapped |= {user: m for number, user in ids[start:] if (m := range_.member_of(number)) is not None}
+            _go_on_with(remaining, prefix, ids[:start])
+    return mapped
 
 
 NamedBelow = Callable[[Sequence[Member]], Sequence[IdRange | None]]
-"""Of each member, the last range that begins there or before."""
+"""For each member, return the last range that starts at or before it."""
 
 
 def named_in_ranges(members: Iterable[Member], below: NamedBelow) -> dict[Member, UserId]:
-    """The way back, with a question for each shard that they are in, and one more for each range that begins in it."""
-    rest = _by_shard(members)
-    found: dict[Member, UserId] = {}
-    while rest:
-        ranges = below([some[-1] for some in rest.values()])
-        for (shard, some), at in zip(list(rest.items()), ranges, strict=True):
-            behind = bisect_left(some, at.member) if at else 0
-            if at:
-                found |= {member: user for member in some[behind:] if (user := at.user_of(member)) is not None}
-            _go_on_with(rest, shard, some[:behind])
-    return found
+    """Map members back to users. Costs one query per shard, and one more per range that starts within a shard."""
+    remaining = _by_shard(members)
+    mapped: dict[Member, UserId] = {}
+    while remaining:
+        ranges = below([shard_members[-1] for shard_members in remaining.values()])
+        for (shard, shard_members), range_ in zip(list(remaining.items()), ranges, strict=True):
+            start = bisect_left(shard_members, range_.member) if range_ else 0
+            if range_:
+                mapped |= {
+                    member: user for member in shard_members[start:] if (user := range_.user_of(member)) is not None
+                }
+            _go_on_with(remaining, shard, shard_members[:start])
+    return mapped
 
 
 def _go_on_with(rest: dict[K, list[V]], key: K, some: list[V]) -> None:
@@ -143,24 +151,24 @@ def _go_on_with(rest: dict[K, list[V]], key: K, some: list[V]) -> None:
 
 
 def _by_shard(members: Iterable[Member]) -> dict[int, list[Member]]:
-    """Rising."""
-    found = defaultdict[int, list[Member]](list)
+    """Group members by shard, ascending."""
+    grouped = defaultdict[int, list[Member]](list)
     for member in sorted(members):
-        found[shard_of(member)].append(member)
-    return found
+        grouped[shard_of(member)].append(member)
+    return grouped
 
 
 def _by_prefix(users: Iterable[UserId]) -> dict[str, list[tuple[int, UserId]]]:
-    """Rising."""
-    found = defaultdict[str, list[tuple[int, UserId]]](list)
+    """Group numbered ids by prefix, each group ascending by number. Ids without a number are left out."""
+    grouped = defaultdict[str, list[tuple[int, UserId]]](list)
     for user in users:
         if parts := numbered(user):
-            found[parts[0]].append((parts[1], user))
-    return {prefix: sorted(ids) for prefix, ids in found.items()}
+            grouped[parts[0]].append((parts[1], user))
+    return {prefix: sorted(ids) for prefix, ids in grouped.items()}
 
 
 def successive(users: Iterable[UserId], least: int) -> Iterable[tuple[str, int, int]]:
-    """Prefix, first number and count of each run of ids that follow one another, where it is at least so long."""
+    """Yield prefix, first number and count of each run of consecutive ids with at least `least` ids."""
     for prefix, ids in _by_prefix(users).items():
         first = 0
         for n, (number, _) in enumerate(ids, 1):
@@ -174,7 +182,10 @@ def successive(users: Iterable[UserId], least: int) -> Iterable[tuple[str, int, 
 def require_own(
     wanted: Mapping[UserId, Member], known: Mapping[UserId, Member], named: Mapping[Member, UserId]
 ) -> None:
-    """Raises NumberTaken where somebody would have a second number, or two the same, by what stands."""
+    """Raises NumberTaken if a user would get a second number, or two users the same one.
+
+    `known` and `named` are the current entries.
+    """
     for user, member in wanted.items():
         if known.get(user, member) != member:
             raise NumberTaken(f"{user} is {known[user]}, not {member}.")

@@ -1,4 +1,4 @@
-"""Audiences as set algebra over the bitmaps of one shard: who belongs to which tier, and who is left out by a rule."""
+"""Tiers and suppression, computed as set algebra over the bitmaps of one shard."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Tier(StrEnum):
     P1 = "p1"
     P2 = "p2"
     DORMANT = "dormant"
-    """Served by pull alone."""
+    """Gets no rows in the celebrity lane: its inboxes read the burst on demand (pull)."""
 
 
 TIERS = (Tier.P0, Tier.P1, Tier.P2)
@@ -21,7 +21,7 @@ TIERS = (Tier.P0, Tier.P1, Tier.P2)
 
 
 class SetKind(StrEnum):
-    """The member sets. Those of a subject are kept by its owner, the others have no owner."""
+    """Member sets. Sets of a subject are stored under its owner; the others have no owner."""
 
     FOLLOWERS = "followers"
     MUTED = "muted"
@@ -29,13 +29,13 @@ class SetKind(StrEnum):
     FIRST = "first"
     DIGEST = "digest"
     ALL = "all"
-    """Those who said so of the subject: what they want of everything doesn't count for it."""
+    """Members with the explicit subject volume `all`, which overrides their account-wide volume."""
     OVERALL_OFF = "overall_off"
     OVERALL_FIRST = "overall_first"
     OVERALL_DIGEST = "overall_digest"
     NO_PUSH = "no_push"
     ASKED = "asked"
-    """Those who said of everything that they want alerts, where the others only never said no."""
+    """Members who explicitly asked for alerts. All others merely did not switch them off."""
     VIP = "vip"
     ACTIVE_24H = "active24h"
     ACTIVE_7D = "active7d"
@@ -53,71 +53,74 @@ SUPPRESSING = (
     *(SetKind.MUTED, SetKind.OVERALL_OFF, SetKind.OFF, SetKind.DIGEST, SetKind.OVERALL_DIGEST),
     *(SetKind.FIRST, SetKind.OVERALL_FIRST),
 )
-"""In the order in which a follower who is in several of them is counted."""
+"""Sets that suppress rows. A follower in several of them is counted under the first."""
 
 _OWN_WORDS = (SetKind.ALL, SetKind.FIRST, SetKind.DIGEST, SetKind.OFF)
 _BY_DEFAULT = (SetKind.OVERALL_DIGEST, SetKind.OVERALL_FIRST)
-"""Of those who said nothing of the subject itself."""
+"""Account-wide sets that apply only to members without a volume for the subject."""
 _FIRST = (SetKind.FIRST, SetKind.OVERALL_FIRST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardSets:
-    """The live sets of one shard, as they stand at the moment of sealing; an absent set is empty."""
+    """The live sets of one shard when the audience snapshot is taken. A missing set is empty."""
 
     sets: Mapping[SetKind, Bits]
     mentioner_followers: Bits | None = None
-    """Of a restricted burst: the only ones who may see it."""
+    """Followers of the mentioner of a restricted burst, the only users who may see it. None for public bursts."""
 
     def __getitem__(self, kind: SetKind) -> Bits:
         return self.sets.get(kind, nobody())
 
     @property
     def phones(self) -> Bits:
-        """Of those who want alerts."""
-        found: Bits = self[SetKind.PUSH]
-        return found & ~self[SetKind.NO_PUSH] if SetKind.NO_PUSH in self.sets else found
+        """Return members with a device who have not switched alerts off."""
+        with_device: Bits = self[SetKind.PUSH]
+        return with_device & ~self[SetKind.NO_PUSH] if SetKind.NO_PUSH in self.sets else with_device
 
     @property
     def asked(self) -> Bits:
-        """Of those, who asked for alerts."""
-        found: Bits = self.phones & self[SetKind.ASKED] if SetKind.ASKED in self.sets else nobody()
-        return found
+        """Return members with a device who explicitly asked for alerts."""
+        bits: Bits = self.phones & self[SetKind.ASKED] if SetKind.ASKED in self.sets else nobody()
+        return bits
 
     def ruled(self, kind: SetKind) -> Bits:
-        """Those whom the rule of this name leaves out, of this subject."""
-        found = self[kind]
+        """Return the members whom this set suppresses for this subject."""
+        bits = self[kind]
         if kind in _BY_DEFAULT:
             for own in _OWN_WORDS:
-                found = found & ~self[own] if own in self.sets else found
-        return found
+                bits = bits & ~self[own] if own in self.sets else bits
+        return bits
 
     @property
     def first_only(self) -> Bits:
-        """Those who want the first burst of a day alone."""
-        found: Bits = self.ruled(SetKind.FIRST) | self.ruled(SetKind.OVERALL_FIRST)
-        return found
+        """Return members who want only the first burst of a day."""
+        bits: Bits = self.ruled(SetKind.FIRST) | self.ruled(SetKind.OVERALL_FIRST)
+        return bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audience:
+    """The audience of one shard, by tier."""
+
     tiers: Mapping[Tier, Bits]
-    """Disjoint, and together everybody who is in the audience."""
+    """Disjoint. Together they are the whole audience."""
     suppressed: Mapping[str, int]
+    """Followers left out, by the set that suppressed them."""
 
 
 class TierRule(Protocol):
-    """Who of a shard is to be in which tier, by its sets alone: the same sets give the same answer, and aren't changed.
+    """Assign the members of a shard to tiers.
 
-    It may name anybody: who isn't in the audience gets nothing, who is named for several tiers is in the first of them,
-    and who is named for none is dormant.
+    A rule is a pure function of the sets and does not change them. It may return any members: those outside the
+    audience get nothing, members of several tiers join the first, and all others are dormant.
     """
 
     def __call__(self, live: ShardSets, /) -> Mapping[Tier, Bits]: ...
 
 
 def by_activity(live: ShardSets, /) -> Mapping[Tier, Bits]:
-    """VIPs of the last 7 days first, then whoever was around within 24 hours, and then within P2's reach."""
+    """Default rule. P0: VIPs active within 7 days. P1: active within 24 hours. P2: active within the reach of P2."""
     return {
         Tier.P0: live[SetKind.VIP] & live[SetKind.ACTIVE_7D],
         Tier.P1: live[SetKind.ACTIVE_24H],
@@ -126,17 +129,17 @@ def by_activity(live: ShardSets, /) -> Mapping[Tier, Bits]:
 
 
 def divide(live: ShardSets, *, first_of_day: bool, rows_for_dormant: bool, rule: TierRule = by_activity) -> Audience:
-    """Followers without those whom a rule suppresses, by tier: disjoint, and all of them, whatever the rule says.
+    """Remove suppressed followers and divide all others into disjoint tiers, whatever the rule returns.
 
-    In the standard lane everybody gets a row, so P2 takes the dormant too.
+    In the standard lane every follower gets a row, so P2 includes dormant members.
     """
     audience, suppressed = _suppress(live, first_of_day)
     named = rule(live)
     p0: Bits = audience & named.get(Tier.P0, nobody())
     p1: Bits = audience & named.get(Tier.P1, nobody()) & ~p0
-    rest: Bits = audience & ~(p0 | p1)
-    p2: Bits = rest if rows_for_dormant else rest & named.get(Tier.P2, nobody())
-    dormant: Bits = rest & ~p2
+    remaining: Bits = audience & ~(p0 | p1)
+    p2: Bits = remaining if rows_for_dormant else remaining & named.get(Tier.P2, nobody())
+    dormant: Bits = remaining & ~p2
     return Audience(tiers={Tier.P0: p0, Tier.P1: p1, Tier.P2: p2, Tier.DORMANT: dormant}, suppressed=suppressed)
 
 
@@ -148,8 +151,8 @@ def _suppress(live: ShardSets, first_of_day: bool) -> tuple[Bits, dict[str, int]
     for kind in SUPPRESSING:
         if kind not in live.sets or (kind in _FIRST and first_of_day):
             continue
-        ruled = live.ruled(kind)
-        if n := count(audience & ruled):
+        excluded = live.ruled(kind)
+        if n := count(audience & excluded):
             suppressed[str(kind)] = n
-            audience = audience & ~ruled
+            audience = audience & ~excluded
     return audience, suppressed

@@ -1,24 +1,24 @@
-"""Everything that can be wrong, as one tree; an error's docstring is its message.
+"""The tree of errors. The docstring of an error is its message.
 
 NotifierError
-├── Refused                     the caller's input can't be taken (HTTP 4xx, CLI exit code 2)
+├── Refused                     the caller's input is not accepted (HTTP 4xx, CLI exit code 2)
 │   ├── BadSubject  BadEvent  TooLarge  WrongType  EventConflict  NotFound
 │   ├── BadCursor  BadSeen  BadToken  Forbidden  BadThrottle  BadMark  TooManyStreams  NotSupported
 │   ├── BadImport  BadPreference  NumberTaken  TooManyRequests  BadReach
 │   ├── BadDevice
 │   │   └── ForeignDevice
-├── Unavailable                 a part doesn't answer now; try again (HTTP 503)
+├── Unavailable                 a dependency doesn't answer now; retry (HTTP 503)
 │   ├── StoreUnavailable  LogUnavailable  CacheUnavailable  QueueUnavailable  StreamsFull  NoAnswer
 │   ├── IssuerUnavailable
-├── Full                        the disk is full; writes are refused, reads go on (HTTP 507)
-├── Environment                 this machine or folder can't run it (CLI exit code 3)
+├── Full                        the disk is full; writes are refused, reads still work (HTTP 507)
+├── Environment                 this machine or folder can't run the command (CLI exit code 3)
 │   ├── BadSetting  SchemaNewer  SchemaOlder  SchemaChanged  DataLocked  NoData  NotRunning
 │   ├── PortTaken  NoValkey  NotEmpty  NotOurs  OtherWorld
 │   ├── Unwritable
 │   │   └── FileUnwritable
 ├── LaneStopped                 too many records of a lane died; it waits for an operator
 ├── Poison                      a record or blob that will never be readable (dead letters)
-└── RuleFailed                  a platform's own rule of tiers, asked for a shard (dead letters)
+└── RuleFailed                  a platform's own tier rule failed for a shard (dead letters)
 """
 
 from notifier.domain.errors.environment import (
@@ -135,5 +135,7 @@ __all__ = [
 ]
 
 OUTAGES = (Unavailable, Full, Environment)
-"""None of them is the fault of what was being done: that waits, uses up none of its tries, and is done when they pass.
-The last is met after the start where the store was away then: a schema that lacks something, or no keyspace at all."""
+"""Failures of the environment, not of the work item: the work waits, uses up no attempt and resumes afterwards.
+
+`Environment` occurs after startup if the store was down then: the schema is incomplete, or the keyspace is missing.
+"""

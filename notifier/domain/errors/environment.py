@@ -1,10 +1,10 @@
-"""What this machine or folder can't run: exit code 3."""
+"""Errors of this machine or data folder (exit code 3)."""
 
 from notifier.domain.errors.root import NotifierError
 
 
 class Environment(NotifierError):
-    """This machine can't run it as asked."""
+    """This machine can't run the command as configured."""
 
     code = "environment"
 
@@ -22,7 +22,7 @@ class SchemaNewer(Environment):
 
 
 class SchemaOlder(Environment):
-    """The store lacks what this version needs; `notifier migrate` brings it there."""
+    """The store's schema is older than this version needs; run `notifier migrate`."""
 
     code = "schema_older"
 
@@ -64,19 +64,19 @@ class NoValkey(Environment):
 
 
 class NotEmpty(Environment):
-    """The folder isn't empty, and what is in it would be judged too; name another, or one that is to be made."""
+    """The folder isn't empty, and its contents would be checked too; name an empty or a new folder."""
 
     code = "not_empty"
 
 
 class NotOurs(Environment):
-    """The folder holds what isn't a notifier's to use or to throw away, and is left alone; name another folder."""
+    """The folder isn't a notifier's data folder, and is left unchanged; name another folder."""
 
     code = "not_ours"
 
 
 class OtherWorld(Environment):
-    """The data folder holds another world, and people would have the follows of both; name another folder."""
+    """The data folder holds another world, and users would have the follows of both; name another folder."""
 
     code = "other_world"
 

@@ -1,10 +1,10 @@
-"""What the caller did wrong, and can mend: HTTP 4xx, exit code 2."""
+"""Errors that the caller can correct (HTTP 4xx, exit code 2)."""
 
 from notifier.domain.errors.root import NotifierError
 
 
 class Refused(NotifierError):
-    """The request can't be taken as it is."""
+    """The request is invalid."""
 
     code = "refused"
 
@@ -16,7 +16,7 @@ class BadSubject(Refused):
 
 
 class BadEvent(Refused):
-    """The event is not a CloudEvent of one of the types that are taken."""
+    """The event is not a CloudEvent of a supported type."""
 
     code = "bad_event"
 
@@ -28,13 +28,13 @@ class TooLarge(Refused):
 
 
 class WrongType(Refused):
-    """The content type is not one that this route takes."""
+    """This route doesn't accept the content type."""
 
     code = "wrong_content_type"
 
 
 class EventConflict(Refused):
-    """The same source and id came before with another body."""
+    """An event with this source and id was accepted before with a different body."""
 
     code = "event_conflict"
 
@@ -70,19 +70,19 @@ class Forbidden(Refused):
 
 
 class BadMark(Refused):
-    """A mark is one of read, unread and hidden, for a burst that exists."""
+    """A mark must be read, unread or hidden, for a burst that exists."""
 
     code = "bad_mark"
 
 
 class TooManyStreams(Refused):
-    """The person has as many live streams open as one may have; close one of them."""
+    """The user has the maximum number of live streams open; close one of them."""
 
     code = "too_many_streams"
 
 
 class TooManyRequests(Refused):
-    """More was asked for than one may ask for in a while; come back after the seconds that Retry-After says."""
+    """The rate limit is exceeded; retry after the number of seconds in Retry-After."""
 
     code = "too_many_requests"
 
@@ -94,13 +94,13 @@ class NotSupported(Refused):
 
 
 class NumberTaken(Refused):
-    """Everybody has one number, and nobody another's."""
+    """A user has exactly one member number, and no other user has it."""
 
     code = "number_taken"
 
 
 class BadPreference(Refused):
-    """What is wanted can't be said so."""
+    """The preference is invalid."""
 
     code = "bad_preference"
 
@@ -112,24 +112,24 @@ class BadImport(Refused):
 
 
 class BadThrottle(Refused):
-    """A throttle needs a tier, a rate or a pause, a reason, and when it ends."""
+    """A throttle needs a tier, a rate or a pause, a reason, and an end."""
 
     code = "bad_throttle"
 
 
 class BadReach(Refused):
-    """How far an account's mentions may carry is said with a verdict and a reason."""
+    """A reach decision needs a verdict and a reason."""
 
     code = "bad_reach"
 
 
 class BadDevice(Refused):
-    """The device can't be registered so."""
+    """The device registration is invalid."""
 
     code = "bad_device"
 
 
 class ForeignDevice(BadDevice):
-    """No alert is sent to devices of that app, or of that push service, from here."""
+    """This service sends no alerts to devices of that app or push service."""
 
     code = "foreign_device"

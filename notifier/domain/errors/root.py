@@ -1,4 +1,4 @@
-"""What every error is, and those that stand alone."""
+"""Base class of all errors, and errors without a category."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ class NotifierError(Exception):
 
     @property
     def title(self) -> str:
-        """The class's docstring, which is written for the person who reads the refusal."""
+        """Return the first line of the class docstring, which is written for the client or operator."""
         return (type(self).__doc__ or "").strip().split("\n")[0]
 
     def __str__(self) -> str:
@@ -23,19 +23,19 @@ class NotifierError(Exception):
 
 
 class Full(NotifierError):
-    """The disk is full: writes are refused, reads go on."""
+    """The disk is full: writes are refused, reads still work."""
 
     code = "disk_full"
 
 
 class Poison(NotifierError):
-    """The bytes can't be understood and never will be."""
+    """The bytes can't be decoded, and a retry won't help."""
 
     code = "poison"
 
 
 class RuleFailed(NotifierError):
-    """The rule of tiers doesn't say who is in which tier."""
+    """The tier rule failed."""
 
     code = "rule_failed"
 

@@ -1,4 +1,4 @@
-"""What doesn't answer now, and may soon: HTTP 503."""
+"""Errors of dependencies that are temporarily unavailable (HTTP 503)."""
 
 from notifier.domain.errors.root import NotifierError
 
@@ -34,13 +34,13 @@ class QueueUnavailable(Unavailable):
 
 
 class StreamsFull(Unavailable):
-    """This process has as many live streams open as it takes, or is just ending; poll, and try again later."""
+    """This process can't open another live stream, or is shutting down; poll, and try again later."""
 
     code = "streams_full"
 
 
 class IssuerUnavailable(Unavailable):
-    """The keys of the tokens' issuer can't be had right now, so nobody can tell whether a token is good."""
+    """The token issuer's keys can't be fetched right now, so no token can be verified."""
 
     code = "issuer_unavailable"
 
