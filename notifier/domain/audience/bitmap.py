@@ -106,13 +106,13 @@ def from_bytes(body: bytes | bytearray) -> Bits:
 
 
 def from_offsets(places: Iterable[int]) -> Bits:
-    offsets_ = places if isinstance(places, np.ndarray) else np.fromiter(places, dtype=np.int64)
-    if len(offsets_) <= FEW_PLACES:
+    array = places if isinstance(places, np.ndarray) else np.fromiter(places, dtype=np.int64)
+    if len(array) <= FEW_PLACES:
         body = np.zeros(SHARD_BYTES, dtype=np.uint8)
-        np.bitwise_or.at(body, offsets_ >> 3, np.left_shift(1, offsets_ & 7).astype(np.uint8))
+        np.bitwise_or.at(body, array >> 3, np.left_shift(1, array & 7).astype(np.uint8))
         return body.view(WORD)
     flags = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
-    flags[offsets_] = True
+    flags[array] = True
     return from_flags(flags)
 
 
@@ -191,6 +191,6 @@ def _listed(body: memoryview) -> npt.NDArray[np.int64]:
     low, places = int.from_bytes(body[:_LOW_BYTES], "little"), body[_LOW_BYTES:]
     if len(body) < _LOW_BYTES or len(places) % _PLACE.itemsize or low > len(places) // _PLACE.itemsize:
         raise Poison(f"A list of {len(body)} bytes says that {low} places are in the lower half.")
-    offsets_ = np.frombuffer(places, dtype=_PLACE).astype(np.int64)
-    offsets_[low:] += _HALF
-    return offsets_
+    array = np.frombuffer(places, dtype=_PLACE).astype(np.int64)
+    array[low:] += _HALF
+    return array

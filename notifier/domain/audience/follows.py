@@ -1,4 +1,4 @@
-"""A follow: since when a member sees a subject, by the word of the pair that counts."""
+"""Follows, stored per member or per block; the highest sequence number of a pair wins."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,24 +16,26 @@ from notifier.domain.audience.bitmap import (
 from notifier.domain.ids import Member, Subject
 
 LEFT = datetime(9999, 1, 2, tzinfo=UTC)
-"""`visible_from` of a subject that was left. The row stays: it overrides the block's, and tells who is to be spared."""
+"""`visible_from` after an unfollow. The row stays: it overrides the block row, and suppresses later alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follow:
-    """One member's own word on one subject; it overrides what is said of the member's whole block."""
+    """One member's follow or unfollow of one subject. It overrides the row of the member's block."""
 
     subject: Subject
     member: Member
     visible_from: datetime
     sequence: int
-    """Of the pair, by whoever keeps the graph, and at least 1, or 0 of an import: the highest counts, however late it
-    comes. Of two with the same number the one that is visible later does, so that a leave wins."""
+    """Sequence number of the pair, assigned by the graph service (>= 1; 0 for imports).
+
+    The highest wins regardless of arrival order; on a tie, the later `visible_from` wins, so an unfollow does.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockFollows:
-    """Many members of a block who follow a subject since the same moment: one row for all of them."""
+    """Members of one block who follow a subject since the same time, in one row."""
 
     subject: Subject
     block: int
@@ -46,34 +48,34 @@ class BlockFollows:
         return self.subject, self.block
 
     def beyond(self, stood: "BlockFollows") -> list[Member]:
-        """Its members whom what stands of the same place doesn't have."""
+        """Return the members that the stored row of the same subject and block lacks."""
         more = int.from_bytes(self.members, "little") & ~int.from_bytes(stood.members, "little")
         first = self.block * BLOCK_MEMBERS
         return [Member(first + slot) for slot in range(BLOCK_MEMBERS) if more >> slot & 1] if more else []
 
 
 Place = tuple[Subject, int]
-"""Of a block's row."""
+"""Key of a block row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowRow:
-    """As it is stored: a member's own word, or one for all members of a block that the bitmap has."""
+    """A stored row: one member's own, or one for all members in the bitmap of a block."""
 
     block: int
     slot: int
     visible_from: datetime
     members: bytes | None
-    """None: it is a member's own."""
+    """The block's bitmap, or None for a member's own row."""
 
     @property
     def place(self) -> int:
-        """Within the shard."""
+        """Return the member's offset within the shard."""
         return self.block % SHARD_BLOCKS * BLOCK_MEMBERS + self.slot
 
 
 def followers(rows: Iterable[FollowRow]) -> Bits:
-    """Of one subject in one shard: the blocks' members, and then what each says for itself."""
+    """Return the followers of one subject in one shard. Member rows override block rows."""
     shared, own = bytearray(SHARD_BYTES), dict[int, bool]()
     for row in rows:
         if row.members is None:
@@ -85,7 +87,7 @@ def followers(rows: Iterable[FollowRow]) -> Bits:
 
 
 def stands(slot: int, rows: Iterable[FollowRow]) -> bool:
-    """Whether the block's member of this slot follows, by the rows of one subject in the block."""
+    """Return whether the member in this slot follows. `rows` are those of one subject in its block."""
     shared = False
     for row in rows:
         if row.members is None and row.slot == slot:

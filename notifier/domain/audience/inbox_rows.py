@@ -1,4 +1,4 @@
-"""Inbox rows: a tier's bitmap of a shard, cut into one row for each range of members that it reaches."""
+"""Inbox rows: a tier's bitmap of one shard, cut into one row per member range."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,18 @@ from notifier.domain.errors import Poison
 from notifier.domain.ids import BurstKey, Member
 
 RANGE_MEMBERS = 4_096
-"""Members who share an inbox partition. docs/decisions has the measurements behind it."""
+"""Members that share an inbox partition. docs/decisions has the measurements."""
 RANGE_BYTES = RANGE_MEMBERS // 8
 SHARD_RANGES = SHARD_MEMBERS // RANGE_MEMBERS
 
 BITMAP_FROM = RANGE_MEMBERS // 32
-"""From so many members on a row has a bitmap, which is cut without looking at anybody. Lists are shorter: the length
-tells which of them it is."""
+"""Rows with at least this many members hold a bitmap, which is cut without looking at single members.
+
+Smaller rows hold a list of offsets, which is always shorter than a bitmap. The length tells the two apart.
+"""
 
 INBOX_WINDOW = timedelta(days=3)
-"""90 days are 30 windows: few enough for one read each, and a whole window expires at once."""
+"""Time span of an inbox partition. 90 days are 30 windows: one read each is cheap, and a window expires as a whole."""
 
 _PLACE = np.dtype("<u2")
 
@@ -37,9 +39,9 @@ class InboxRows:
     tier: Tier
     shard: int
     ranges: Sequence[int]
-    """Numbers of the member ranges in which somebody is reached, ascending."""
+    """Member ranges with at least one recipient, ascending."""
     members: Sequence[bytes]
-    """Who is reached in each of them."""
+    """Encoded recipients of each range."""
     deliveries: int
 
     @property
@@ -49,7 +51,7 @@ class InboxRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
-    """One row as a reader finds it: a reference to a burst, and whom of the range it reaches."""
+    """One row as it is read: a reference to a burst, and its recipients in the range."""
 
     burst: BurstKey
     opened_at: datetime
@@ -61,14 +63,14 @@ class InboxRow:
         if len(members) == RANGE_BYTES:
             return bool(members[place // 8] >> (place % 8) & 1)
         wanted, at = place.to_bytes(2, "little"), -1
-        # Two bytes are also found across two places, where they mean nobody.
+        # A match at an odd position spans two offsets and means nothing.
         while (at := members.find(wanted, at + 1)) % 2:
             if at < 0:
                 return False
         return True
 
     def places(self) -> npt.NDArray[np.int64]:
-        """Return the places within the range, ascending. Raises Poison for bytes that no row has."""
+        """Return the recipients' offsets within the range, ascending. Raises Poison for malformed bytes."""
         if len(self.members) == RANGE_BYTES:
             bits = np.frombuffer(self.members, dtype=np.uint8)
             return np.flatnonzero(np.unpackbits(bits, bitorder="little"))
@@ -81,7 +83,7 @@ class InboxRow:
 
 
 def cut(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Tier, shard: int) -> InboxRows:
-    """The same bitmap always gives the same rows, byte by byte."""
+    """Cut the bitmap into rows. The same bitmap always gives byte-identical rows."""
     by_range = bits.reshape(SHARD_RANGES, -1)
     reached = np.bitwise_count(by_range).sum(axis=1, dtype=np.int64)
     ranges = np.flatnonzero(reached)
@@ -96,7 +98,7 @@ def cut(bits: Bits, *, burst: BurstKey, opened_at: datetime, tier: Tier, shard: 
         tier=tier,
         shard=shard,
         ranges=(ranges + shard * SHARD_RANGES).tolist(),
-        members=[next(lists if each else bitmaps) for each in is_list.tolist()],
+        members=[next(lists if is_listed else bitmaps) for is_listed in is_list.tolist()],
         deliveries=int(reached.sum()),
     )
 
@@ -106,7 +108,7 @@ def range_of(member: Member) -> int:
 
 
 def window_of(opened_at: datetime) -> int:
-    """The inbox window's number, counted from 1970."""
+    """Return the number of the inbox window, counted from 1970."""
     return int(opened_at.timestamp() // INBOX_WINDOW.total_seconds())
 
 

@@ -1,4 +1,4 @@
-"""The seal: what a burst's audience was in one shard, decided once by the first who touched it."""
+"""Audience snapshot: a burst's audience in one shard, fixed once by the first writer."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,26 +11,30 @@ from notifier.domain.bursts.moderation import Verdict
 from notifier.domain.ids import Kind, Lane
 
 KEPT_FOR = timedelta(days=7)
-"""Once a seal has expired, nothing of its burst is delivered again."""
+"""Lifetime of an audience snapshot. After it expires, nothing of its burst is delivered again."""
 
 PUSHED = (Tier.P0, Tier.P1)
-"""The tiers whose people are alerted though they never asked for it."""
+"""Tiers whose members get alerts without having asked for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """Every slice, retry, push, explanation and check reads this, never the live sets again."""
+    """Audience snapshot of one shard. Slices, retries, pushes and checks read it, never the live sets again."""
 
     shard: int
     opened_at: datetime
-    """The burst's opening time as the first to seal the shard read it. All rows of the shard have it in their key, on
-    every retry: a burst that is published slowly may get a later opening time while its slices are under way."""
+    """Opening time of the burst as read when the snapshot was taken. It is part of the key of every row of the shard.
+
+    A burst that is published slowly may get a later opening time while its slices run. Retries must keep their keys.
+    """
     tiers: Mapping[Tier, Bits]
-    """P0, P1 and P2: disjoint."""
+    """Members of P0, P1 and P2, disjoint."""
     push: Bits
-    """Who is to be alerted, the dormant among them: whoever had a device, in the tiers that get alerts, or asked."""
+    """Members to alert, dormant ones included: with a device, and in an alerted tier or with alerts requested."""
     dormant: int
+    """Number of dormant members."""
     suppressed: Mapping[str, int]
+    """Followers left out, by the set that suppressed them."""
 
     def reached(self, tier: Tier) -> int:
         return count(self.tiers[tier])
@@ -41,13 +45,13 @@ class Seal:
         )
 
     def alerted(self, tier: Tier) -> Bits:
-        """Who of the tier is to be alerted."""
-        p0, p1, p2 = (self.tiers[each] for each in TIERS)
-        found: Bits = self.push & (~(p0 | p1 | p2) if tier is Tier.DORMANT else self.tiers[tier])
-        return found
+        """Return the members of the tier to alert."""
+        p0, p1, p2 = (self.tiers[row_tier] for row_tier in TIERS)
+        bits: Bits = self.push & (~(p0 | p1 | p2) if tier is Tier.DORMANT else self.tiers[tier])
+        return bits
 
     def phones(self, tier: Tier) -> int:
-        """How many are to be alerted once the tier's rows stand: after P2's the dormant, too."""
+        """Return the number of members to alert after the rows of the tier. Dormant members follow the rows of P2."""
         if tier is Tier.P2:
             return count(self.push & ~(self.tiers[Tier.P0] | self.tiers[Tier.P1]))
         return count(self.alerted(tier))
@@ -63,18 +67,18 @@ class Seal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierSnapshot:
-    """What a seal says of one tier: all that it takes to write the rows."""
+    """One tier of an audience snapshot: everything needed to write its rows."""
 
     shard: int
     opened_at: datetime
     members: Bits
     phones: int
-    """How many are alerted once its rows stand."""
+    """Number of members to alert after the rows are written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotCounts:
-    """A seal's numbers without its bitmaps: what the books need, in constant memory a shard."""
+    """Counts of an audience snapshot without its bitmaps: constant memory per shard, for delivery accounting."""
 
     shard: int
     reached: Mapping[Tier, int]
@@ -89,7 +93,10 @@ class SnapshotCounts:
 def seal(
     burst: Burst, shard: int, live: ShardSets, rule: TierRule = by_activity, pushed: Collection[Tier] = PUSHED
 ) -> Seal:
-    """`pushed` are the tiers whose people are alerted unless they don't want it; of the others it is who asked."""
+    """Compute the audience snapshot of one shard.
+
+    Members of the `pushed` tiers are alerted unless they opted out. Members of other tiers are alerted if they asked.
+    """
     audience = _audience(burst, live, rule)
     return Seal(
         shard=shard,
@@ -102,19 +109,22 @@ def seal(
 
 
 def _alerted(audience: Audience, live: ShardSets, pushed: Collection[Tier]) -> Bits:
-    phones, asked, found = live.phones, live.asked, nobody()
+    phones, asked, alerted = live.phones, live.asked, nobody()
     for tier, people in audience.tiers.items():
-        found = found | people & (phones if tier in pushed else asked)
-    return found
+        alerted = alerted | people & (phones if tier in pushed else asked)
+    return alerted
 
 
 def _audience(burst: Burst, live: ShardSets, rule: TierRule) -> Audience:
-    """A personal subject has an audience of one, who comes first unless the author's tweets are not for her."""
+    """Divide the shard into tiers.
+
+    A SELF subject has an audience of one, in P0, unless the burst is restricted to followers of another account.
+    """
     if burst.key.subject.kind is Kind.SELF:
         none = nobody()
         own: Bits = live[SetKind.FOLLOWERS]
         if burst.restricted_to is not None:
-            # Fails closed: where the author's followers weren't read, nobody is known to be one.
+            # Fail closed: if the author's followers weren't read, no member is known to be one.
             own = none if live.mentioner_followers is None else own & live.mentioner_followers
         return Audience(tiers={Tier.P0: own, Tier.P1: none, Tier.P2: none, Tier.DORMANT: none}, suppressed={})
     standard = burst.lane is Lane.STANDARD

@@ -13,7 +13,7 @@ class Tier(StrEnum):
     P1 = "p1"
     P2 = "p2"
     DORMANT = "dormant"
-    """Gets no rows in the celebrity lane: its inboxes read the burst on demand (pull)."""
+    """Gets no rows: inboxes of these members read the burst on demand (pull)."""
 
 
 TIERS = (Tier.P0, Tier.P1, Tier.P2)
