@@ -13,8 +13,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member
 
 Keys = npt.NDArray[np.uint64]
-"""Edge keys: followed member in the upper half, follower in the lower half. Sorting groups the followers of an account.
-"""
+"""Edge keys: followed member in the upper half, follower in the lower. Sorting groups the followers of an account."""
 
 Ids = npt.NDArray[np.int64]
 """External ids that are integers."""

@@ -1,4 +1,4 @@
-"""The overall: what a person says of everything at once, and how it goes together with what is said of one subject."""
+"""Account-wide preferences, and how they combine with those of single subjects."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
@@ -16,12 +16,15 @@ from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, begi
 DIGEST_HOUR = 18
 
 _TICK = timedelta(milliseconds=1)
-"""What every store tells apart."""
+"""Finest time resolution that every store keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallWord:
-    """What a member said, and no more: of each thing the latest counts, in whatever order the words come."""
+    """One change to a member's account preferences. Fields left as None are unchanged.
+
+    For each field the last write wins, regardless of arrival order.
+    """
 
     member: Member
     at: datetime
@@ -36,36 +39,36 @@ class OverallWord:
 
 
 THINGS = tuple(field.name for field in fields(OverallWord) if field.name not in ("member", "at"))
-"""What a word may be about."""
+"""Fields that a change may set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
-    """What stands of a member, by all words."""
+    """A member's current account preferences, after all changes."""
 
     at: datetime = ALWAYS
-    """Of the latest."""
+    """Time of the latest change."""
     volume: Volume = Volume.ALL
     visible_from: datetime = ALWAYS
-    """When `off` was left: nothing that opened earlier is seen, but what is about oneself."""
+    """When `off` ended. Bursts opened earlier are hidden, except mentions of the member."""
     default_from: datetime = ALWAYS
-    """The same of `digest`, which silences only what has no word of its own; and when it was begun."""
+    """When `digest` began or ended. Bursts opened earlier are hidden for subjects without their own volume."""
     push: bool | None = None
-    """None is no word of it: alerts are wanted then, but weren't asked for."""
+    """None if the member has not chosen: alerts are allowed, but were not asked for."""
     quiet: Hours = NO_HOURS
     zone: str = UTC_ZONE
-    """Of the IANA, as the quiet hours and the digest's hour are meant."""
+    """IANA time zone of the quiet hours and the digest hour."""
     digest_hour: int = DIGEST_HOUR
     mentions: MentionsAllowed = MentionsAllowed.ALL
-    """Whose mentions of the member its followers are told of: the router asks, and no bitmap knows."""
+    """Authors whose mentions of the member reach its followers. The router checks it; it is in no bitmap."""
 
     def after(self, word: OverallWord) -> "Overall":
-        said = {thing: value for thing in THINGS if (value := getattr(word, thing)) is not None}
-        return replace(self, at=word.at, **said)
+        values = {name: value for name in THINGS if (value := getattr(word, name)) is not None}
+        return replace(self, at=word.at, **values)
 
     @property
     def sets(self) -> Collection[SetKind]:
-        """Those of everybody that the member is in for it. Who has quiet hours is in none: they begin and end daily."""
+        """Return the account-wide sets that contain the member. Quiet hours are in no set: they change daily."""
         volume = [] if self.volume is Volume.ALL else [SetKind(f"overall_{self.volume}")]
         match self.push:
             case None:
@@ -77,16 +80,19 @@ class Overall:
 
     @property
     def alerts(self) -> bool:
-        """Whether the person's phone may ring at all, at one hour or another."""
+        """Return whether the user gets alerts at all, outside quiet hours."""
         return self.push is not False
 
     def asleep_until(self, now: datetime) -> datetime | None:
-        """When the quiet hours end that the person has now."""
+        """Return when the user's current quiet hours end; None outside quiet hours."""
         return quiet_until(self.zone, self.quiet, now)
 
     def looked_for_at(self, burst: Burst, now: datetime) -> datetime | None:
-        """When an alert that sleep holds back now has its turn: at the waking itself where by the next quarter of an
-        hour the person sleeps again, or the alert is worth nothing any more."""
+        """Return when to send an alert that quiet hours hold back now; None outside quiet hours.
+
+        This is the next quarter hour after they end. If new quiet hours have begun by then, or the alert has expired,
+        it is the end of the quiet hours itself.
+        """
         wakes = self.asleep_until(now)
         if wakes is None:
             return None
@@ -95,6 +101,7 @@ class Overall:
 
 
 NOTHING_SAID = Overall()
+"""Account preferences of a member who has changed none."""
 
 OF_OVERALLS = (
     *(SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST),
@@ -104,7 +111,7 @@ OF_OVERALLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverallWish:
-    """What a person asks to be changed; what isn't named stays."""
+    """A user's request to change account preferences. Fields left as None are unchanged."""
 
     volume: Volume | None = None
     push: bool | None = None
@@ -114,16 +121,19 @@ class OverallWish:
     mentions: MentionsAllowed | None = None
 
     def heard(self, member: Member, before: Overall, now: datetime) -> OverallWord:
-        """Said after what stands, also where that is by a clock that is ahead of this one."""
+        """Return the change that this request makes to the current preferences.
+
+        The change is newer than the current preferences, even if those were written by a clock that is ahead.
+        """
         left_off = before.volume is Volume.OFF and self.volume not in {None, Volume.OFF}
         digests = Volume.DIGEST in {before.volume, self.volume}
-        anew = digests and self.volume is not None and begins_anew(before.volume, self.volume)
+        hides_past = digests and self.volume is not None and begins_anew(before.volume, self.volume)
         return OverallWord(
             member=member,
             at=max(now, before.at + _TICK),
             volume=self.volume,
             visible_from=now if left_off else None,
-            default_from=now if anew else None,
+            default_from=now if hides_past else None,
             push=self.push,
             quiet=self.quiet,
             zone=self.zone,
@@ -135,10 +145,10 @@ class OverallWish:
 def visible_from(
     follows: Mapping[Subject, datetime], wants: Mapping[Subject, Want], overall: Overall
 ) -> Mapping[Subject, datetime]:
-    """Of all that a person follows: the latest of all words, since when it is followed and since when it is wanted."""
-    of_others = _wanted_from(overall, None)
+    """Return `visible_from` of all followed subjects: the latest of follow, subject and account preferences."""
+    default = _wanted_from(overall, None)
     return {
-        subject: max(since, _wanted_from(overall, wants[subject]) if subject in wants else of_others)
+        subject: max(since, _wanted_from(overall, wants[subject]) if subject in wants else default)
         for subject, since in follows.items()
     }
 
@@ -152,19 +162,19 @@ def _wanted_from(overall: Overall, own: Want | None) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """The phone stays silent, whatever the hour."""
+    """The alert is suppressed, regardless of quiet hours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asleep:
-    """It would ring, but for the hour."""
+    """The alert waits for the end of quiet hours."""
 
     until: datetime
-    """When the person is looked for."""
+    """When to try again."""
 
 
 def spares(overall: Overall, own: Volume, burst: Burst, now: datetime) -> Unwanted | Asleep | None:
-    """How what is said of everything keeps the phone silent for it, if it does; `own` is the subject's own word."""
+    """Return how account preferences hold back the alert, or None. `own` is the subject's own volume."""
     if not overall.alerts or not _admits(overall, own, burst):
         return Unwanted()
     until = overall.looked_for_at(burst, now)
@@ -179,8 +189,8 @@ def _admits(overall: Overall, own: Volume, burst: Burst) -> bool:
 
 
 def overall_sets(standing: Mapping[Member, Overall]) -> Mapping[SetKind, Bits]:
-    """Each of everybody's sets in one shard, by what stands of its members."""
+    """Return the account-wide sets of one shard from the current preferences of its members."""
     return {
-        kind: changed(nobody(), {member % SHARD_MEMBERS: kind in said.sets for member, said in standing.items()})
+        kind: changed(nobody(), {member % SHARD_MEMBERS: kind in prefs.sets for member, prefs in standing.items()})
         for kind in OF_OVERALLS
     }

@@ -1,4 +1,4 @@
-"""Rows of an import: what a platform knows of its accounts, and of what people want, before anybody says it here."""
+"""Rows of an import: account flags and preferences known to the platform beforehand."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,14 +11,16 @@ from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, Volume, Want, Wish, Word
 
 IMPORTED = 0
-"""The sequence of what an import says: before every word of whoever keeps the accounts, and the graph."""
+"""Sequence number of imported rows: lower than any from the account or graph service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRow:
+    """Imported flags of one account."""
+
     user: UserId
     said: Mapping[Flag, bool]
-    """Nothing of those that aren't named."""
+    """Values of the flags in the row. Missing flags are unchanged."""
 
     def flagged(self, member: Member) -> Iterable[Flagged]:
         return [Flagged(flag=flag, member=member, on=on, sequence=IMPORTED) for flag, on in self.said.items()]
@@ -26,20 +28,20 @@ class AccountRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceRow:
-    """What isn't said is None."""
+    """Imported preferences of one user. Fields left as None are unchanged."""
 
     user: UserId
     account: UserId | None
-    """None of everything."""
+    """The account that the preferences are about; None for account-wide preferences."""
     volume: Volume | None = None
     visible_from: datetime | None = None
-    """Of an account that is muted: for good, or until then."""
+    """End of a mute of the account; NEVER for a permanent mute."""
     push: bool | None = None
     quiet: Hours | None = None
     zone: str | None = None
 
     def word(self, member: Member) -> Word | None:
-        """Of the account, said before all that a person ever says. None where nothing is said of one."""
+        """Return the subject preference, older than any change by the user; None if the row has none."""
         if self.account is None or (self.volume is None and self.visible_from is None):
             return None
         return Word(
@@ -51,16 +53,19 @@ class PreferenceRow:
         )
 
     def overall(self, member: Member) -> OverallWord | None:
-        """The same of everything."""
-        said = OverallWord(
+        """Return the account-wide preferences, older than any change by the user; None if the row has none."""
+        change = OverallWord(
             member=member, at=ALWAYS, volume=self.volume, push=self.push, quiet=self.quiet, zone=self.zone
         )
-        return None if self.account is not None or said == OverallWord(member=member, at=ALWAYS) else said
+        return None if self.account is not None or change == OverallWord(member=member, at=ALWAYS) else change
 
 
 def as_if_said(word: Word, before: Want, overall: Overall, now: datetime) -> Word:
-    """With the moment that is moved for who says it now: a digest repeats nothing that was shown, and what one has
-    gathered isn't shown singly. Nothing is moved for who has spoken of the account, nor twice by two imports."""
+    """Return the change with the `visible_from` that it would have if the user made it now.
+
+    So a digest repeats nothing that was listed, and bursts from a digest are not listed later. If the user, or an
+    earlier import, has set a volume for the account, the change is returned as it is.
+    """
     if word.volume is None or before.at > ALWAYS or before.volume is not Volume.DEFAULT:
         return word
     since = Wish(volume=word.volume).heard(before, now, overall.volume, overall.default_from).visible_from
@@ -68,8 +73,8 @@ def as_if_said(word: Word, before: Want, overall: Overall, now: datetime) -> Wor
 
 
 def as_if_said_of_everything(word: OverallWord, before: Overall, now: datetime) -> OverallWord:
-    """The same of everything."""
+    """Like `as_if_said`, for account-wide preferences."""
     if word.volume is None or before.at > ALWAYS or before.volume is not Volume.ALL:
         return word
-    heard = OverallWish(volume=word.volume).heard(word.member, before, now)
-    return replace(word, visible_from=heard.visible_from, default_from=heard.default_from)
+    change = OverallWish(volume=word.volume).heard(word.member, before, now)
+    return replace(word, visible_from=change.visible_from, default_from=change.default_from)

@@ -1,4 +1,4 @@
-"""A want: how much of a subject a member asks for, whether or not the member follows it; the member's latest counts."""
+"""Subject preferences: how much of one subject a user wants, and since when."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -23,18 +23,17 @@ from notifier.domain.ids import Member, Subject
 
 ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
-"""`visible_from` of a subject that is muted until its member says otherwise."""
-
+"""`visible_from` of a permanently muted subject."""
 
 _TICK = timedelta(milliseconds=1)
-"""What every store tells apart."""
+"""Finest time resolution that every store keeps."""
 
 
 class Volume(StrEnum):
-    """How much of a subject a person wants, or of everything."""
+    """How much of a subject, or of everything, a user wants to see."""
 
     DEFAULT = "default"
-    """Of a subject: nothing of its own, so that what is said of everything counts. Never said of everything."""
+    """No volume for this subject: the account-wide volume applies. Never used account-wide."""
     ALL = "all"
     FIRST = "first"
     """Only the first burst of a UTC day."""
@@ -42,6 +41,7 @@ class Volume(StrEnum):
     OFF = "off"
 
     def admits(self, burst: Burst) -> bool:
+        """Return whether the burst is listed individually at this volume."""
         match self:
             case Volume.ALL | Volume.DEFAULT:
                 return True
@@ -52,51 +52,56 @@ class Volume(StrEnum):
 
 
 def spares(volume: Volume, visible_from: datetime, burst: Burst) -> bool:
-    """Whether the phone of who said so stays silent for it."""
+    """Return whether these preferences suppress the alert for the burst."""
     return visible_from > burst.opened_at or not volume.admits(burst)
 
 
 SILENT = frozenset({Volume.DIGEST, Volume.OFF})
-"""Who leaves these sees what opens from then on."""
+"""Volumes that list no bursts individually. A user who changes to another volume sees bursts that open afterwards."""
 
 
 def begins_anew(before: Volume, after: Volume) -> bool:
-    """Whether what opened until now is gone with the change: what was silent isn't shown later, and no digest repeats
-    what was shown."""
+    """Return whether the change hides everything that opened so far.
+
+    Silenced bursts never reappear, and a digest never repeats what was already listed.
+    """
     return before is not after and (after is Volume.DIGEST or (before in SILENT and after not in SILENT))
 
 
 def combined(overall: Volume, own: Volume) -> Volume:
-    """What a person wants of a subject, by what is said of everything and of the subject itself.
+    """Combine the account-wide volume with the subject's own.
 
-    The subject's own word is the more particular one, and goes first; but who wants nothing at all gets nothing.
+    The subject's own volume wins, except that account-wide OFF silences everything.
     """
     return overall if overall is Volume.OFF or own is Volume.DEFAULT else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """What a member said, and no more: of two that are said side by side about different things both stand."""
+    """One change to the preference of a (subject, member) pair. Fields left as None are unchanged.
+
+    Concurrent changes to different fields both take effect.
+    """
 
     subject: Subject
     member: Member
     at: datetime
-    """Of a pair's words about one thing the latest counts, in whatever order they come."""
+    """Time of the change. For each field the last write wins, regardless of arrival order."""
     volume: Volume | None = None
     visible_from: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Want:
-    """What stands of a pair, by all its words."""
+    """The current preference of a (subject, member) pair, after all changes."""
 
     subject: Subject
     member: Member
     at: datetime
-    """Of the latest word."""
+    """Time of the latest change."""
     volume: Volume = Volume.DEFAULT
     visible_from: datetime = ALWAYS
-    """What opened earlier isn't seen. While it is still to come the subject is muted."""
+    """Bursts opened earlier are hidden. While this is in the future, the subject is muted."""
 
     def muted(self, now: datetime) -> bool:
         return self.visible_from > now
@@ -108,26 +113,32 @@ class Want:
 
     @property
     def sets(self) -> Collection[SetKind]:
-        """Those that the member is in for it. Not for a mute that ends by itself: the rows of a while are written, and
-        not seen."""
+        """Return the member sets that contain the member because of this preference.
+
+        Temporary mutes are in no set: rows are written meanwhile, but not shown.
+        """
         muted = [SetKind.MUTED] if self.visible_from == NEVER else []
         return muted if self.volume is Volume.DEFAULT else [*muted, SetKind(self.volume)]
 
 
 OF_WANTS = (SetKind.MUTED, *(SetKind(volume) for volume in Volume if volume is not Volume.DEFAULT))
+"""Member sets that subject preferences determine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person asks to be changed; what isn't named stays."""
+    """A user's request to change a subject preference. Fields left as None are unchanged."""
 
     volume: Volume | None = None
     muted_until: datetime | None = None
-    """A moment that has passed ends a mute. What opens before is gone for good, also what opened before the mute."""
+    """A time in the past ends a mute. Bursts opened before or during the mute stay hidden."""
 
     def heard(self, before: Want, now: datetime, overall: Volume = Volume.ALL, default_from: datetime = ALWAYS) -> Word:
-        """Said after what stands, also where that is by a clock that is ahead of this one; `overall` is what is said of
-        everything, and since when that shows what has no word of its own."""
+        """Return the change that this request makes to the current preference.
+
+        The change is newer than the current preference, even if that was written by a clock that is ahead. `overall`
+        and `default_from` are the account-wide volume, and since when it shows subjects without their own volume.
+        """
         return Word(
             subject=before.subject,
             member=before.member,
@@ -137,22 +148,22 @@ class Wish:
         )
 
     def _since(self, before: Want, now: datetime, overall: Volume, default_from: datetime) -> datetime | None:
-        """None where it stays as it is."""
+        """Return the new `visible_from`, or None if it is unchanged."""
         if self.muted_until is not None and self.muted_until > now:
             return self.muted_until
         unmuted = self.muted_until is not None and before.muted(now)
         volume = before.volume if self.volume is None else self.volume
-        anew = begins_anew(combined(overall, before.volume), combined(overall, volume))
-        if unmuted or (anew and not before.muted(now)):
+        hides_past = begins_anew(combined(overall, before.volume), combined(overall, volume))
+        if unmuted or (hides_past and not before.muted(now)):
             return now
-        # What hid as long as the subject had no word of its own doesn't come back with the first one.
+        # The first volume of its own must not bring back what the account-wide volume had hidden.
         first = before.volume is Volume.DEFAULT and volume is not Volume.DEFAULT
         return default_from if first and default_from > before.visible_from else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockMute:
-    """Many members of a block who have muted a subject: one row for all of them, which their own words override."""
+    """Members of one block who have muted a subject, in one row. Their own preferences override it."""
 
     subject: Subject
     block: int
@@ -165,28 +176,28 @@ class BlockMute:
 
 
 def standing(member: Member, own: Iterable[Want], mutes: Iterable[BlockMute]) -> Mapping[Subject, Want]:
-    """By subject, of one member."""
+    """Return one member's current preferences by subject. Own preferences override block mutes."""
     shared = {
         mute.subject: Want(subject=mute.subject, member=member, at=ALWAYS, visible_from=NEVER)
         for mute in mutes
         if mute.has(member)
     }
-    return shared | {word.subject: word for word in own}
+    return shared | {want.subject: want for want in own}
 
 
 def volumes(wants: Mapping[Subject, Want]) -> Mapping[Subject, Volume]:
-    """Of the subjects that have a word of their own."""
+    """Return the volumes of subjects that have their own."""
     return {subject: want.volume for subject, want in wants.items() if want.volume is not Volume.DEFAULT}
 
 
 def wanting(own: Collection[Want], mutes: Iterable[BlockMute]) -> Mapping[SetKind, Bits]:
-    """Each of the sets of one subject in one shard: the blocks' members, and then what each says for itself."""
+    """Return the preference sets of one subject in one shard. Own preferences override block mutes."""
     shared = bytearray(SHARD_BYTES)
     for mute in mutes:
         first = mute.block % SHARD_BLOCKS * BLOCK_BYTES
         shared[first : first + BLOCK_BYTES] = mute.members
     before = {SetKind.MUTED: from_bytes(shared)}
     return {
-        kind: changed(before.get(kind, nobody()), {word.member % SHARD_MEMBERS: kind in word.sets for word in own})
+        kind: changed(before.get(kind, nobody()), {want.member % SHARD_MEMBERS: kind in want.sets for want in own})
         for kind in OF_WANTS
     }

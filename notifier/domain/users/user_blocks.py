@@ -1,4 +1,4 @@
-"""A parting: one account blocks another, or does so no longer; while either blocks the other, both are hidden."""
+"""User blocks: while either account blocks the other, both are hidden from each other."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,17 @@ from notifier.domain.ids import Member, Subject, UserId
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 
 Apart = Mapping[UserId, datetime]
-"""One person's: with whom, and the moment from which both see each other again; NEVER while a block stands."""
-
+"""One user's blocks: the other account, and when both see each other again (NEVER while blocked)."""
 
 MOST_BLOCKERS = 10_000
-"""Rows of others that a look at a list reads: 20 ms in SQLite. Whom a million block would wait for seconds otherwise,
-and so never see a list again. Of more, the first by name are known, and those whom the person follows."""
+"""Most blockers that one request reads: 20 ms in SQLite. An account blocked by a million would otherwise wait seconds.
+
+Beyond the limit only the first blockers by name count, and accounts that the user follows.
+"""
 
 
 class Side(StrEnum):
-    """Whose a block is, as one of the two knows it: each may block the other, and lifting one leaves the other."""
+    """Direction of a block, as seen by one account. Each may block the other; lifting one block leaves the other."""
 
     BLOCKS = "blocks"
     BLOCKED_BY = "blocked_by"
@@ -27,7 +28,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Half:
-    """A parting as one of the two has it: a row."""
+    """One side of a user block: a stored row."""
 
     member: Member
     other: UserId
@@ -38,17 +39,19 @@ class Half:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parting:
-    """What is said of an ordered pair."""
+    """Current state of an ordered pair of accounts."""
 
     blocker: UserId
     blocker_member: Member
     blocked: UserId
     blocked_member: Member
     until: datetime
-    """From this moment on the two see each other again, as far as this pair is concerned; NEVER: the block stands."""
+    """When this pair stops hiding the accounts from each other; NEVER while blocked."""
     sequence: int
-    """Of the pair, and at least 1: the highest counts, however late it comes. Of two with the same number the one that
-    lasts longer does, so that a block wins."""
+    """Sequence number of the pair (>= 1). The highest wins regardless of arrival order.
+
+    On a tie the later `until` wins, so a block does.
+    """
 
     @property
     def halves(self) -> tuple[Half, Half]:
@@ -63,13 +66,13 @@ class Parting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartingChange:
-    """As who keeps the graph says it."""
+    """A block or unblock event from the graph service."""
 
     id: EventId
     blocker: UserId
     blocked: UserId
     blocks: bool
-    """No longer, where it is false."""
+    """False for an unblock."""
     sequence: int
     at: datetime
 
@@ -79,23 +82,23 @@ class PartingChange:
             blocker_member=members[self.blocker],
             blocked=self.blocked,
             blocked_member=members[self.blocked],
-            # Of times before 1970 a store may not know which is the later.
+            # Some stores cannot order times before 1970.
             until=NEVER if self.blocks else max(self.at, ALWAYS),
             sequence=self.sequence,
         )
 
 
 def apart(rows: Iterable[tuple[UserId, datetime]]) -> Apart:
-    """By both sides of each pair: the later one counts."""
-    found = dict[UserId, datetime]()
-    for other, until in rows:
-        found[other] = max(until, found.get(other, until))
-    return found
+    """Combine both sides of each pair: the later end wins."""
+    blocks = dict[UserId, datetime]()
+    for account, until in rows:
+        blocks[account] = max(until, blocks.get(account, until))
+    return blocks
 
 
 def parted(apart: Apart) -> Collection[UserId]:
-    """Those with whom a block stands."""
-    return frozenset(other for other, until in apart.items() if until == NEVER)
+    """Return the accounts that are blocked now, in either direction."""
+    return frozenset(account for account, until in apart.items() if until == NEVER)
 
 
 def owners(follows: Iterable[Subject]) -> Collection[UserId]:
@@ -103,7 +106,7 @@ def owners(follows: Iterable[Subject]) -> Collection[UserId]:
 
 
 def reunited(follows: Mapping[Subject, datetime], apart: Apart) -> Mapping[Subject, datetime]:
-    """`visible_from` of what is followed: what an account's subjects had before it was unblocked isn't seen later."""
+    """Return `visible_from` of followed subjects. Bursts opened before the account was unblocked stay hidden."""
     if not apart:
         return follows
     return {subject: max(since, apart.get(subject.owner, ALWAYS)) for subject, since in follows.items()}

@@ -1,4 +1,4 @@
-"""The predicate: what a person sees, as a function of durable facts. Every list, badge and check asks here."""
+"""Visibility rules: decide which bursts a user sees, for every list, badge and check."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,11 +11,14 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
 from notifier.domain.users.subject_preferences import NEVER, Volume, combined
 
-# Marks: what a person has seen, read and hidden; and the token that says up to where a page may be `seen`.
+# Reading state: what a user has seen, read and hidden.
 
 SETTLED_AFTER = timedelta(seconds=5)
-"""A page's `as_of` stays this far behind its `now`: what a burst may need to become visible, twice, and three seconds
-for a clock that is wrong: the coordinator's, behind, or the page's, ahead."""
+"""The `as_of` of a page is this far behind its `now`.
+
+Twice the time in which a burst becomes visible, plus three seconds for clock errors: a coordinator that is behind,
+or a page server that is ahead.
+"""
 
 
 class Mark(StrEnum):
@@ -23,12 +26,12 @@ class Mark(StrEnum):
     UNREAD = "unread"
     HIDDEN = "hidden"
     NONE = "none"
-    """Was marked, and that was taken back: as without a mark, but the person has dealt with it, and no phone rings."""
+    """A mark was set and removed again. Like no mark, but the user has handled the burst, so no alert is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenToken:
-    """Issued with a page by the server, so that nobody can mark as seen what no page could have shown."""
+    """Issued by the server with each page. Clients can mark as seen only what a page has shown."""
 
     viewer: UserId
     as_of: datetime
@@ -38,10 +41,13 @@ class SeenToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
+    """Reading state of one user."""
+
     seen_at: datetime | None = None
-    """Everything opened up to here was seen; only ever moves forward."""
+    """Everything opened up to this time is seen. Only moves forward."""
     also_seen: frozenset[BurstKey] = frozenset()
     """Bursts newer than `seen_at` that were on a page marked as seen."""
+
     by_burst: Mapping[BurstKey, Mark] = field(default_factory=dict)
 
     def unseen(self, burst: BurstKey, opened_at: datetime) -> bool:
@@ -57,7 +63,7 @@ class Marks:
 
 
 class ListedBurst(Protocol):
-    """What has a place in a list, and marks."""
+    """An item of the inbox: a burst or a digest."""
 
     @property
     def key(self) -> BurstKey: ...
@@ -68,48 +74,49 @@ class ListedBurst(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """A person with everything that decides what the person sees."""
+    """A user with everything that decides what the user sees."""
 
     user: UserId
     follows: Mapping[Subject, datetime]
-    """`visible_from` of every followed subject; of a muted one, or one that a block hides, it is still to come."""
+    """`visible_from` of every followed subject. It is in the future while the subject is muted or hidden by a block."""
     blocked: Collection[UserId]
-    """Whom the viewer blocks, and who blocks the viewer."""
+    """Accounts that the viewer blocks, and accounts that block the viewer."""
     volume: Mapping[Subject, Volume]
-    """Of the subjects of which the person said so; the others are as everything is."""
+    """Volumes set for single subjects. All others have the account-wide volume."""
     marks: Marks
     overall: Overall = NOTHING_SAID
 
     @property
     def authors(self) -> Collection[UserId]:
-        """Whose protected tweets are for the viewer: muting is not leaving, so who muted the author is one of them."""
+        """Return the authors whose protected tweets the viewer may see. A muted author is still followed."""
         return {subject.owner for subject in self.follows if subject.kind is Kind.MENTION}
 
     @property
     def heard(self) -> Collection[Subject]:
-        """All that the viewer follows but what is muted for good or hidden by a block; nothing for who wants nothing of
-        everything."""
+        """Return followed subjects that are neither permanently muted nor blocked; none if the account volume is OFF."""
         if self.overall.volume is Volume.OFF:
             return []
         return [subject for subject, since in self.follows.items() if since < NEVER]
 
     @property
     def digested(self) -> Collection[Subject]:
-        """Those of them that a digest alone tells of."""
+        """Return the subjects of `heard` that are shown in the digest only."""
         if self.overall.volume is not Volume.DIGEST and Volume.DIGEST not in self.volume.values():
             return []
         return [subject for subject in self.heard if self.wanted(subject) is Volume.DIGEST]
 
     def wanted(self, subject: Subject) -> Volume:
-        """How much of it. What is said of everything isn't about oneself."""
+        """Return the effective volume of a subject. The account-wide volume does not apply to mentions of the viewer."""
         overall = Volume.ALL if subject.kind is Kind.SELF else self.overall.volume
-        # Most maps of a viewer are empty, and a key's hash costs more than to see that.
+        # Most viewers have no volumes, and checking that costs less than hashing the key.
         return combined(overall, self.volume.get(subject, Volume.DEFAULT)) if self.volume else overall
 
 
 class HiddenReason(StrEnum):
-    """Why a person doesn't see a burst, in the order of asking. A block is asked of twice: of the account's before a
-    mute, and later of those who mentioned it."""
+    """Reason why a user doesn't see a burst, in the order of the checks.
+
+    Blocks are checked twice: those of the account before mutes, those of the mentioners later.
+    """
 
     RETRACTED = "retracted"
     EXPIRED = "expired"
@@ -123,7 +130,7 @@ class HiddenReason(StrEnum):
 
 
 class Unpushed(StrEnum):
-    """Why no phone rings for what is visible."""
+    """Reason why a visible burst sends no alert (push suppression)."""
 
     ALERTS_OFF = "alerts_off"
     OPENER_BLOCKED = "opener_blocked"
@@ -136,7 +143,7 @@ def visible(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
 
 
 def unread(listed: ListedBurst, viewer: Viewer) -> bool:
-    """Of what is visible."""
+    """Return whether the item is unread. Call only for visible items."""
     marks = viewer.marks
     match marks.by_burst.get(listed.key) if marks.by_burst else None:
         case Mark.UNREAD:
@@ -148,27 +155,28 @@ def unread(listed: ListedBurst, viewer: Viewer) -> bool:
 
 
 def pushable(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
-    """Whether the viewer's phone may ring for it now."""
+    """Return whether the viewer may get an alert for the burst now."""
     return viewer.overall.asleep_until(now) is None and pushable_awake(burst, viewer, now=now)
 
 
 def pushable_awake(burst: Burst, viewer: Viewer, *, now: datetime) -> bool:
-    """Whether the viewer's phone may ring for it, at this hour or once the quiet ones are over. A burst that is silent
-    is pushed to nobody at all, whoever it is."""
+    """Return whether the viewer may get an alert for the burst, now or after quiet hours.
+
+    Does not check `burst.silent`, which suppresses the alerts of all users.
+    """
     return unpushed(burst, viewer, now=now) is None
 
 
 def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | HiddenReason | None:
-    """The first rule that keeps the viewer's phone silent for it, whatever the hour; None when it may ring.
+    """Return the first rule that suppresses the viewer's alert regardless of quiet hours; None if it may be sent.
 
-    Nothing is pushed to those who don't see it, who have dealt with it in whatever way (a mark, even `unread`, is set
-    on what was looked at), whom a block parts from its opener, whose name the alert would say, or who wants no
-    alerts.
+    Users get no alert if they switched alerts off, don't see the burst, or blocked (or are blocked by) its opener,
+    whose name the alert shows. A mark of any kind, even `unread`, means that the user has already looked at the burst.
     """
     if not viewer.overall.alerts:
         return Unpushed.ALERTS_OFF
-    if (why := denied(burst, viewer, now=now)) is not None:
-        return why
+    if (reason := denied(burst, viewer, now=now)) is not None:
+        return reason
     if burst.opener in viewer.blocked:
         return Unpushed.OPENER_BLOCKED
     if burst.key in viewer.marks.by_burst:
@@ -177,13 +185,13 @@ def unpushed(burst: Burst, viewer: Viewer, *, now: datetime) -> Unpushed | Hidde
 
 
 def denied(burst: Burst, viewer: Viewer, *, now: datetime) -> HiddenReason | None:
-    """The first rule that hides the burst from the viewer; None when it is visible."""
+    """Return the first rule that hides the burst from the viewer; None if it is visible."""
     if burst.retracted:
         return HiddenReason.RETRACTED
     if expires_at(burst.opened_at) <= now:
         return HiddenReason.EXPIRED
-    if (why := _not_in_audience(burst, viewer, now)) is not None:
-        return why
+    if (reason := _not_in_audience(burst, viewer, now)) is not None:
+        return reason
     if burst.restricted_to is not None and burst.restricted_to not in viewer.authors:
         return HiddenReason.RESTRICTED
     if not burst.more_mentioners and all(name in viewer.blocked for name in burst.mentioners):
