@@ -1,4 +1,4 @@
-"""The burst: mentions of one subject that share one notification, and what its text says."""
+"""Bursts: mentions of one subject that share one notification."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -10,19 +10,22 @@ from notifier.domain.ids import BurstKey, Lane, UserId
 
 RETENTION = timedelta(days=90)
 KEPT_MENTIONERS = 16
-"""Distinct mentioners that a burst remembers by name; of the rest it knows that there are more."""
+"""Most distinct mentioners that a burst stores. `more_mentioners` is set if there were others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """The canonical record, read and never copied; `opened_at` places it, growth changes its text alone."""
+    """The canonical record of a burst, which inbox rows only refer to.
+
+    Its place in lists is `opened_at`. Later mentions do not move it.
+    """
 
     key: BurstKey
     version: int
-    """The head's version that wrote it: of two writes the higher one stands."""
+    """Version of the head that wrote it. The highest version wins."""
     opened_at: datetime
     accepted_at: datetime
-    """When the opener was accepted: where the latency of every delivery starts."""
+    """When the first mention was accepted. Delivery latency is measured from here."""
     lane: Lane
     verdict: Verdict
     mentioners: tuple[UserId, ...]
@@ -30,13 +33,13 @@ class Burst:
     count: int
     first_of_day: bool
     restricted_to: UserId | None
-    """The protected author whose followers alone may see it; such a burst is its author's alone."""
+    """The protected author whose followers may see it. Such a burst contains only mentions by this author."""
     tweet: str
     text: str
     pull_only: bool = False
-    """Shown by the predicate like any other, and fanned out to nobody: there was no token for it when it opened."""
+    """Visible like any other burst, but not fanned out: the budget was empty when it opened."""
     silent: bool = False
-    """The tweet that it opened with was taken back: no phone rings for it any more."""
+    """The tweet that opened it was retracted. No more alerts are sent."""
 
     @classmethod
     def opened_by(
@@ -68,30 +71,34 @@ class Burst:
 
     @property
     def opened_in(self) -> datetime:
-        """The second in which it opened: all that people are told. Restricted bursts push the openings behind them by
-        a millisecond each, and those are nobody's business.
+        """Return the opening time in whole seconds, the only form shown to users.
+
+        Each restricted burst delays the next opening by a millisecond. Exact times would reveal hidden bursts.
         """
         return self.opened_at.replace(microsecond=0)
 
     @property
     def retracted(self) -> bool:
-        """Nothing is left of it. It keeps its place and its names, so that whoever may have seen it can be told."""
+        """Return whether no mentions are left. The burst keeps its place and mentioners.
+
+        They are needed to notify clients that may have shown it.
+        """
         return self.count == 0
 
     @property
     def narrowed(self) -> bool:
-        """Public once, and since then for its author's followers alone."""
+        """Return whether the burst was public and is now restricted to followers of its author."""
         return self.restricted_to is not None and self.silent and not self.retracted
 
     @property
     def once(self) -> Self:
-        """As it may have been before it was silent, as far as that says who could see it."""
+        """Return the burst as it may have been before it became silent, to determine which users could see it."""
         if not self.silent:
             return self
         once = replace(self, count=max(1, self.count), restricted_to=None if self.narrowed else self.restricted_to)
-        # Others may have been in it, whom the viewer doesn't block as those who are left.
-        others = not (self.retracted or self.restricted_to)
-        return replace(once, more_mentioners=once.more_mentioners or others)
+        # It may have contained other mentioners, whom the viewer does not block.
+        had_more = not (self.retracted or self.restricted_to)
+        return replace(once, more_mentioners=once.more_mentioners or had_more)
 
     @property
     def opener(self) -> UserId:

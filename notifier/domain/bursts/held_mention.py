@@ -1,4 +1,4 @@
-"""The hold: a mention that waits for a person to decide, and what becomes of it."""
+"""Held mentions: mentions that wait for an operator's decision."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,9 +11,9 @@ from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.domain.ids import UserId
 
 WAITS = timedelta(days=30)
-"""At most: what nobody let go by then is dropped. Nobody is told today what was said a month ago."""
+"""Longest wait for a decision. Then the mention is dropped: it is too old to notify anyone."""
 KNOWN = RETENTION + timedelta(days=1)
-"""As long as anybody may ask what became of the event, and as it may be sent again."""
+"""How long the record is kept: clients may query the event's status, or send the event again, for that long."""
 KEY_BYTES = 8
 
 
@@ -24,7 +24,7 @@ class ModerationDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMention:
-    """One event's, for all the accounts whose followers are not told of it."""
+    """A held event, with all accounts whose followers are not notified meanwhile."""
 
     id: EventId
     author: UserId
@@ -32,7 +32,7 @@ class HeldMention:
     since: datetime
     """When the event was accepted."""
     event: Event | None
-    """None once it has waited for as long as it may: its text is kept no longer."""
+    """None after the longest wait: the text is not kept longer."""
     decision: ModerationDecision | None = None
 
     @classmethod
@@ -41,24 +41,26 @@ class HeldMention:
 
     @property
     def key(self) -> str:
-        """What operators call it by: an event's id is the sender's, and may be long, or two senders'."""
+        """Return a short id for operators. Event ids are chosen by senders: they may be long, or used by two senders."""
         return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_BYTES).hexdigest()
 
     @property
     def blank(self) -> "HeldMention":
-        """Without what was said in it."""
+        """Return a copy without the text of the event."""
         return replace(self, event=self.event and replace(self.event, text=""))
 
     def waits(self, now: datetime) -> bool:
         return self.decision is None and now < self.since + WAITS
 
     def keeps(self, *, released: bool) -> bool:
-        """Whether its event, which comes again, is kept from its accounts: dropped it stays so, and not let go it waits
-        on, or has waited too long."""
+        """Return whether the event, sent again, is still withheld from these accounts.
+
+        It is if it was dropped, or if it waits for a decision or expired and this is not its release.
+        """
         return self.decision is ModerationDecision.DROPPED or (self.decision is None and not released)
 
     def refusal(self, now: datetime) -> MentionRefusal | None:
-        """Of its accounts, until the router has taken it again; None where somebody let it go."""
+        """Return the refusal to report for the accounts until the router has processed the event; None if released."""
         if self.decision is ModerationDecision.RELEASED:
             return None
         return MentionRefusal.HELD if self.waits(now) else MentionRefusal.DENIED

@@ -1,4 +1,4 @@
-"""One account named in one tweet."""
+"""Events from the tweet service, and the mentions that they contain."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -10,7 +10,7 @@ from notifier.domain.ids import Lane, Subject, UserId
 
 @dataclass(frozen=True, slots=True, order=True)
 class EventId:
-    """The upstream's name of an event: unique by source, as CloudEvents has it."""
+    """Id of an upstream event: unique per source, as CloudEvents defines."""
 
     source: str
     id: str
@@ -21,7 +21,7 @@ class EventId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A tweet that mentions accounts, as the tweet service told it."""
+    """A tweet that mentions accounts, as reported by the tweet service."""
 
     id: EventId
     tweet: str
@@ -29,25 +29,26 @@ class Event:
     mentioned: tuple[UserId, ...]
     text: str
     protected: bool
-    """The author's tweets are for the author's followers only."""
+    """Only the author's followers may see the author's tweets."""
     happened_at: datetime
     accepted_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival(Event):
-    """An event as the log brings it. What is added is no part of what the tweet service said, nor of its digest."""
+    """An event as read from the log. Fields added here are not part of the upstream event or its digest."""
 
     released: bool = False
-    """It was held, and somebody let it go."""
+    """It was held, and an operator released it."""
 
     @classmethod
     def again(cls, event: Event, now: datetime) -> Self:
-        """Accepted at the moment it is let go: what it waited is nobody's lateness."""
+        """Return the released event. Its acceptance time is the release, so the hold does not count as latency."""
         return cls(**_fields(event) | {"accepted_at": now}, released=True)
 
     @property
     def told(self) -> Event:
+        """Return the event as reported by the tweet service."""
         return Event(**_fields(self))
 
 
@@ -57,7 +58,7 @@ def _fields(event: Event) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """One mentioned account's part of an event, on its way to that account's subject."""
+    """One mentioned account of an event, on its way to that account's subject."""
 
     event: EventId
     subject: Subject
@@ -68,11 +69,11 @@ class Mention:
     verdict: Verdict
     lane: Lane
     followers: int
-    """The size of the subject when it was routed: what the budget and collapse go by."""
+    """Followers of the subject when the mention was routed. Budget and collapse window depend on it."""
     happened_at: datetime
     accepted_at: datetime
     retracted: bool = False
-    """It counts no longer, and its text is gone."""
+    """It no longer counts, and its text is deleted."""
 
     @classmethod
     def of(cls, event: Event, subject: Subject, verdict: Verdict, *, lane: Lane, followers: int) -> Self:

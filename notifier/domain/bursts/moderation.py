@@ -1,4 +1,4 @@
-"""The reach verdict: how far one mentioner's mentions may carry, by hand and by rule, and whose an account wants."""
+"""Reach verdicts: how far an author's mentions are delivered, by operator decision and rules."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,36 +10,37 @@ from notifier.domain.ids import UserId
 from notifier.domain.token_bucket import BucketLimit
 
 LONGEST_REASON = 500
-"""Characters."""
+"""Most characters of a reason."""
 
 _TICK = timedelta(milliseconds=1)
-"""What every store tells apart."""
+"""Finest time resolution that every store keeps."""
 
 
 class Verdict(StrEnum):
-    """Ordered from the widest to the narrowest."""
+    """Reach of a mention, ordered from the widest to the narrowest."""
 
     ALL = "all"
     """Rows and alerts."""
     ROW = "row"
-    """Rows, and no phone is woken."""
+    """Rows without alerts."""
     HOLD = "hold"
-    """Waits for a person to decide."""
+    """Held until an operator decides."""
     DENY = "deny"
-    """Reaches nobody."""
+    """Not delivered."""
 
 
 class MentionsAllowed(StrEnum):
-    """Whose mentions the mentioned account lets through to its followers: its own preference."""
+    """Preference of a mentioned account: authors whose mentions reach its followers."""
 
     ALL = "all"
     FOLLOWED = "followed"
-    """Of those whom it follows."""
+    """Only authors that the account follows."""
     VERIFIED = "verified"
+    """Only verified authors."""
     NONE = "none"
 
     def admits(self, *, followed: bool, verified: bool) -> bool:
-        """A mention by somebody whom the account follows, or who is verified."""
+        """Return whether the mention reaches the followers. `followed` and `verified` describe its author."""
         match self:
             case MentionsAllowed.FOLLOWED:
                 return followed
@@ -50,27 +51,27 @@ class MentionsAllowed(StrEnum):
 
 
 class MentionRefusal(StrEnum):
-    """Why the followers of an account named in an event get no mention; told by `GET /v1/events/{id}`."""
+    """Reason why the followers of a mentioned account are not notified, as reported by `GET /v1/events/{id}`."""
 
     UNKNOWN_ACCOUNT = "unknown_account"
     DELETED_ACCOUNT = "deleted_account"
     SELF_MENTION = "self_mention"
     NOT_WANTED = "not_wanted"
-    """The account doesn't want it for its followers; it gets its own all the same."""
+    """The account's preferences exclude it for its followers. The account itself is still notified."""
     DENIED = "denied"
     HELD = "held"
-    """The mentioner's mentions wait for a person to decide."""
+    """The author's mentions are held until an operator decides."""
     RETRACTED = "retracted"
-    """The tweet was taken back, or names the account no longer, before it had a burst."""
+    """The tweet was retracted, or edited to no longer mention the account, before it had a burst."""
 
 
 AUTHOR_LIMIT = BucketLimit(capacity=20, refill=timedelta(minutes=3))
-"""How many mentions of celebrities by one author may send push alerts."""
+"""Rate limit per author for mentions of celebrities that send push alerts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachWord:
-    """What an operator said of an account as a mentioner; what was said last stands."""
+    """An operator's verdict on an account as an author of mentions. The last write wins."""
 
     user: UserId
     verdict: Verdict
@@ -80,7 +81,10 @@ class ReachWord:
 
 
 def checked(word: ReachWord, before: ReachWord | None) -> ReachWord:
-    """The same word, said after what stands, also where that is by a clock that is ahead of this one; or BadReach."""
+    """Return the verdict, made newer than the current one even if that was written by a clock that is ahead.
+
+    Raises BadReach if the reason is empty or too long.
+    """
     reason = word.reason
     if not reason.strip():
         raise BadReach("The reason is empty.")
@@ -91,35 +95,41 @@ def checked(word: ReachWord, before: ReachWord | None) -> ReachWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentioner:
-    """What a rule goes by."""
+    """Input of a rule: what is known of the author of a mention."""
 
     standing: Verdict = Verdict.ALL
-    """By hand."""
+    """Verdict set by an operator."""
     verified: bool = False
     deleted: bool = False
     within_cap: bool = True
 
 
 Rule = Callable[[Mentioner], Verdict]
-"""Pure. A mentioner is taken for one within the cap first, and only a mention that passes so is counted against it.
-Nobody is held of whom no operator has said anything: of the others alone it is asked whether they were held before."""
+"""A pure function from author to verdict.
+
+It is called with `within_cap` first, and only mentions that pass are counted against the cap. It must not hold authors
+without an operator verdict: only for authors with one the router checks whether the event was held before.
+"""
 
 
 def by_standing(mentioner: Mentioner) -> Verdict:
-    """Nobody buys 200 million phones with one @: over the cap a mention still gets its rows, and no alert."""
+    """Default rule: the operator's verdict, but rows without alerts over the cap.
+
+    The cap keeps one author from alerting 200 million followers with every @.
+    """
     if mentioner.standing is Verdict.ALL and not mentioner.within_cap:
         return Verdict.ROW
     return mentioner.standing
 
 
 def verdict(rule: Rule, mentioner: Mentioner, *, released: bool) -> Verdict:
-    """What somebody let go isn't held again, and is denied if that was said since."""
-    found = rule(mentioner)
-    if found is not Verdict.HOLD or not released:
-        return found
+    """Apply the rule. A released mention is not held again, but is denied if the verdict has changed to DENY."""
+    by_rule = rule(mentioner)
+    if by_rule is not Verdict.HOLD or not released:
+        return by_rule
     return Verdict.ALL if mentioner.within_cap else Verdict.ROW
 
 
 def told(word: ReachWord) -> Mapping[str, object]:
-    """As the audit has it."""
+    """Return the fields for the audit log."""
     return {"user": word.user, "verdict": str(word.verdict), "reason": word.reason}

@@ -1,7 +1,7 @@
-"""A retraction: a tweet that is no more, or not what it was; an author who is no more, or not public any more.
+"""Retractions: deleted or edited tweets, and erased or protected authors.
 
-Its word is sticky: it is kept under the name of the tweet or the author, longer than anything that it could hide, and
-counts for mentions that come after it as for those that are there.
+Retractions are sticky: stored per tweet or author, and kept longer than anything they can hide. So they also apply to
+mentions that arrive later.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,60 +17,65 @@ from notifier.domain.bursts.sequencer import CLOCKS_APART
 from notifier.domain.ids import UserId
 
 Trail = NewType("Trail", str)
-"""What a retraction stands under, and what leads to the mentions that it may be about."""
+"""Key under which a retraction is stored, and by which the mentions that it may affect are indexed."""
 
 
 class RetractionCause(StrEnum):
     EDIT = "edit"
-    """The tweet says something else. Whom it names no longer is taken out; whom it names since is told nothing."""
+    """The tweet has a new text. Accounts no longer mentioned are removed; newly mentioned ones are not notified."""
     DELETE = "delete"
     PROTECT = "protect"
-    """What the author has written so far is for the author's followers alone."""
+    """Earlier tweets of the author become visible to the author's followers only."""
     ERASE = "erase"
+    """Earlier tweets of the author are retracted."""
 
 
 WAITS_AT_MOST = timedelta(days=1)
-"""In the log: what is shown may have been accepted so long before it opened."""
+"""Longest time of a mention in the log. A burst may open this long after its mention was accepted."""
 
 _FINAL_RANK = 1 << 60
-"""Of a deletion: more than any edit's sequence."""
+"""Added to the rank of a deletion: higher than the sequence number of any edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retraction:
+    """A retraction event. It never affects tweets of other authors."""
+
     id: EventId
     cause: RetractionCause
     author: UserId
     tweet: str = ""
-    """Empty where it is about all that the author has written until then."""
+    """Empty if it affects everything that the author has written up to `at`."""
     at: datetime
     sequence: int = 0
-    """Of a tweet's edits: the highest counts, however late it comes."""
+    """Sequence number of a tweet's edits. The highest wins regardless of arrival order."""
     mentioned: tuple[UserId, ...] = ()
-    """Whom the edited tweet still names."""
+    """Accounts that the edited tweet still mentions."""
     text: str = ""
+    """Text of the edited tweet."""
 
     @property
     def trail(self) -> Trail:
+        """Return the key under which the retraction is stored."""
         if self.tweet:
             return tweet_trail(self.author, self.tweet)
         return erased_trail(self.author) if self.cause is RetractionCause.ERASE else author_trail(self.author)
 
     @property
     def rank(self) -> int:
-        """Of two under one trail the higher stands, in whatever order they come."""
+        """Return the rank among retractions with the same key. The highest wins regardless of arrival order."""
         if not self.tweet:
             return int(self.at.timestamp() * 1000)
         return self.sequence + _FINAL_RANK if self.cause is RetractionCause.DELETE else self.sequence
 
     def leads_to(self, now: datetime) -> Collection[Trail]:
-        """Where the mentions are that it may be about, the latest first."""
+        """Return the index keys of mentions that it may affect, the latest first."""
         if self.tweet:
             return [self.trail]
         return day_trails(self.author, now - RETENTION - WAITS_AT_MOST, now + CLOCKS_APART)[::-1]
 
     def of(self, mention: Mention) -> Mention:
-        """The mention as this leaves it: nobody takes back what somebody else has written, or what came later."""
+        """Apply the retraction to a mention. Mentions by other authors, or written later, are unchanged."""
         if mention.author != self.author or (not self.tweet and mention.happened_at > self.at):
             return mention
         match self.cause:
@@ -83,7 +88,7 @@ class Retraction:
 
 
 def tweet_trail(author: UserId, tweet: str) -> Trail:
-    """Of the author alone: what somebody else says of the tweet stands beside it, and counts nothing."""
+    """Return the key of a tweet. It contains the author, so a retraction by another sender of the tweet has no effect."""
     return Trail(f"tweet/{len(author)}/{author}/{tweet}")
 
 
@@ -92,38 +97,41 @@ def author_trail(author: UserId) -> Trail:
 
 
 def erased_trail(author: UserId) -> Trail:
-    """Beside the other: each has a moment of its own, and who was erased may write again, and be protected."""
+    """Return the key of an erasure, separate from `author_trail`: an erased author may write again and be protected."""
     return Trail(f"erased/{author}")
 
 
 def day_trails(author: UserId, first: datetime, last: datetime) -> Sequence[Trail]:
-    """An author's mentions lie by the day on which they were accepted: who writes for years fills no trail for ever."""
+    """Return the index keys of an author's mentions, one per day of acceptance, so that no partition grows forever."""
     days = (last.date() - first.date()).days
     return [Trail(f"day/{first.date() + timedelta(days=n)}/{author}") for n in range(days + 1)]
 
 
 def stands_under(mention: Mention) -> Collection[Trail]:
-    """The retractions that may be about it."""
+    """Return the keys of retractions that may affect the mention."""
     return tweet_trail(mention.author, mention.tweet), erased_trail(mention.author), author_trail(mention.author)
 
 
 def found_by(mention: Mention) -> Collection[Trail]:
-    """The trails that lead to it."""
+    """Return the index keys under which the mention is found."""
     return tweet_trail(mention.author, mention.tweet), *day_trails(
         mention.author, mention.accepted_at, mention.accepted_at
     )
 
 
 def as_it_stands(mention: Mention, said: Mapping[Trail, Retraction]) -> Mention:
+    """Apply all retractions that affect the mention."""
     for trail in stands_under(mention):
-        if (word := said.get(trail)) is not None and not mention.retracted:
-            mention = word.of(mention)
+        if (retraction := said.get(trail)) is not None and not mention.retracted:
+            mention = retraction.of(mention)
     return mention
 
 
 def counts(mention: Mention, burst: Burst) -> bool:
-    """Whether a mention that was numbered with the burst is one of it: what is for an author's followers alone has no
-    part in what all may see."""
+    """Return whether a mention with the burst's number counts as part of it.
+
+    A protected mention is not part of a public burst.
+    """
     if mention.retracted:
         return False
     return mention.author == burst.restricted_to if mention.protected else burst.restricted_to is None
@@ -131,7 +139,7 @@ def counts(mention: Mention, burst: Burst) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionChange:
-    """One mention of a burst, as it was and as it stands."""
+    """One mention of a burst, before and after a retraction."""
 
     before: Mention
     after: Mention
@@ -140,16 +148,19 @@ class MentionChange:
         return counts(self.before, burst) and not counts(self.after, burst)
 
     def enters(self, burst: Burst) -> bool:
-        """Of a burst that was left to its author's followers, by another of the author's mentions."""
+        """Return whether the change makes the mention part of the burst.
+
+        This happens to another mention by the same author, if the burst was narrowed to the author's followers.
+        """
         return not counts(self.before, burst) and counts(self.after, burst)
 
 
 def amended(burst: Burst, changes: Collection[MentionChange], rest: Mapping[UserId, Mention], *, version: int) -> Burst:
-    """The burst once the changes are made; `rest` has a mention that stays, of every author who may come to be named.
+    """Return the burst after the changes. `rest` has one remaining mention of every author that may become listed.
 
-    Its place, its moment and whom it was announced to are what they were. It names the mentioners that it still has,
-    and of those beyond the ones that it kept by name somebody where nobody else is left, or shown. Who is named and has
-    none that stays is about to be settled, too.
+    Key, opening time and audience are unchanged. The listed mentioners are those that remain. If none remains, or the
+    shown tweet is retracted, an author from `rest` that was not stored by name may take the place.
+    A listed mentioner without an entry in `rest` is about to be removed by another retraction.
     """
     leaving = [change for change in changes if change.leaves(burst)]
     count = burst.count - len(leaving) + sum(change.enters(burst) for change in changes)
@@ -159,16 +170,16 @@ def amended(burst: Burst, changes: Collection[MentionChange], rest: Mapping[User
         return _emptied(burst, [change.after for change in leaving], version)
     after = replace(burst, version=version, count=count, mentioners=tuple(names))
     if all(change.before.tweet != burst.tweet for change in leaving):
-        return next((replace(after, text=one.after.text) for one in changes if one.after.tweet == burst.tweet), after)
+        return next((replace(after, text=c.after.text) for c in changes if c.after.tweet == burst.tweet), after)
     first = next((name for name in (*names, *rest) if name in rest), None)
     if first is None:
         return _emptied(burst, [change.after for change in leaving], version)
-    others = (name for name in names if name != first)
-    return _shown_by(replace(after, silent=True, mentioners=(first, *others)), rest[first])
+    following = (name for name in names if name != first)
+    return _shown_by(replace(after, silent=True, mentioners=(first, *following)), rest[first])
 
 
 def _emptied(burst: Burst, leaving: Collection[Mention], version: int) -> Burst:
-    """Nothing is left for everybody; what one author's followers may still see is left for them."""
+    """Return a burst without public mentions. If protected ones remain, it is restricted to one author's followers."""
     private = sorted((mention for mention in leaving if not mention.retracted), key=attrgetter("accepted_at"))
     own = [mention for mention in private if mention.author == private[0].author]
     after = replace(burst, version=version, silent=True, count=len(own), more_mentioners=False)

@@ -1,7 +1,7 @@
-"""The head of a subject: the one place where a burst gets its number, as a function from records to effects.
+"""Sequence head of a subject: numbers its bursts, as pure functions from log records to the next head.
 
-A head is changed by compare-and-set alone. Its outbox holds everything that the last change decided and that isn't
-known to be published yet, so whoever finds the head after a crash can finish the work without the log.
+A head is changed only by compare-and-set. Its outbox holds everything that the last change decided and that may be
+unpublished. After a crash any process can finish the work from the head alone, without the log.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,21 +16,24 @@ from notifier.domain.ids import POLICIES, BurstKey, Policy, Subject
 from notifier.domain.token_bucket import BucketLimit, TokenBucket
 
 VISIBLE_WITHIN = timedelta(seconds=1)
-"""A burst that isn't published this long after its opening is re-stamped, or a `seen` could swallow it."""
+"""A burst not published within this time gets a new opening time. Otherwise an earlier `seen` could hide it."""
 
 REACHES_NOBODY = (Verdict.HOLD, Verdict.DENY)
-"""The router refuses them; a mention that was held is sent again by whoever lets it go."""
+"""Verdicts that the router refuses. Releasing a held mention sends its event again."""
 
 CLOCKS_APART = timedelta(seconds=5)
-"""Of two processes, at most. A burst opens no earlier than its mention was accepted, by another's clock: what a slow
-clock put into the past, a page may already have covered."""
+"""Largest difference between the clocks of two processes.
+
+A burst opens no earlier than its mention was accepted by the clock of the gateway. With the time of a slow clock it
+could open in a period that a page has already covered.
+"""
 
 TICK = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequenced:
-    """A mention that has its burst."""
+    """A mention with the number of its burst."""
 
     mention: Mention
     seq: int
@@ -38,7 +41,7 @@ class Sequenced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayFirst:
-    """The burst that whoever wants one a day of the subject has seen."""
+    """The first public burst of a UTC day, for users with the volume `first`."""
 
     seq: int
     day: date
@@ -46,30 +49,32 @@ class DayFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
+    """State of one subject's sequence."""
+
     subject: Subject
     version: int = 0
     nonce: str = ""
-    """Who wrote this version: resolves a compare-and-set whose answer was lost."""
+    """Identifies the writer of this version. Resolves a compare-and-set whose answer was lost."""
     seq: int = 0
     open: Burst | None = None
     """The shared burst that the next public mention may join."""
     first: DayFirst | None = None
-    """The latest day's, while it is for everybody; None before any, and when it was taken back."""
+    """First burst of the latest day while it is public. None before the first one, or after its retraction."""
     last_opened_at: datetime | None = None
     budget: TokenBucket | None = None
-    """Of public fan-outs."""
+    """Token bucket of public fan-outs."""
     purse: TokenBucket | None = None
-    """Of restricted ones: protected accounts can't spend what the public has, nor the public what they have."""
+    """Token bucket of restricted fan-outs. Separate, so that public and protected authors can't starve each other."""
     applied: Mapping[str, int]
     """The last applied offset of every log partition that carried this subject."""
     outbox: tuple[Burst, ...] = ()
-    """Bursts made or grown by the last change, in order."""
+    """Bursts created or changed by the last change, in order."""
     sequenced: tuple[Sequenced, ...] = ()
     """Mentions numbered by the last change."""
     changed: tuple[Sequenced, ...] = ()
-    """Mentions that were numbered before, as the last change left them."""
+    """Mentions numbered earlier that the last change modified, in their new state."""
     announced: int = 0
-    """Bursts up to this number were published by an earlier change: they have a plan and keep their time."""
+    """Bursts up to this number were published by an earlier change. They have a plan and keep their opening time."""
 
     @classmethod
     def fresh(cls, subject: Subject) -> Self:
@@ -82,7 +87,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbered:
-    """A mention with its place in the log."""
+    """A mention with its log partition and offset."""
 
     partition: str
     offset: int
@@ -99,9 +104,9 @@ def advance(
     collapse: timedelta | None = None,
     refill: timedelta | None = None,
 ) -> Head:
-    """The head after these records, all of its subject and in log order; the same head when nothing is new.
+    """Return the head after these records of its subject, given in log order; the same head if nothing is new.
 
-    Applied and known records change nothing but the offset: that is what makes a redelivery harmless.
+    Records applied or known before change only the offset, so redelivery is idempotent.
     """
     assert head.published, "finish what was decided before deciding more"
     after = replace(head, version=head.version + 1, nonce=nonce)
@@ -119,9 +124,9 @@ def advance(
 
 
 def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str) -> Head:
-    """The head with a new opening time for every unwritten burst that could no longer become visible in time.
+    """Return the head with new opening times for unwritten bursts that are late (see VISIBLE_WITHIN).
 
-    Those behind the first of them move along, so that the times keep the order of the numbers.
+    Unwritten bursts after the first late one get new times too, so that times stay in the order of the numbers.
     """
     movable = [b for b in head.outbox if b.key.seq > head.announced and b.key.seq not in written]
     late = [b.key.seq for b in movable if now > b.opened_at + VISIBLE_WITHIN]
@@ -144,28 +149,28 @@ def restamped(head: Head, *, written: Collection[int], now: datetime, nonce: str
 
 
 def taken_back(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced], *, nonce: str) -> Head:
-    """The head once these bursts, of the version behind its own, are what is left of them.
+    """Return the head after a retraction. `bursts` is what remains of the affected bursts, in the next version.
 
-    Whatever isn't for everybody any more is joined by nobody: it was announced, and what comes now must be. Nor is it
-    its day's first: that is the next public burst to open, also while a later one of the day is open.
+    No mention joins a burst that is no longer public: it was announced already, and new mentions must be announced.
+    Such a burst is no longer the first of its day. The next public burst to open is, even if a later one is open now.
     """
     assert head.published, "finish what was decided before deciding more"
     after = replace(head, version=head.version + 1, nonce=nonce, outbox=tuple(bursts), changed=tuple(changed))
-    left = {burst.key.seq: burst for burst in bursts}
-    if head.first and not _for_all(left.get(head.first.seq)):
+    remaining = {burst.key.seq: burst for burst in bursts}
+    if head.first and not _for_all(remaining.get(head.first.seq)):
         after = replace(after, first=None)
-    if head.open and (current := left.get(head.open.key.seq)):
+    if head.open and (current := remaining.get(head.open.key.seq)):
         after = replace(after, open=current if _for_all(current) else None)
     return after
 
 
 def _for_all(burst: Burst | None) -> bool:
-    """None is one of which nothing was taken back."""
+    """Return whether a burst is public and has mentions left. None stands for a burst without changes."""
     return burst is None or not (burst.retracted or burst.restricted_to)
 
 
 def published(head: Head, *, nonce: str) -> Head:
-    """The head once everything in its outbox is durable and announced."""
+    """Return the head after everything in its outbox is durable and announced."""
     return replace(head, version=head.version + 1, nonce=nonce, outbox=(), sequenced=(), changed=(), announced=head.seq)
 
 
@@ -183,20 +188,23 @@ def _sequence(head: Head, mention: Mention, policy: Policy, *, now: datetime, wi
 
 
 def _silenced(burst: Burst, mention: Mention) -> bool:
-    """A mentioner over the cap must not keep everybody else's mentions from the phones."""
+    """Return whether the open burst sends no alerts but the mention may.
+
+    Then it opens a new burst, so that a mentioner over the cap does not suppress alerts for all others.
+    """
     return burst.verdict is not Verdict.ALL and mention.verdict is Verdict.ALL
 
 
 def _open(head: Head, mention: Mention, *, budget: TokenBucket | None, now: datetime) -> Head:
-    """Beyond the budget it is pulled alone: whoever takes tweets back must not buy a fan-out by each of them."""
+    """Open a public burst; pull-only if the budget is empty. Otherwise each retracted tweet would buy a fan-out."""
     burst = _next(head, mention, now=now, pull_only=not affords(budget))
     return _with(_at(head, burst), burst, mention, budget=_paid(budget, burst), shared=True)
 
 
 def _open_restricted(head: Head, mention: Mention, *, purse: TokenBucket | None, now: datetime) -> Head:
-    """Always a burst of its own. Beyond the purse it is pulled alone, and what the purse has left goes on growing.
+    """Open a restricted burst, one per mention. It is pull-only if the restricted budget is empty.
 
-    The burst says so, and so do the head and its outbox until it is written: whoever publishes it decides nothing.
+    `pull_only` is stored in the burst and so in the outbox. The publisher decides nothing.
     """
     burst = _next(head, mention, now=now, pull_only=not affords(purse))
     head = replace(_at(head, burst), purse=_paid(purse, burst) or head.purse)
@@ -231,12 +239,15 @@ def _day_first(burst: Burst) -> DayFirst:
 
 
 def _first_of_day(head: Head, mention: Mention, opened_at: datetime) -> bool:
-    """Of the public bursts; a restricted one is never it, or those who may not see it would miss the day's first."""
+    """Return whether the mention opens the first public burst of a day.
+
+    A restricted burst never is: users who can't see it would miss the first of the day.
+    """
     return not mention.protected and (head.first is None or head.first.day < opened_at.date())
 
 
 def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, version: int) -> tuple[Burst, ...]:
-    # No two bursts of a subject share a moment, those included that were written after a late one.
+    # Opening times of a subject are distinct, also from bursts that were written after a late one.
     stamp = max([now, *(burst.opened_at + TICK for burst in outbox if burst.key.seq not in seqs)])
     moved: list[Burst] = []
     for burst in outbox:
@@ -250,7 +261,7 @@ def _moved(outbox: Sequence[Burst], seqs: Collection[int], *, now: datetime, ver
 
 
 def _still_first(burst: Burst, stamp: datetime, before: Sequence[Burst]) -> bool:
-    """Moved past midnight, a public burst is the new day's first unless one before it is so already."""
+    """Return whether a moved burst is the first of its day. Past midnight a public one is, unless an earlier one is."""
     firsts = [b.opened_at.date() for b in before if b.first_of_day]
     new_day = burst.restricted_to is None and stamp.date() > burst.opened_at.date()
     return (burst.first_of_day or new_day) and stamp.date() not in firsts
@@ -268,15 +279,15 @@ def _with(head: Head, burst: Burst, mention: Mention, *, budget: TokenBucket | N
 
 
 def _refilled(budget: TokenBucket | None, policy: Policy, mention: Mention, now: datetime) -> TokenBucket | None:
-    """None for a small subject; what it has spent while it was large is kept, should it grow again."""
+    """Return the refilled bucket; None for a small subject. The head keeps its old bucket in case it grows again."""
     if not policy.budgeted(mention.followers):
         return None
     limit = fanout_limit(policy)
     return (budget or TokenBucket.full(limit, now)).refilled(limit, now)
 
 
-# The budget of fan-outs: it lengthens the collapse window of a subject that is mentioned all day. Restricted bursts
-# cannot be collapsed. They have a budget of their own, the purse; beyond it they are served by pull.
+# Fan-out budget: lengthens the collapse window of a subject that is mentioned all day. Restricted bursts cannot be
+# collapsed. They have a separate budget (`purse`); beyond it they are served by pull.
 
 
 def fanout_limit(policy: Policy) -> BucketLimit:

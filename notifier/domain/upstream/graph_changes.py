@@ -1,4 +1,4 @@
-"""What is said of an account by those who follow, mute or block it, and asked of whoever keeps its audience."""
+"""Records of the graph stream: follows, preferences, user blocks and rebuild requests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,12 +20,14 @@ class Deed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphChange:
+    """A follow or unfollow event."""
+
     id: EventId
     follower: UserId
     followed: UserId
     deed: Deed
     sequence: int
-    """Of the pair: the highest counts, however late it comes."""
+    """Sequence number of the pair. The highest wins regardless of arrival order."""
     at: datetime
 
     @property
@@ -33,25 +35,25 @@ class GraphChange:
         return Subject(Kind.MENTION, self.followed)
 
     def word(self, member: Member) -> Follow:
-        """As the follower's own."""
+        """Return the follower's row."""
         since = LEFT if self.deed is Deed.UNFOLLOW else self.at
         return Follow(subject=self.subject, member=member, visible_from=since, sequence=self.sequence)
 
 
 SHARDS_AT_ONCE = 4
-"""That one record asks for: 6 ms of the indexer's time, so that a full batch of such records ends within its lease."""
+"""Most shards per rebuild record: 6 ms of indexer time, so that a full batch of them ends within its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuild:
-    """The bitmaps of these shards are to be made again from the rows."""
+    """A request to rebuild the bitmaps of these shards from the rows."""
 
     followed: UserId
     shards: tuple[int, ...]
     imported: bool = False
-    """Rows were added, of followers alone. Else something is wrong, and by how much is counted as drift."""
+    """An import added follow rows. Without `imported` or `wanted` it is a repair, and differences count as drift."""
     wanted: bool = False
-    """The same of rows of what people want, alone."""
+    """An import added preference rows."""
 
     @property
     def subject(self) -> Subject:
@@ -59,20 +61,20 @@ class Rebuild:
 
 
 def rebuilds(followed: UserId, shards: Iterable[int], *, imported: bool = False, wanted: bool = False) -> list[Rebuild]:
-    """Of any number of shards, a few in each."""
+    """Split any number of shards into rebuild requests."""
     runs = few(shards)
     return [Rebuild(followed=followed, shards=run, imported=imported, wanted=wanted) for run in runs]
 
 
 def few(shards: Iterable[int]) -> list[tuple[int, ...]]:
-    """As many at a time as one record may ask for."""
-    rest = sorted(shards)
-    return [tuple(rest[n : n + SHARDS_AT_ONCE]) for n in range(0, len(rest), SHARDS_AT_ONCE)]
+    """Split the shards into groups of at most SHARDS_AT_ONCE."""
+    ordered = sorted(shards)
+    return [tuple(ordered[n : n + SHARDS_AT_ONCE]) for n in range(0, len(ordered), SHARDS_AT_ONCE)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRecord:
-    """What the stream carries: one of them."""
+    """A record of the graph stream. Exactly one of the fields other than `imported` is set."""
 
     change: GraphChange | None = None
     word: Word | None = None
@@ -80,11 +82,14 @@ class GraphRecord:
     overall: OverallWord | None = None
     parting: PartingChange | None = None
     everybody: int | None = None
-    """The shard of which what everybody wants of everything is to be made again from the rows."""
+    """Shard whose account-preference bitmaps are to be rebuilt from the rows."""
     imported: bool = False
-    """That is since rows were added."""
+    """The rebuild of `everybody` follows an import."""
 
 
 def shard_key(shard: int) -> str:
-    """Of records that are about no account: a shard's go to one partition, whose reader alone writes its bitmaps."""
+    """Return the key of records that are about no account.
+
+    Records of a shard go to one partition, whose consumer is the only writer of its bitmaps.
+    """
     return f"shard/{shard}"

@@ -1,4 +1,4 @@
-"""What an event may be: the limits that the gateway holds those to who send them."""
+"""Validation of upstream events: limits that the gateway enforces."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from notifier.domain.users.user_blocks import PartingChange
 EVENT_TYPE = "notifier.tweet.mentioned.v1"
 FOLLOWED_TYPE, UNFOLLOWED_TYPE = "notifier.account.followed.v1", "notifier.account.unfollowed.v1"
 APPROVED_TYPE = "notifier.account.approved.v1"
-"""A request to follow was granted: a follow from then on."""
+"""A follow request was approved. It counts as a follow from then on."""
 BLOCKED_TYPE, UNBLOCKED_TYPE = "notifier.account.blocked.v1", "notifier.account.unblocked.v1"
 CHANGED_TYPE = "notifier.account.changed.v1"
 SEEN_TYPE = "notifier.account.seen.v1"
@@ -26,14 +26,14 @@ PROTECTED_TYPE, ERASED_TYPE = "notifier.account.protected.v1", "notifier.account
 
 LONGEST_ID = 256
 LONGEST_TEXT = 1_000
-"""Characters; a longer text is cut, because only its beginning is ever shown."""
+"""Most characters of a text. Longer texts are cut, because only the beginning is shown."""
 MOST_MENTIONED = 100
 HIGHEST_SEQUENCE = 2**53 - 1
-"""Of a pair or an account: as far as every sender's JSON counts."""
+"""Highest sequence number of a pair or account: the largest integer that every JSON implementation keeps exactly."""
 CLOCKS_MAY_DIFFER = timedelta(minutes=5)
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""The Unicode categories Cc and Cs, which are closed."""
+"""Control characters: the Unicode categories Cc and Cs, which never change."""
 _CONTROL_IN_TEXT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """The same without the line feed."""
 
@@ -50,7 +50,7 @@ def checked_event(
     happened_at: datetime,
     now: datetime,
 ) -> Event:
-    """The event, or BadEvent with the field that is wrong."""
+    """Build the event. Raises BadEvent with the field that is wrong."""
     names = _mentioned(mentioned)
     if not names:
         raise BadEvent("data.mentions names nobody.")
@@ -77,7 +77,7 @@ def checked_change(
     happened_at: datetime,
     now: datetime,
 ) -> GraphChange:
-    """The change, or BadEvent with the field that is wrong."""
+    """Build the follow or unfollow. Raises BadEvent with the field that is wrong."""
     if follower == followed:
         raise BadEvent(f"data.follower and data.followed are both {follower}.")
     return GraphChange(
@@ -86,7 +86,7 @@ def checked_change(
         followed=UserId(_name("data.followed", followed)),
         deed=deed,
         sequence=_sequence(sequence),
-        # A clock that is ahead mustn't hide what comes meanwhile.
+        # A clock that is ahead must not hide bursts that open meanwhile.
         at=min(_happened(happened_at, now), now),
     )
 
@@ -102,7 +102,7 @@ def checked_parting(
     happened_at: datetime,
     now: datetime,
 ) -> PartingChange:
-    """The change, or BadEvent with the field that is wrong."""
+    """Build the user block or unblock. Raises BadEvent with the field that is wrong."""
     if blocker == blocked:
         raise BadEvent(f"data.blocker and data.blocked are both {blocker}.")
     return PartingChange(
@@ -125,7 +125,10 @@ def checked_account(
     happened_at: datetime,
     now: datetime,
 ) -> AccountChange:
-    """The change, or BadEvent with the field that is wrong. A flag of which nothing is said is None."""
+    """Build the account change. Raises BadEvent with the field that is wrong.
+
+    None leaves a flag unchanged; at least one must be set.
+    """
     known = {flag: on for flag, on in said.items() if on is not None}
     if not known:
         raise BadEvent(f"data says none of {', '.join(said)}.")
@@ -151,7 +154,7 @@ def checked_tweet(
     text: str = "",
     sequence: int = 1,
 ) -> Retraction:
-    """That a tweet was deleted, or edited: then it may name nobody any more."""
+    """Build the deletion or edit of a tweet. An edited tweet may mention no account. Raises BadEvent."""
     return Retraction(
         id=EventId(_name("source", source), _name("id", id)),
         cause=cause,
@@ -167,18 +170,18 @@ def checked_tweet(
 def checked_author(
     *, source: str, id: str, cause: RetractionCause, user: str, happened_at: datetime, now: datetime
 ) -> Retraction:
-    """That all an author has written until then is nobody's any more, or the author's followers' alone."""
+    """Build the erasure or protection of everything that an author has written so far. Raises BadEvent."""
     return Retraction(
         id=EventId(_name("source", source), _name("id", id)),
         cause=cause,
         author=UserId(_name("data.user", user)),
-        # A clock that is ahead mustn't take back what comes meanwhile.
+        # A clock that is ahead must not retract tweets written meanwhile.
         at=min(_happened(happened_at, now), now),
     )
 
 
 def checked_sighting(*, source: str, id: str, user: str, happened_at: datetime, now: datetime) -> Sighting:
-    """The sighting, or BadEvent with the field that is wrong."""
+    """Build the sighting. Raises BadEvent with the field that is wrong."""
     return Sighting(
         id=EventId(_name("source", source), _name("id", id)),
         user=UserId(_name("data.user", user)),
@@ -187,7 +190,7 @@ def checked_sighting(*, source: str, id: str, user: str, happened_at: datetime, 
 
 
 def fault(value: str) -> str | None:
-    """Why it is no id, as the end of a sentence."""
+    """Return why the value is no valid id, as the end of a sentence; None if it is valid."""
     if not value:
         return "is empty"
     if len(value) > LONGEST_ID:
@@ -211,8 +214,8 @@ def _sequence(value: int) -> int:
 
 
 def _name(field: str, value: str) -> str:
-    if why := fault(value):
-        raise BadEvent(f"{field} {why}.")
+    if problem := fault(value):
+        raise BadEvent(f"{field} {problem}.")
     return value
 
 

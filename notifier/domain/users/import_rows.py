@@ -63,8 +63,8 @@ class PreferenceRow:
 def as_if_said(word: Word, before: Want, overall: Overall, now: datetime) -> Word:
     """Return the change with the `visible_from` that it would have if the user made it now.
 
-    So a digest repeats nothing that was listed, and bursts from a digest are not listed later. If the user, or an
-    earlier import, has set a volume for the account, the change is returned as it is.
+    So a digest repeats nothing that was listed, and bursts from a digest are not listed later. The change is returned
+    as it is if the user has already changed preferences for the account, or an earlier import set a volume.
     """
     if word.volume is None or before.at > ALWAYS or before.volume is not Volume.DEFAULT:
         return word

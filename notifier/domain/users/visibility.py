@@ -93,7 +93,7 @@ class Viewer:
 
     @property
     def heard(self) -> Collection[Subject]:
-        """Return followed subjects that are neither permanently muted nor blocked; none if the account volume is OFF."""
+        """Return followed subjects that are not permanently muted or blocked; none if the account volume is OFF."""
         if self.overall.volume is Volume.OFF:
             return []
         return [subject for subject, since in self.follows.items() if since < NEVER]
@@ -106,7 +106,7 @@ class Viewer:
         return [subject for subject in self.heard if self.wanted(subject) is Volume.DIGEST]
 
     def wanted(self, subject: Subject) -> Volume:
-        """Return the effective volume of a subject. The account-wide volume does not apply to mentions of the viewer."""
+        """Return the effective volume of a subject. Account-wide volume does not apply to mentions of the viewer."""
         overall = Volume.ALL if subject.kind is Kind.SELF else self.overall.volume
         # Most viewers have no volumes, and checking that costs less than hashing the key.
         return combined(overall, self.volume.get(subject, Volume.DEFAULT)) if self.volume else overall
