@@ -41,7 +41,7 @@ class HeldMention:
 
     @property
     def key(self) -> str:
-        """Return a short id for operators. Event ids are chosen by senders: they may be long, or used by two senders."""
+        """Return a short id for operators. Senders choose event ids: they may be long, or used by two senders."""
         return blake2b(f"{self.id.source}\0{self.id.id}".encode(), digest_size=KEY_BYTES).hexdigest()
 
     @property

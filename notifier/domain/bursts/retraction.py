@@ -88,7 +88,7 @@ class Retraction:
 
 
 def tweet_trail(author: UserId, tweet: str) -> Trail:
-    """Return the key of a tweet. It contains the author, so a retraction by another sender of the tweet has no effect."""
+    """Return the key of a tweet. It contains the author, so a retraction by another author has no effect."""
     return Trail(f"tweet/{len(author)}/{author}/{tweet}")
 
 

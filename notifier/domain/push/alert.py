@@ -1,4 +1,4 @@
-"""The alert: what a phone shows of a burst, and how long and how loudly; one for all who get it."""
+"""Push alerts: content, priority and expiry, the same for all recipients."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -9,47 +9,52 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES, language_of
 
 KEPT = timedelta(hours=6)
-"""As long as the bulk of rows is worth its work: a phone that is turned on later than that finds it in the tab."""
+"""Lifetime of an alert, as long as rows of P2 are worth writing. A phone turned on later finds the burst in the inbox.
+"""
 TRIAL_KEPT = timedelta(minutes=10)
-"""Whoever tries it has the phone at hand."""
+"""Lifetime of a test alert. The tester has the device at hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionAlert:
-    """Names the opener alone: who joined later, and how many, isn't known when phones ring."""
+    """Alert for one burst. It names only the opener: later mentioners are not known when it is sent."""
 
     opener: UserId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhileAway:
-    """Alerts that waited for too long, as one."""
+    """Summary of alerts that are late."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAlert:
-    """Whether an alert arrives; in every language the same."""
+    """Test alert, the same in every language."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
+    """One alert, for all recipients and providers."""
+
     burst: BurstKey
-    """For our own records; it never travels."""
+    """For internal records. It is never sent."""
     id: str
-    """The same whenever it is sent, and no other alert's: 32 hexadecimal digits."""
+    """Unique id, the same for every retry: 32 hexadecimal digits."""
     collapse_id: str
-    """Of two alerts with the same the later takes the earlier one's place on the phone. An ordinary alert replaces
-    itself alone, when it is repeated; a summary replaces the last one of its subject. 32 letters: APNs takes 64 bytes,
-    Web Push 32 characters."""
+    """An alert replaces an earlier one with the same collapse id on the device.
+
+    An ordinary alert replaces only its own repeats; a summary replaces the previous one of its subject.
+    32 characters: APNs accepts 64 bytes, Web Push 32 characters.
+    """
     news: MentionAlert | WhileAway | ProbeAlert
     expires_at: datetime
-    """In whole seconds. Afterwards a provider forgets it, if the phone wasn't there until then."""
+    """In whole seconds. If the device was not reachable until then, the provider drops the alert."""
     urgent: bool = True
-    """May wake a phone that sleeps, and sounds."""
+    """The alert may wake a sleeping device, and makes a sound."""
 
     @property
     def subject(self) -> Subject:
@@ -77,9 +82,10 @@ class Alert:
 
 
 def alert(burst: Burst, *, urgent: bool = True) -> Alert:
-    # Not of the burst's key: a hash of so few possible numbers can be undone, and the numbers count restricted bursts.
-    # Opening and opener's tweet are the burst's for ever once it has slices, and shown to whoever gets the alert. A
-    # tweet that opens two bursts, told again hours later, opens them in two seconds; within one, the alerts are alike.
+    # Do not hash the burst's key: so few numbers can be guessed, and they would reveal the count of restricted bursts.
+    # Opening time and opener's tweet never change once a burst has slices, and all recipients see them anyway. If one
+    # tweet opens two bursts, because its event was sent again hours later, their opening seconds differ.
+    # Within one second, the alerts would look the same.
     digest = _digest(_opening(burst))
     return Alert(
         burst=burst.key,
@@ -92,7 +98,7 @@ def alert(burst: Burst, *, urgent: bool = True) -> Alert:
 
 
 def summary(newest: Burst, count: int) -> Alert:
-    """In place of so many alerts of one subject that waited for too long, to those for whom they are so many."""
+    """Return the alert that replaces `count` late alerts of one subject."""
     return Alert(
         burst=newest.key,
         id=_digest(f"{count} while away until {_opening(newest)}"),
@@ -104,13 +110,15 @@ def summary(newest: Burst, count: int) -> Alert:
 
 
 def told_late(one: Alert, now: datetime) -> Alert:
-    """Kept for as long from now on: after a night its own time is over, and a phone that isn't there in that moment
-    would never show it."""
+    """Return the alert with its lifetime counted from now.
+
+    After a night the original lifetime is over, and a device that is offline at this moment would never show it.
+    """
     return replace(one, expires_at=now.replace(microsecond=0) + KEPT)
 
 
 def trial(user: UserId, text: str, *, now: datetime, nonce: str) -> Alert:
-    """Of no burst, to one person; each with another nonce."""
+    """Return a test alert for one user, without a burst. Each needs a new nonce."""
     digest = _digest(f"trial {nonce}")
     return Alert(
         burst=BurstKey(Subject(Kind.SELF, user), 0),

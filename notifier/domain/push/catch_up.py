@@ -36,38 +36,38 @@ def recheck_after(times_waited: int) -> timedelta:
 def due_soon(account: BurstProgress, platform: Platform, now: datetime) -> ShardsByTier:
     """Return the shards of slices that have a turn now or soon."""
     slices = _push_slices(account, platform)
-    return _by_tier(standing for standing in slices if account.awake(standing, now + NEWER_DUE_WITHIN))
+    return _by_tier(state for state in slices if account.awake(state, now + NEWER_DUE_WITHIN))
 
 
 def unfinished(account: BurstProgress, platform: Platform) -> ShardsByTier:
     """Return the shards of slices that still owe alerts, dead slices included: no other alert covers theirs."""
     slices = _push_slices(account, platform)
-    return _by_tier(one for one in slices if one.ended is None or one.ended.fact is Fact.DEAD)
+    return _by_tier(state for state in slices if state.ended is None or state.ended.fact is Fact.DEAD)
 
 
 def alerted_in(seal: Seal, shards: ShardsByTier) -> Bits:
-    """Return the members whom slices of these shards alert, in whichever tier they were when it was sealed."""
-    found = nobody()
-    for tier, some in shards.items():
-        if seal.shard in some:
-            found = found | seal.alerted(tier)
-    return found
+    """Return the members that slices of these shards alert, by their tiers in the audience snapshot."""
+    bits = nobody()
+    for tier, tier_shards in shards.items():
+        if seal.shard in tier_shards:
+            bits = bits | seal.alerted(tier)
+    return bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateAudience:
-    """Members of one shard for whom a burst is late, as sibling bursts are examined from the newest to the oldest."""
+    """Members of one shard for whom a burst is late. Updated while sibling bursts are examined, newest first."""
 
     remaining: Bits
     """Members who get this burst's own alert, as far as is known."""
     collapsed: Bits = field(default_factory=nobody)
-    """Members whom a newer burst's alert told of this one."""
+    """Members who learned of this burst from a newer burst's alert."""
     deferred: Bits = field(default_factory=nobody)
-    """Members whom a newer burst may be about to alert; it is not known yet whether it does."""
+    """Members that a newer burst may be about to alert. It is not known yet whether it does."""
     covers: Mapping[Olders, Bits]
     """The remaining members by the older bursts that their alert covers; () for none."""
     covered_elsewhere: tuple[tuple[Olders, Bits], ...] = ()
-    """Bursts that alerts of siblings covered, and for which members."""
+    """Older bursts that alerts of sibling bursts covered, and for which members."""
 
     @classmethod
     def starting(cls, members: Bits) -> "LateAudience":
@@ -75,17 +75,17 @@ class LateAudience:
 
     def having_read(self, windows: Sequence[Window]) -> "LateAudience":
         """Take in what the alerts of a sibling burst covered."""
-        found = [(olders, bits & self.remaining) for window in windows for olders, bits in window.away.items()]
-        new = tuple((olders, bits) for olders, bits in found if bits.any())
+        covered = [(olders, bits & self.remaining) for window in windows for olders, bits in window.away.items()]
+        new = tuple((olders, bits) for olders, bits in covered if bits.any())
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def told_of(self, seq: int) -> Bits:
-        """Return the members whom the alert of a sibling told of the burst with this number."""
-        found = nobody()
+        """Return the members for whom a sibling burst's alert covered the burst with this number."""
+        members = nobody()
         for olders, bits in self.covered_elsewhere:
             if seq in olders:
-                found = found | bits
-        return found
+                members = members | bits
+        return members
 
     def collapse(self, members: Bits) -> "LateAudience":
         return replace(self._without(members), collapsed=self.collapsed | (self.remaining & members))
@@ -95,14 +95,14 @@ class LateAudience:
 
     def cover(self, seq: int, members: Bits) -> "LateAudience":
         """Let the alert cover an older burst for these members. Call it from the newest older burst to the oldest."""
-        found = dict[Olders, Bits]()
+        covers = dict[Olders, Bits]()
         for olders, bits in self.covers.items():
-            covered, rest = bits & members, bits & ~members
+            covered, uncovered = bits & members, bits & ~members
             if covered.any():
-                found[seq, *olders] = covered
-            if rest.any():
-                found[olders] = rest
-        return replace(self, covers=found)
+                covers[seq, *olders] = covered
+            if uncovered.any():
+                covers[olders] = uncovered
+        return replace(self, covers=covers)
 
     def _without(self, members: Bits) -> "LateAudience":
         remaining = self.remaining & ~members
@@ -111,11 +111,11 @@ class LateAudience:
 
 def _push_slices(account: BurstProgress, platform: Platform) -> Iterator[SliceState]:
     step = Step.of(platform)
-    return (standing for piece, standing in account.standings.items() if piece.step is step)
+    return (state for slice_, state in account.standings.items() if slice_.step is step)
 
 
 def _by_tier(standings: Iterable[SliceState]) -> ShardsByTier:
-    found = dict[Tier, set[int]]()
-    for standing in standings:
-        found.setdefault(standing.slice.tier, set()).update(standing.slice.shards)
-    return found
+    by_tier = dict[Tier, set[int]]()
+    for state in standings:
+        by_tier.setdefault(state.slice.tier, set()).update(state.slice.shards)
+    return by_tier

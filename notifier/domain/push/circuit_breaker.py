@@ -1,11 +1,11 @@
-"""Circuit breaker: whether a service that failed is called again, how often, and when.
+"""Circuit breaker: decides whether and when a failing service is called again.
 
-    Closed ── failures in a row, or one mistake of ours ──► Open ── a rest ──► HalfOpen ── successes in a row ──► Closed
-                                                             ▲                    │
-                                                             └──── any failure ───┘
+    Closed ── failures in a row, or misconfiguration ──► Open ── a rest ──► HalfOpen ── successes in a row ──► Closed
+                                                          ▲                    │
+                                                          └──── any failure ───┘
 
-It is a value: each event returns the next one. Each process has its own, so nothing is shared or stored: a new process
-starts closed, and learns the state from a few calls.
+A breaker is a value: each event returns the next one. Each process has its own, so nothing is shared or stored. A new
+process starts closed, and learns the state from a few calls.
 """
 
 from dataclasses import dataclass, replace
@@ -13,25 +13,26 @@ from datetime import datetime, timedelta
 
 
 def line_class(line: str) -> str:
+    """Return the first word of a line's name."""
     return line.partition(" ")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
     failures: int = 5
-    """In a row, until it opens. Few, because each one is a late alert of one member."""
+    """Failures in a row until it opens. Few, because each one is a late alert of one member."""
     rest: timedelta = timedelta(seconds=30)
     """How long it stays open, and how long it waits for a call that never reports a result."""
     longest: timedelta = timedelta(minutes=10)
     """Limit for a rest that the service asked for: a wrong clock must not stop alerts for good."""
     successes: int = 3
-    """In a row, until it closes. Meanwhile only as many calls are let through as are missing."""
+    """Successes in a row until it closes. Meanwhile only as many calls are let through as are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     failures: int = 0
-    """In a row."""
+    """Failures in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The service gave no answer, or said that it cannot."""
+    """The service gave no answer, or reported an outage."""
 
     reason: str
     until: datetime | None = None
@@ -117,7 +118,7 @@ def record(breaker: Breaker, settings: BreakerSettings, result: LineResult, now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAlone:
-    """No call is let through until then."""
+    """The circuit is open: no call is let through before `until`."""
 
     until: datetime
     reason: str

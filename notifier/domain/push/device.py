@@ -1,4 +1,4 @@
-"""A device: where alerts of a person can be sent, as its app registered it, and whose it is by the latest word."""
+"""Devices: addresses registered by apps, and which member holds each of them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,21 +10,20 @@ from typing import NewType
 from notifier.domain.ids import Member, Platform
 
 DeviceId = NewType("DeviceId", str)
-"""Of an address: whoever registers it, and however often, it is the same device."""
+"""Hash of an address. It is the same device for any user and however often it is registered."""
 
 MOST_DEVICES = 20
-"""Of a person; with one more the one that was registered longest ago goes."""
+"""Most devices per user. One more drops the least recently registered one."""
 
 KEPT = timedelta(days=270)
-"""After its last registration: apps register whenever they start, and Google takes a token that was silent for so long
-for a dead one."""
+"""Lifetime after the last registration. Apps register at each start, and Google expires tokens unused for so long."""
 
 _TICK = timedelta(milliseconds=1)
-"""What every store tells apart."""
+"""Finest time resolution that every store keeps."""
 
 
 class ApnsEnvironment(StrEnum):
-    """Apple's: a token of one is a stranger to the other."""
+    """APNs environment. A token is valid in one of them only."""
 
     PRODUCTION = "production"
     SANDBOX = "sandbox"
@@ -33,9 +32,9 @@ class ApnsEnvironment(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppleToken:
     token: str
-    """Hexadecimal, in small letters."""
+    """Lowercase hexadecimal."""
     topic: str
-    """The app's bundle."""
+    """Bundle id of the app."""
     environment: ApnsEnvironment = ApnsEnvironment.PRODUCTION
 
 
@@ -46,7 +45,7 @@ class FirebaseToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirebaseInstallation:
-    """What takes the place of tokens; an app may have either."""
+    """Firebase installation id, the successor of tokens. An app may use either."""
 
     fid: str
 
@@ -54,11 +53,11 @@ class FirebaseInstallation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSubscription:
     endpoint: str
-    """A URL that somebody's browser gave to somebody's app: never to be trusted."""
+    """Untrusted URL: it comes from a browser, through an app."""
     key: bytes
-    """The browser's public key, `p256dh`: 65 bytes."""
+    """Public key of the browser (`p256dh`), 65 bytes."""
     secret: bytes
-    """`auth`: 16 bytes."""
+    """Authentication secret (`auth`), 16 bytes."""
 
 
 Address = AppleToken | FirebaseToken | FirebaseInstallation | WebSubscription
@@ -71,7 +70,7 @@ class Device:
     locale: str = "en"
     time_zone: str = "UTC"
     registered_at: datetime
-    """The last time: what a provider said of the address before that is over."""
+    """Time of the latest registration. Earlier reports of a provider about the address no longer apply."""
 
     @property
     def id(self) -> DeviceId:
@@ -88,14 +87,14 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """Nobody is told through it any more: it was unregistered, dropped by its provider, or one too many."""
+    """Tombstone of a device: unregistered, dropped by its provider, or beyond the device limit."""
 
     id: DeviceId
     platform: Platform
     member: Member
-    """Whose it was."""
+    """The last holder."""
     at: datetime
-    """A registration that came later stands; one of the same moment doesn't."""
+    """Only a later registration overrides it; one at the same time does not."""
 
     @property
     def rank(self) -> "Rank":
@@ -103,15 +102,15 @@ class Gone:
 
 
 DeviceWord = Device | Gone
-"""What is said of a device. Of all that is said of one, by whomever, what ranks highest stands: it has one holder, or
-none."""
+"""An update of a device. The highest rank wins regardless of the writer, so a device has at most one holder."""
 
 Rank = tuple[datetime, bool, Member]
+"""Order of updates: time, then removals over registrations, then the member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What stands of a device, without its address."""
+    """Current state of a device, without its address."""
 
     member: Member
     platform: Platform
@@ -124,27 +123,29 @@ class Holding:
 
 
 def later(now: datetime, before: Holding | None) -> datetime:
-    """The moment of a word that is said now, to a whole millisecond: behind what stands, also where that is by a clock
-    that is ahead of this one."""
+    """Return the time of an update made now, in whole milliseconds.
+
+    It is later than the current state, even if that was written by a clock that is ahead.
+    """
     moment = now.replace(microsecond=now.microsecond // 1000 * 1000)
     return moment if before is None else max(moment, before.at + _TICK)
 
 
 def gone(device: Device) -> Gone:
-    """As it was registered: who registers it anew has it."""
+    """Return a tombstone with the time of the registration. A new registration overrides it."""
     return Gone(id=device.id, platform=device.platform, member=device.member, at=device.registered_at)
 
 
 def taken(holding: Holding, id: DeviceId, at: datetime) -> Gone:
-    """From whoever holds it, right before the moment at which it becomes somebody else's."""
+    """Return a tombstone for the current holder, just before another member registers the device at `at`."""
     return Gone(id=id, platform=holding.platform, member=holding.member, at=at - _TICK)
 
 
 def dropped(device: Device, at: datetime | None, now: datetime) -> Gone | None:
-    """By its provider, who knows since when, of the device as the alert was sent to it. None where it was registered
-    after that.
+    """Return the tombstone of a device that its provider reports as gone; None if it was registered later.
 
-    A provider whose clock is ahead says nothing of registrations that are to come.
+    `device` is the registration that the alert was sent to; `at` is when the provider lost it, if known. A time in the
+    future counts as now, so a provider's clock that is ahead can't drop later registrations.
     """
     since = device.registered_at if at is None else min(at, now)
     if since < device.registered_at:
@@ -153,19 +154,20 @@ def dropped(device: Device, at: datetime | None, now: datetime) -> Gone | None:
 
 
 def too_many(devices: Collection[Device]) -> Sequence[Gone]:
-    """Of one person: those that were registered longest ago go."""
+    """Return tombstones for one user's devices beyond the limit, the least recently registered ones."""
     newest = sorted(devices, key=lambda device: (device.registered_at, device.id), reverse=True)
     return [gone(device) for device in newest[MOST_DEVICES:]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRecord:
-    """What the stream carries: a word, or a shard of which it is to be found out again who has a device."""
+    """A record of the device stream: an update, or a shard to rebuild."""
 
     word: DeviceWord | None = None
     known: bool = False
-    """The device was the same member's before: what the bitmap says is most probably so."""
+    """The same member held the device before, so the bitmap most likely needs no change."""
     anew: int | None = None
+    """Shard whose bitmap of members with devices is to be rebuilt."""
 
 
 def platform_of(address: Address) -> Platform:
@@ -183,7 +185,7 @@ def device_id(address: Address) -> DeviceId:
 
 
 def _named(address: Address) -> tuple[str, ...]:
-    """What makes it this one, and no other."""
+    """Return the parts that identify the address."""
     match address:
         case AppleToken(token=token, topic=topic, environment=environment):
             return Platform.APNS, environment, topic, token

@@ -1,4 +1,4 @@
-"""Addresses of devices as apps write them: what can't be one is refused, before anybody is asked about it."""
+"""Validation of device addresses: malformed ones are refused before any provider is called."""
 
 import re
 from base64 import urlsafe_b64decode
@@ -18,28 +18,28 @@ from notifier.domain.push.device import (
 )
 from notifier.domain.users.quiet_hours import known
 
-# An endpoint: the address that a browser gave for its alerts, and whose servers may be asked to take them.
+# Web Push endpoints: the URL that a browser created for its alerts.
 #
-# Anybody can register any address, and this service would call it from inside its own network. So an address counts
-# only in the one form in which browsers write it, at a host that is known to be a push service; that the name leads
-# nowhere else is looked at when a connection is made (`adapters/push/webpush/guard.py`).
+# A client can register any URL, and this service would call it from inside its own network (SSRF). So a URL is accepted
+# only in the form that browsers write, at the host of a known push service. That the host resolves to a public address
+# is checked when a connection is made (`adapters/push/webpush/guard.py`).
 
 KNOWN = (
     "fcm.googleapis.com",  # Chrome, Edge on Android, Opera, Samsung Internet, Brave
-    "*.push.apple.com",  # Safari; Apple asks for all of them, though all that are seen are web.push.apple.com
+    "*.push.apple.com",  # Safari; Apple asks to allow all of them, though only web.push.apple.com is in use
     "updates.push.services.mozilla.com",  # Firefox
     "*.notify.windows.com",  # Edge on Windows
 )
 LOOPBACK = ("localhost", "127.0.0.1")
-"""As a fake push service of this machine is called."""
+"""Hosts of a fake push service on this machine."""
 LONGEST = 2048
-"""Characters; those of Windows have about 700."""
+"""Most characters of an endpoint. Those of Windows have about 700."""
 HTTPS = 443
 
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _HOST = rf"(?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?"
-# As the URL standard writes them out: small letters, names of other alphabets as xn--, no user, fragment or backslash.
-# And no number where a name ends, so that nothing is read as an IP address in any of its spellings.
+# As serialized by the URL standard: lowercase, other alphabets as xn--, no user, fragment or backslash.
+# The last label must not start with a digit, so that no spelling of an IP address matches.
 _PATH = r"/[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]*"
 _REMOTE = re.compile(rf"https://({_HOST})(?::443)?({_PATH})", re.ASCII)
 _NEAR = re.compile(rf"(https?)://({'|'.join(map(re.escape, LOOPBACK))})(?::([1-9]\d{{0,4}}))?({_PATH})", re.ASCII)
@@ -47,37 +47,39 @@ _PATTERN = re.compile(rf"(?:\*\.)?{_HOST}", re.ASCII)
 
 
 class UnknownService(ValueError):
-    """An address as browsers write them, of somebody who is no push service here."""
+    """The endpoint is well-formed, but its host is no accepted push service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
+    """A validated Web Push endpoint."""
+
     scheme: str
     host: str
     port: int
     path: str
-    """With its query."""
+    """Path and query."""
 
     @property
     def origin(self) -> str:
-        """As RFC 6454 writes it, without a port that goes without saying: what a VAPID token is for."""
-        said = HTTPS if self.scheme == "https" else 80
-        return f"{self.scheme}://{self.host}" + ("" if self.port == said else f":{self.port}")
+        """Return the origin (RFC 6454) without a default port: the audience of a VAPID token."""
+        default_port = HTTPS if self.scheme == "https" else 80
+        return f"{self.scheme}://{self.host}" + ("" if self.port == default_port else f":{self.port}")
 
     @property
     def line(self) -> str:
-        """Where to connect to, with the port."""
+        """Return the origin with its port: the target of connections."""
         return f"{self.scheme}://{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushServices:
-    """Who may be asked. Raises BadSetting for what is no list of hosts, and for a loopback in production."""
+    """Accepted push services. Raises BadSetting for an invalid host, or for a loopback in production."""
 
     hosts: tuple[str, ...] = KNOWN
-    """Names in small letters; with `*.` in front whatever ends so, but not that itself."""
+    """Lowercase host names. `*.` in front matches all subdomains, but not the domain itself."""
     loopback: bool = False
-    """A fake of this machine counts as well, without TLS: for development alone."""
+    """Also accept a fake push service on this machine, with or without TLS. For development only."""
     production: bool = True
 
     def __post_init__(self) -> None:
@@ -88,12 +90,14 @@ class PushServices:
             raise BadSetting("A push service on a loopback address is for development, and this is production.")
 
     def endpoint(self, url: str) -> Endpoint:
-        """Raises ValueError, maybe UnknownService, with what is wrong; never with the address, which is a secret of
-        its browser."""
+        """Parse an endpoint. Raises UnknownService for another host, and ValueError for any other fault.
+
+        The message never contains the URL, which is a secret of its browser.
+        """
         if len(url) > LONGEST:
             raise ValueError(f"it is longer than {LONGEST} characters")
-        if self.loopback and (near := _NEAR.fullmatch(url)) and (found := _near(*near.groups())):
-            return found
+        if self.loopback and (near := _NEAR.fullmatch(url)) and (endpoint := _near(*near.groups())):
+            return endpoint
         if not (remote := _REMOTE.fullmatch(url)):
             raise ValueError("it is no https:// address as browsers write it, of a host on port 443")
         host, path = remote.groups()
@@ -112,17 +116,16 @@ def _covers(pattern: str, host: str) -> bool:
 
 
 LONGEST_TOPIC, LONGEST_LOCALE, LONGEST_ZONE = 255, 35, 64
-"""Letters. A bundle's name has at most 155; RFC 5646 advises 35 for a language's tag; the longest name of the IANA has
-32."""
+"""Most characters. A bundle id has at most 155; RFC 5646 advises 35 for a language tag; IANA zones have up to 32."""
 KEY_BYTES, SECRET_BYTES = 65, 16
-"""RFC 8291: an uncompressed point of P-256, and the secret that goes with it."""
+"""RFC 8291: an uncompressed P-256 point, and the authentication secret."""
 
-# Apple's are of 32 bytes today, and may grow, as Apple says; an odd half of a byte is none.
+# Apple's tokens have 32 bytes today, and may grow according to Apple. The number of digits must be even.
 _APPLE = re.compile(r"(?:[0-9a-f]{2}){32,100}")
 _TOPIC = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*")
-# Some 140 to 200 letters today; Google promises no length.
+# Some 140 to 200 characters today; Google guarantees no length.
 _FIREBASE = re.compile(r"[A-Za-z0-9_:-]{32,2048}")
-# 17 bytes of which the first four bits are 0111, without the last two letters.
+# Base64url of 17 bytes that start with the bits 0111, cut to 22 characters.
 _INSTALLATION = re.compile(r"[cdef][A-Za-z0-9_-]{21}")
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]+={0,2}")
@@ -134,7 +137,7 @@ _B = 0x5AC635D8_AA3A93E7_B3EBBD55_769886BC_651D06B0_CC53B0F6_3BCE3C3E_27D2604B
 
 
 def apple(token: str, topic: str, environment: str, *, topics: Collection[str] = ()) -> AppleToken:
-    """`topics` are the apps that alerts are sent to; none named, any. Raises ForeignDevice for another."""
+    """Validate an APNs token. Raises BadDevice, or ForeignDevice for a topic that is not in `topics` (empty: any)."""
     small = token.lower()
     if not _APPLE.fullmatch(small):
         _refuse("A token of Apple's has 64 to 200 hexadecimal digits, an even number.")
@@ -160,8 +163,10 @@ def firebase_installation(fid: str) -> FirebaseInstallation:
 
 
 def web(endpoint: str, key: str, secret: str, *, services: PushServices = KNOWN_SERVICES) -> WebSubscription:
-    """Of the endpoint form and host: where its name leads is for whoever goes there. Raises ForeignDevice for a host
-    that is none of the services."""
+    """Validate a Web Push subscription. Raises BadDevice, or ForeignDevice for a host that is no accepted service.
+
+    Does not resolve the host: the address is checked when a connection is made.
+    """
     point = _bytes(key, KEY_BYTES, "p256dh")
     if not _on_curve(point):
         _refuse("p256dh is no point of P-256.")
@@ -171,13 +176,14 @@ def web(endpoint: str, key: str, secret: str, *, services: PushServices = KNOWN_
 
 
 def locale(said: str) -> str:
-    """`de`, `pt-BR`; an app may write pt_BR."""
+    """Validate a language tag such as `de` or `pt-BR`; `pt_BR` is accepted and normalized. Raises BadDevice."""
     if len(said) > LONGEST_LOCALE or not _LOCALE.fullmatch(said):
         _refuse("locale is a language's tag, as pt-BR.")
     return said.replace("_", "-")
 
 
 def time_zone(said: str) -> str:
+    """Validate an IANA time zone. Raises BadDevice."""
     if len(said) > LONGEST_ZONE or not known(said):
         _refuse("time_zone is a name of the IANA, as Europe/Berlin.")
     return said
@@ -194,18 +200,18 @@ def _endpoint(said: str, services: PushServices) -> str:
 
 
 def _bytes(said: str, size: int, name: str) -> bytes:
-    found = b""
+    decoded = b""
     if len(said) <= 2 * size and _BASE64.fullmatch(said):
         bare = said.rstrip("=")
         with suppress(NotBase64):
-            found = urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
-    if len(found) != size:
+            decoded = urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
+    if len(decoded) != size:
         _refuse(f"{name} is {size} bytes as base64url.")
-    return found
+    return decoded
 
 
 def _on_curve(point: bytes) -> bool:
-    """Else whoever encrypts for it fails, once for each alert."""
+    """Return whether the point is on P-256. Otherwise the encryption of every alert would fail."""
     x, y = int.from_bytes(point[1:33]), int.from_bytes(point[33:])
     return point[0] == 4 and max(x, y) < _PRIME and (y * y - (x * x - 3) * x - _B) % _PRIME == 0
 

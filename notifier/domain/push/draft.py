@@ -42,10 +42,12 @@ class SendAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
+    """A window of the send log with its devices."""
+
     sending: Sending
     window: Window
     attempts: Sequence[SendAttempt]
-    """By member: the devices of one member are never split between two drafts."""
+    """Sorted by member. The devices of one member are never split between two drafts."""
     written: bool = False
     """The window is in the send log, from a worker that died before closing it. Nothing of it is sent."""
 
@@ -55,20 +57,20 @@ class Draft:
 
     @property
     def is_first_alert(self) -> bool:
-        """Whether members are in it for the first time; only then the frequency caps apply."""
+        """Return whether it alerts members for the first time. Only then the frequency caps apply."""
         return not self.written and bool(self.window.people.any())
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to write."""
+        """Return whether there is nothing to write."""
         return not (self.written or self.attempts or self.window.again or self.window.people.any())
 
     def capped(self, rulings: Mapping[Member, Ruling]) -> "Draft":
-        """Return the draft with the members over a cap marked silent: they are in the window, and get nothing."""
+        """Return the draft with members over a cap marked silent. They stay in the window and get nothing."""
         silent = dict[Why, Bits]()
-        for over, why in _CAP_REASONS.items():
+        for over, cap_reason in _CAP_REASONS.items():
             if capped := [member for member, ruling in rulings.items() if ruling is over]:
-                silent[why] = member_bits(capped)
+                silent[cap_reason] = member_bits(capped)
         if not silent:
             return self
         window = replace(self.window, silent={**self.window.silent, **silent})
@@ -99,7 +101,7 @@ class Draft:
         )
 
     def unsent(self) -> Iterator[FailedAttempt]:
-        """Yield what is known without sending: what a crash left in doubt, and retries that are not to be sent."""
+        """Yield results known without sending: attempts that a crash left in doubt, and retries not to be sent."""
         if self.window.missed:
             yield from self.window.missed
             return
@@ -114,8 +116,8 @@ class Draft:
 def in_doubt_draft(state: ShardState, burst: Burst, window: Window, devices: Iterable[Device], now: datetime) -> Draft:
     """Close a window that a crash left open. `devices` are those of its members who may still get the alert.
 
-    Any of it may have arrived, so each device counts one attempt without an answer and is retried later. Sending it
-    again here would ignore quiet hours, and would ring forever where every worker dies over this window.
+    Any of the alerts may have arrived, so each device counts one attempt without an answer and is retried later.
+    Sending again here would ignore quiet hours, and would repeat the alerts forever if every worker crashes here.
     """
     tries = [*window.again, *(_first_try(burst, device, window) for device in devices)]
     missed = tuple(in_doubt(tried, now) for tried in tries)
@@ -123,7 +125,7 @@ def in_doubt_draft(state: ShardState, burst: Burst, window: Window, devices: Ite
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
-    """Put the members with these devices into a window. Those whom a newer alert told already get nothing."""
+    """Put the members with these devices into a window. Members whom a newer alert already covered get nothing."""
     people = member_bits({device.member for device in devices})
     collapsed = people & state.collapsed
     silent = {Why.COLLAPSED: collapsed} if collapsed.any() else {}
@@ -158,8 +160,8 @@ def member_bits(members: Iterable[Member]) -> Bits:
 
 
 def within(covers: Mapping[Olders, Bits], people: Bits) -> Mapping[Olders, Bits]:
-    found = {olders: bits & people for olders, bits in covers.items()}
-    return {olders: bits for olders, bits in found.items() if bits.any()}
+    parts = {olders: bits & people for olders, bits in covers.items()}
+    return {olders: bits for olders, bits in parts.items() if bits.any()}
 
 
 def _first_try(burst: Burst, device: Device, window: Window) -> Try:

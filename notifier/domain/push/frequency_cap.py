@@ -20,7 +20,7 @@ LAST = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapLimits:
-    """Alerts in any span of that length; 0 means no limit."""
+    """Most alerts in any hour and any day; 0 means no limit."""
 
     hourly: int = 5
     daily: int = 20
@@ -32,12 +32,14 @@ class CapLimits:
 
 
 class Ruling(StrEnum):
+    """Decision of the frequency caps on one alert."""
+
     NEW = "new"
     """The alert may be sent, and is counted."""
     AGAIN = "again"
     """Already counted (a retry, or the member's second device). Consumes nothing."""
     SAME_TWEET = "same_tweet"
-    """Alerted of this tweet already: one that names several celebrities sends one alert."""
+    """The member already got an alert for this tweet. A tweet that mentions several celebrities sends one alert."""
     HOURLY = "hourly"
     DAILY = "daily"
 
@@ -60,6 +62,8 @@ class CountedAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
+    """An alert in a member's history."""
+
     at: datetime
     cause: CountedAlert
 
@@ -69,21 +73,22 @@ History = Sequence[Rung]
 
 
 def judged(history: History, cause: CountedAlert, now: datetime, caps: CapLimits) -> Ruling:
-    lately = [rung for rung in history if now - DAY < rung.at <= now + ASKEW]
-    if any(rung.cause.burst == cause.burst for rung in lately):
+    """Return whether the alert is within the caps."""
+    recent = [rung for rung in history if now - DAY < rung.at <= now + ASKEW]
+    if any(rung.cause.burst == cause.burst for rung in recent):
         return Ruling.AGAIN
-    if any(rung.cause.tweet == cause.tweet for rung in lately):
+    if any(rung.cause.tweet == cause.tweet for rung in recent):
         return Ruling.SAME_TWEET
     # If both caps are reached, report the one that lasts longer.
-    if caps.daily and len(lately) >= caps.daily:
+    if caps.daily and len(recent) >= caps.daily:
         return Ruling.DAILY
-    if caps.hourly and sum(rung.at > now - HOUR for rung in lately) >= caps.hourly:
+    if caps.hourly and sum(rung.at > now - HOUR for rung in recent) >= caps.hourly:
         return Ruling.HOURLY
     return Ruling.NEW
 
 
 def spent(history: History, cause: CountedAlert, now: datetime, caps: CapLimits) -> History:
-    """Return the history with one more alert, without those that no clock counts any more."""
+    """Return the history with one more alert. Drops alerts that have expired on every clock."""
     kept = [rung for rung in history if now - KEPT < rung.at <= now + ASKEW]
     return sorted([*kept, Rung(at=now, cause=cause)], key=lambda rung: rung.at)[-caps.remembered :]
 

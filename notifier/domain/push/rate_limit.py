@@ -1,7 +1,8 @@
-"""A provider's pace: how many alerts may go to it right now, from all workers together.
+"""Provider rate limit: alerts per second to one provider, shared by all workers.
 
-A bucket that fills as fast as the provider takes alerts, and holds no more than a second brings. It begins slowly,
-gives way to whoever refuses or falters, and comes back by itself. It is a value: who draws gets the next one.
+A token bucket that fills at the rate that the provider accepts, and holds what one second earns. The rate ramps up
+slowly, is cut when the provider refuses alerts or slows down, and recovers by itself. A pace is a value: each draw
+returns the next one.
 """
 
 from collections.abc import Mapping
@@ -13,34 +14,39 @@ from notifier.domain.ids import Platform
 from notifier.domain.token_bucket import TokenBucket
 
 FLOOR = 0.05
-"""Of the limit, with which it begins: of Google's 10,000 a second enough for a thousand VIPs within two seconds."""
+"""Share of the limit at the start of the ramp. With Google's 10,000 a second a thousand VIPs take two seconds."""
 RESERVED = 0.25
-"""Of what can be saved up: nobody but the urgent gets it."""
+"""Share of the bucket that is reserved for urgent alerts."""
 URGENT_EASE = 0.5
-"""The urgent are few: however slow tabs are, they keep half of the pace."""
+"""Lowest slowdown factor of urgent alerts. They are few, so they keep half of the rate however slow the inbox is."""
 REFUSED, SLOW = 0.5, 0.8
-"""What a refusal for quota leaves of the share, and what slow answers do."""
+"""Factors by which a refusal for quota, or slow answers, reduce the share."""
 LEAST_SHARE = 0.01
 RECOVERED = 0.05
-"""Of the limit, each second: back from a refusal within ten."""
+"""Share of the limit regained per second: ten seconds after one refusal the rate is back."""
 CUT_EVERY = timedelta(seconds=1)
-"""All that were on their way are refused at once, and say one thing."""
+"""Shortest time between two cuts. All alerts in flight are refused together, and count as one signal."""
 
 _SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
+    """Limits of one provider."""
+
     per_minute: int
-    """What the provider takes, from all of us, in any minute."""
+    """Most alerts that the provider accepts in any minute, from all workers."""
     ramp: timedelta = timedelta(seconds=60)
-    """From the floor to all of it: Google asks for no less."""
+    """Time from the floor to the full rate. Google asks for at least this."""
     idle: timedelta = timedelta(minutes=5)
-    """After so long without a draw it begins anew."""
+    """After this time without a draw the ramp starts again."""
 
     @property
     def per_second(self) -> float:
-        """Any minute has what one second saved up, what sixty bring, and one alert that is owed."""
+        """Return the rate that keeps any minute within the limit.
+
+        A minute may spend what one second has saved, what 60 seconds earn, and one alert on credit.
+        """
         return (self.per_minute - 1) / 61
 
     def shared(self, among: int) -> "Terms":
@@ -48,33 +54,36 @@ class Terms:
 
 
 TERMS: Mapping[Platform, Terms] = {
-    # A project's quota at Google, unless somebody asked for more.
+    # Default quota of a Google project.
     Platform.FCM: Terms(per_minute=600_000),
-    # Apple publishes none: twice what is asked of Google, and far more than one machine sends.
+    # Apple publishes no limit. This is twice Google's, and far more than one machine sends.
     Platform.APNS: Terms(per_minute=1_200_000),
-    # Many services, each with a limit that it doesn't tell: what one core encrypts.
+    # Many push services with unpublished limits. This is what one core can encrypt.
     Platform.WEB: Terms(per_minute=300_000),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
+    """State of one provider's rate limit."""
+
     bucket: TokenBucket
-    """Holds what one second earns. Below zero where the last draw owes some."""
+    """Holds what one second earns. Below zero after a draw on credit."""
     since: datetime
-    """When it began to rise."""
+    """Start of the ramp."""
     share: float = 1.0
-    """Of the limit: what refusals and slowness leave."""
+    """Share of the limit that refusals and slow answers leave."""
     cut_at: datetime | None = None
+    """Time of the latest cut."""
 
 
 def drawn(
     pace: Pace | None, terms: Terms, now: datetime, wanted: int, *, urgent: bool, ease: float = 1.0
 ) -> tuple[Pace, int]:
-    """The pace behind the draw, and how many may go.
+    """Return the pace after the draw, and how many alerts may be sent.
 
-    `ease` is what the tab leaves of it, from 0 to 1: with a half each alert costs two. Where there is anything for
-    somebody they get one at least, and owe the rest; so that a small share is slow, and never nothing.
+    `ease` is the slowdown factor of the inbox, from 0 to 1: at 0.5 each alert costs two tokens. If any tokens are
+    available, at least one alert is granted, on credit if necessary. So a small share is slow, but never zero.
     """
     pace = _at(pace, terms, now)
     ease = max(ease, URGENT_EASE) if urgent else ease
@@ -86,31 +95,37 @@ def drawn(
 
 
 def told(pace: Pace | None, terms: Terms, now: datetime, *, refused: int, slow: bool) -> Pace:
-    """Behind what became of some: how many the provider refused for its quota, and whether it was slow to answer."""
+    """Return the pace after a batch of results.
+
+    `refused` is the number of alerts that the provider refused for quota; `slow` is whether its answers were slow.
+    """
     pace = _at(pace, terms, now)
-    left = REFUSED if refused else SLOW if slow else 1.0
-    if left == 1.0 or (pace.cut_at is not None and pace.bucket.at < pace.cut_at + CUT_EVERY):
+    factor = REFUSED if refused else SLOW if slow else 1.0
+    if factor == 1.0 or (pace.cut_at is not None and pace.bucket.at < pace.cut_at + CUT_EVERY):
         return pace
-    slower = replace(pace, share=max(LEAST_SHARE, pace.share * left), cut_at=pace.bucket.at)
+    slower = replace(pace, share=max(LEAST_SHARE, pace.share * factor), cut_at=pace.bucket.at)
     return replace(slower, bucket=slower.bucket.lowered(rate(slower, terms)))
 
 
 def rate(pace: Pace, terms: Terms) -> float:
-    """A second; as much can be saved up."""
+    """Return the current rate per second, which is also the capacity of the bucket."""
     risen = FLOOR + (1 - FLOOR) * ((pace.bucket.at - pace.since) / terms.ramp)
     return terms.per_second * pace.share * max(FLOOR, min(1.0, risen))
 
 
 def _at(pace: Pace | None, terms: Terms, now: datetime) -> Pace:
-    """As of now. A clock that is a little behind changes nothing; one that is far from the others, either way, has it
-    begin anew, with no more than is there: clocks that disagree slow it, and never let more go."""
+    """Bring the pace up to date.
+
+    A clock that is slightly behind changes nothing. One that differs by more than `idle` restarts the ramp and adds no
+    tokens. So clocks that disagree reduce the rate, and never raise it.
+    """
     if pace is None:
         return _begun(terms, now, inf)
     bucket = pace.bucket
     if not bucket.at - terms.idle <= now <= bucket.at + terms.idle:
         return _begun(terms, now, bucket.tokens)
     passed = bucket.elapsed(now) / _SECOND
-    # The rate of the later moment counts for all of the time that has passed.
+    # The rate at the end of the elapsed time applies to all of it.
     share = min(1.0, pace.share + RECOVERED * passed)
     later = replace(pace, bucket=replace(bucket, at=max(bucket.at, now)), share=share)
     per_second = rate(later, terms)
@@ -122,17 +137,20 @@ def _begun(terms: Terms, now: datetime, tokens: float) -> Pace:
     return replace(empty, bucket=TokenBucket(tokens=max(0.0, min(tokens, rate(empty, terms))), at=now))
 
 
-# Ease: what the tab leaves of the pace of alerts, because each of them has somebody open it.
+# Slowdown: alerts make users open the inbox, so a slow inbox reduces the alert rate.
 
 TAB = timedelta(milliseconds=50)
-"""A page at the 99th percentile: a few times what one takes at rest. Above it alerts begin to give way."""
+"""99th percentile of an inbox page above which alerts slow down: a few times the latency at rest."""
 STUCK = 4 * TAB
 LEAST = 0.05
-"""Alerts never stop for it: those who look anyway would keep all others silent."""
+"""Never throttle to zero, or users who are browsing anyway would block all other users' alerts."""
 
 
 def ease(tab: timedelta | None, pressure: float) -> float:
-    """From 1, where all is well, down to the least: by the slowest process's pages, None where nobody says, or by the
-    monitor's pressure from 0 to 1, whichever leaves less."""
-    waiting = 0.0 if tab is None else (tab - TAB) / (STUCK - TAB)
-    return LEAST + (1 - LEAST) * (1 - max(0.0, min(1.0, max(waiting, pressure))))
+    """Return the slowdown factor, from 1 (none) down to LEAST.
+
+    `tab` is the page latency of the slowest process, or None if unknown. `pressure` is the monitor's, from 0 to 1.
+    The worse of the two decides.
+    """
+    inbox_load = 0.0 if tab is None else (tab - TAB) / (STUCK - TAB)
+    return LEAST + (1 - LEAST) * (1 - max(0.0, min(1.0, max(inbox_load, pressure))))

@@ -1,4 +1,4 @@
-"""A receipt: what became of one alert for one device, as far as its provider tells."""
+"""Receipts: a provider's result for one alert to one device."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,47 +6,47 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The provider has it; whether the phone rings is between the two."""
+    """The provider accepted the alert. This does not prove that it reached the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropToken:
-    """Nobody is there any more."""
+    """The address is no longer valid: drop the device."""
 
     at: datetime | None = None
-    """Since when the provider knows: a device that was registered after that stays. None: it knows now."""
+    """When the address became invalid; None for now. A device registered later is kept."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryAt:
-    """Not taken, and later it may be."""
+    """Not accepted, but may be accepted later."""
 
     at: datetime
     reason: str
     alone: bool = False
-    """Said of this device and of no other: its provider is well, and is asked no less for it."""
+    """Concerns this device only: the provider works, and the rate for other devices is unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadError:
-    """Not taken, and never will be, whoever it is for: our mistake."""
+    """Never accepted for any device: the payload is wrong."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigError:
-    """Not taken, because of who sends: a key, a token of our own, a project. No device is to blame."""
+    """Not accepted because of our configuration (key, provider token or project), not because of the device."""
 
     reason: str
     part: str = ""
-    """So it is for some of the provider's devices alone: a name for those, which is shown behind its own."""
+    """Name of the group of devices concerned, shown after the provider's name. Empty if all are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """It was sent, and no answer came: the phone may have it. To be sent again, with the same id."""
+    """Sent without an answer, so it may have arrived. It is sent again with the same id."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""Send log: what was sent of one burst to the devices of one shard, window by window.
+"""Send log: alerts sent for one burst to the devices of one shard, window by window.
 
 A window is written before it is sent and closed afterwards. So a crash leaves in doubt only the windows that are open:
 their devices are tried again, with the same ids. A member is in one window only; later windows name single devices that
@@ -19,8 +19,10 @@ from notifier.domain.timing import Backoff
 
 TRIES = 3
 WORTH = timedelta(minutes=30)
-"""Retry window, from the first failed attempt; afterwards the alert is in the app only. An attempt that counted as no
-try waits for as long as its slice does."""
+"""Retry window, from the first failed attempt; afterwards the burst is in the app only.
+
+An attempt that does not count waits as long as its slice does.
+"""
 BACKOFF = Backoff(first=timedelta(seconds=10), longest=timedelta(minutes=10), jitter=1.0)
 """FCM asks for 10 seconds after a 500 or 503, and no provider asks for more. Three attempts fit into the half hour in
 which an alert is worth one."""
@@ -28,6 +30,8 @@ which an alert is worth one."""
 
 @dataclass(frozen=True, slots=True, order=True)
 class Sending:
+    """Key of a send log."""
+
     burst: BurstKey
     tier: Tier
     shard: int
@@ -40,7 +44,7 @@ class Why(StrEnum):
     HOURLY = "hourly"
     DAILY = "daily"
     SAME_TWEET = "same_tweet"
-    """The member was alerted of this tweet already, as a follower of another account."""
+    """The member already got an alert for this tweet, as a follower of another account."""
     COLLAPSED = "collapsed"
     """The alert of a newer burst of the subject covers this one. It was sent before."""
 
@@ -60,10 +64,12 @@ class Try:
     tries: int = 0
     """Failed attempts."""
     away: int = 0
-    """Bursts that a late alert stands for, its own included; 0 if the alert is in time."""
+    """Bursts that a late alert covers, its own included; 0 if the alert is in time."""
 
 
 class AlertOutcome(StrEnum):
+    """Why a device did not accept an alert, and what happens next."""
+
     RETRY = "retry"
     HELD = "held"
     """Not sent: the circuit breaker of its provider or push service was open."""
@@ -73,7 +79,7 @@ class AlertOutcome(StrEnum):
     REFUSED = "refused"
     GIVEN_UP = "given_up"
     SPARED = "spared"
-    """Not sent again: the member is suppressed by now, or the device belongs to another member."""
+    """Not sent again: alerts of the member are suppressed by now, or the device belongs to another member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +95,8 @@ class FailedAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
+    """A batch of alerts. It is written before it is sent, and closed afterwards."""
+
     n: int
     at: datetime
     """When it was written. Nothing of it was sent earlier."""
@@ -105,10 +113,11 @@ class Window:
 
     @property
     def told(self) -> Bits:
-        found = self.people
+        """Return the new members of this window that are sent an alert."""
+        members = self.people
         for bits in self.silent.values():
-            found = found & ~bits
-        return found
+            members = members & ~bits
+        return members
 
     def tells(self, member: Member) -> Olders:
         """Return the older bursts that this member's alert covers."""

@@ -13,7 +13,7 @@ from notifier.domain.push.send_log import NOTHING_SENT, Olders, Progress, Sendin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardState:
-    """Each step of the pipeline takes this value and returns it with its own fields set."""
+    """State of a shard. Each step of the pipeline takes it and returns it with its own fields set."""
 
     sending: Sending
     """The send log of this burst, tier, shard and platform."""
@@ -28,11 +28,11 @@ class ShardState:
     quiet_until: datetime | None = None
     """When to look at the quiet members again. Set by suppress."""
     collapsed: Bits = field(default_factory=nobody)
-    """Members whom the alert of a newer burst told of this one. Set by catch up."""
+    """Members who learned of this burst from a newer burst's alert. Set by catch up."""
     deferred: Bits = field(default_factory=nobody)
-    """Members who wait, because a newer burst may be about to tell them of this one. Set by catch up."""
+    """Members who wait, because a newer burst's alert may be about to cover this one. Set by catch up."""
     covers: Mapping[Olders, Bits] = field(default_factory=dict)
-    """Members whose alert also stands for these older bursts. Set by catch up."""
+    """Members whose alert also covers these older bursts. Set by catch up."""
 
     @property
     def shard(self) -> int:
@@ -41,14 +41,14 @@ class ShardState:
     @property
     def unsent(self) -> Bits:
         """Members in no window yet, who may get the alert now or after their quiet hours."""
-        found: Bits = self.alerted & ~self.progress.intended
-        return found & ~self.suppressed
+        not_in_window: Bits = self.alerted & ~self.progress.intended
+        return not_in_window & ~self.suppressed
 
     @property
     def ready(self) -> Bits:
         """Members to put into a window now."""
-        found: Bits = self.unsent & ~self.quiet & ~self.deferred
-        return found
+        bits: Bits = self.unsent & ~self.quiet & ~self.deferred
+        return bits
 
     def after_catch_up(self, audience: LateAudience) -> "ShardState":
         covers = {olders: bits for olders, bits in audience.covers.items() if olders}

@@ -1,4 +1,4 @@
-"""What an alert says, in the languages that phones are set to: whole sentences, as no two build one alike."""
+"""Texts of alerts, in complete sentences for each supported language."""
 
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -7,12 +7,15 @@ from functools import lru_cache
 
 ENGLISH = "en"
 LONGEST_TAG = 35
-"""Characters, as RFC 5646 reckons; an app may call anything a locale."""
+"""Most characters of a language tag, as RFC 5646 advises. Apps may send anything as a locale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrases:
-    """None needs a plural, or to know who is a woman: a count stands alone, and a name is never declined."""
+    """Alert texts of one language.
+
+    They need no plurals, genders or declensions: counts stand without a noun, and names are never inflected.
+    """
 
     mention: str
     mention_you: str
@@ -22,7 +25,7 @@ class Phrases:
 
 PHRASES: Mapping[str, Phrases] = {
     "ar": Phrases(
-        # Names are isolated: one in Latin letters, or with a bracket, would turn the sentence round.
+        # Names are wrapped in directional isolates: Latin letters or brackets would reorder the sentence.
         mention="أشار \u2068{who}\u2069 إلى \u2068{whom}\u2069",
         mention_you="أشار إليك \u2068{who}\u2069",
         away="أثناء غيابك: {count} عن \u2068{whom}\u2069",
@@ -101,47 +104,47 @@ PHRASES: Mapping[str, Phrases] = {
         away_you="你離開期間：{count} 則關於你",
     ),
 }
-"""By language, in small letters."""
+"""Phrases by lowercase language tag."""
 
 _SCRIPTS = {"zh-tw": "zh-hant", "zh-hk": "zh-hant", "zh-mo": "zh-hant"}
-"""Where a place says which script is read there."""
+"""Regions that imply a script."""
 
 
 @lru_cache(maxsize=1_024)
 def language_of(locale: str) -> str:
-    """Of those that are spoken here: the locale's own, that of its script, its language, or English.
+    """Return the best supported language: the locale's own, that of its script, its language, or English.
 
-    As RFC 4647 looks up: from the right one part after another is left out.
+    RFC 4647 lookup: subtags are removed one by one from the right.
     """
     tag = locale[:LONGEST_TAG].lower().replace("_", "-")
     while tag:
-        if (spoken := _SCRIPTS.get(tag, tag)) in PHRASES:
-            return spoken
+        if (language := _SCRIPTS.get(tag, tag)) in PHRASES:
+            return language
         tag = tag.rpartition("-")[0]
     return ENGLISH
 
 
-# Graphemes: what a person takes for one character, which may be many code points; where a text may be cut.
+# Graphemes: user-perceived characters, which may be several code points. A text may be cut between two of them.
 #
-# The rules of Unicode's annex 29 that matter where names are written, without its tables: whoever cuts between two of
-# these never cuts a letter from its marks, a syllable in two, a flag, or a family of emoji.
+# Implements the rules of Unicode annex 29 that matter for names, without its tables. A cut never separates a letter
+# from its marks, or splits a syllable, a flag or an emoji sequence.
 
 ELLIPSIS = "…"
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F3FF + 1)
 _TAGS = range(0xE0020, 0xE007F + 1)
-"""Spell the flag of a region behind a black one."""
+"""Tag characters: they follow a black flag and spell the flag of a region."""
 _REGIONAL = range(0x1F1E6, 0x1F1FF + 1)
-"""Two of them are a country's flag."""
+"""Regional indicators: two of them are a country's flag."""
 _HANGUL_VOWELS_AND_TAILS = range(0x1160, 0x11FF + 1)
-"""Belong to the consonant before them, where Korean is written letter by letter."""
+"""Belong to the preceding consonant in decomposed Korean text."""
 _VIRAMA = 9
-"""Combining class: joins the consonant before it with the one behind it."""
+"""Combining class of viramas: they join the preceding consonant with the following one."""
 _NON_JOINER = "\u200c"
 
 
 def graphemes(text: str) -> Iterator[str]:
-    """One after another; joined they are the text."""
+    """Yield the graphemes of the text, in order."""
     begun, flags = 0, 0
     for place in range(1, len(text)):
         flags = flags + 1 if ord(text[place - 1]) in _REGIONAL else 0
@@ -153,9 +156,9 @@ def graphemes(text: str) -> Iterator[str]:
 
 
 def shortened(text: str, most: int, size: Callable[[str], int]) -> str:
-    """The text, or as much of its beginning as has no larger size than that, with an ellipsis behind it.
+    """Return the text, cut to a size of at most `most` including an ellipsis. Empty if not even the ellipsis fits.
 
-    `size` may be of bytes; that of a whole must be the sum of its parts. Empty where not even the ellipsis fits.
+    `size` may count bytes; the size of a text must be the sum of the sizes of its parts.
     """
     if size(text) <= most:
         return text
@@ -163,17 +166,20 @@ def shortened(text: str, most: int, size: Callable[[str], int]) -> str:
     if room < 0:
         return ""
     kept = 0
-    for one in graphemes(text):
-        if (room := room - size(one)) < 0:
+    for grapheme in graphemes(text):
+        if (room := room - size(grapheme)) < 0:
             break
-        kept += len(one)
+        kept += len(grapheme)
     return text[:kept].rstrip() + ELLIPSIS
 
 
 def _belongs(char: str, before: str, flags: int) -> bool:
-    """Whether nothing may come between the two. `flags`: regional letters in a row that end with the one before."""
+    """Return whether `char` and the character before belong together.
+
+    `flags` is the number of consecutive regional indicators that end with `before`.
+    """
     code = ord(char)
-    if code < 0x300:  # most of what is written: none of these belongs to another
+    if code < 0x300:  # most text: none of these characters extends another
         return char == "\n" and before == "\r"
     if before in ("\r", "\n"):
         return False
