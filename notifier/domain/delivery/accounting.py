@@ -1,4 +1,4 @@
-"""The books of a burst: everybody who was expected is delivered, suppressed, parked, pulled, dead or in flight."""
+"""Delivery accounting: expected recipients of a burst by state, progress and rate."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,10 @@ from notifier.domain.delivery.slice import Slice, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Books:
-    """In people; over the sealed shards."""
+    """Recipients of a burst by state, over the shards with an audience snapshot.
+
+    Each expected recipient is delivered, suppressed, parked, pulled, dead or in flight.
+    """
 
     expected: int
     delivered: int
@@ -22,7 +25,7 @@ class Books:
     dead: int
     in_flight: int
     expired: bool = False
-    """The seals, of which everything is reckoned, are gone or going: there is nothing to check against any more."""
+    """The audience snapshots have expired or are about to, so the numbers can no longer be checked."""
 
     @property
     def balanced(self) -> bool:
@@ -33,23 +36,24 @@ class Books:
 def books(
     account: BurstProgress, tallies: Iterable[SnapshotCounts], *, throttles: Collection[str], now: datetime
 ) -> Books:
-    """What isn't ended is in flight, or parked; an ended slice counts the people that its own entry names.
+    """Add up the recipients of each state.
 
-    A dead one names nobody: whoever failed at it can't say for whom, so the seals do.
+    Unfinished slices are in flight or parked. Finished slices count the recipients in their ledger entry. The entry of
+    a dead slice has no count, so its recipients come from the audience snapshots.
     """
     by_shard = {tally.shard: tally for tally in tallies}
     ended = {State.DONE: 0, State.PULLED: 0, State.DEAD: 0}
     waiting = {State.PARKED: 0, State.IN_FLIGHT: 0}
-    for standing in account.standings.values():
-        piece = standing.slice
-        if piece.step is not Step.ROWS:
+    for state in account.standings.values():
+        slice_ = state.slice
+        if slice_.step is not Step.ROWS:
             continue
-        people = _people(by_shard, piece)
-        if standing.ended:
-            dead = standing.ended.fact is Fact.DEAD
-            ended[State(str(standing.ended.fact))] += people if dead else standing.ended.people
+        people = _people(by_shard, slice_)
+        if state.ended:
+            dead = state.ended.fact is Fact.DEAD
+            ended[State(str(state.ended.fact))] += people if dead else state.ended.people
             continue
-        parked = standing.state(now, throttles=throttles) is State.PARKED
+        parked = state.state(now, throttles=throttles) is State.PARKED
         waiting[State.PARKED if parked else State.IN_FLIGHT] += people
     return Books(
         expected=sum(tally.expected for tally in by_shard.values()),
@@ -67,12 +71,12 @@ def _people(tallies: dict[int, SnapshotCounts], piece: Slice) -> int:
     return sum(tallies[shard].reached[piece.tier] for shard in piece.shards if shard in tallies)
 
 
-# How far a burst has got: which of its shards stand how in each tier, and how fast people were reached lately.
+# Progress of a burst: the state of its shards in each tier, and the recent delivery rate.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardSpan:
-    """A run of shards that stand alike."""
+    """Consecutive shards in the same state."""
 
     first: int
     last: int
@@ -81,53 +85,54 @@ class ShardSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """Of one tier of a burst."""
+    """Progress of one tier of a burst."""
 
     tier: Tier
     spans: Sequence[ShardSpan]
-    """By shard; shards without a follower are in none."""
+    """In shard order, without shards that have no followers."""
     people: int
-    """Reached durably."""
+    """Recipients with durable rows."""
     slices: int
     ended: int
+    """Finished slices."""
     seconds: float | None
-    """From the opener's acceptance to the last slice; None while work is left."""
+    """From the acceptance of the first mention to the end of the last slice; None while work is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRate:
-    """A second, on average."""
+    """Average rates per second."""
 
     rows: float
     deliveries: float
 
 
 def filling(account: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[Filling]:
-    """Of each tier that the burst has; `throttles` are those that hold work back now, ramps included."""
+    """Return the progress of each tier of the burst. `throttles` are those active now, ramps included."""
     return [_filling(account, tier, throttles, now) for tier in TIERS if tier in account.plan.widths]
 
 
 def pace(accounts: Iterable[BurstProgress], *, now: datetime, over: timedelta) -> DeliveryRate:
-    """By the facts of that long: the same whoever asks, and however often."""
-    lately = [
-        standing.ended
+    """Return the delivery rate of the last `over`. It depends only on ledger facts, not on earlier calls."""
+    recent = [
+        state.ended
         for account in accounts
-        for standing in account.standings.values()
-        if standing.slice.step is Step.ROWS and standing.ended and now - over < standing.ended.at <= now
+        for state in account.standings.values()
+        if state.slice.step is Step.ROWS and state.ended and now - over < state.ended.at <= now
     ]
     seconds = over.total_seconds()
-    done = [entry for entry in lately if entry.rows]
+    done = [entry for entry in recent if entry.rows]
     return DeliveryRate(rows=sum(e.rows for e in done) / seconds, deliveries=sum(e.people for e in done) / seconds)
 
 
 def _filling(account: BurstProgress, tier: Tier, throttles: Collection[str], now: datetime) -> Filling:
     of_tier = (s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS)
-    rows = sorted(of_tier, key=lambda standing: standing.slice.first)
-    ended = [standing.ended for standing in rows if standing.ended]
+    rows = sorted(of_tier, key=lambda state: state.slice.first)
+    ended = [state.ended for state in rows if state.ended]
     last = max((entry.at for entry in ended), default=None) if len(ended) == len(rows) else None
     return Filling(
         tier=tier,
-        spans=_joined(span for standing in rows for span in _spans(standing, throttles, now)),
+        spans=_joined(span for state in rows for span in _spans(state, throttles, now)),
         people=sum(entry.people for entry in ended if State(str(entry.fact)) is State.DONE),
         slices=len(rows),
         ended=len(ended),
@@ -136,20 +141,20 @@ def _filling(account: BurstProgress, tier: Tier, throttles: Collection[str], now
 
 
 def _spans(standing: SliceState, throttles: Collection[str], now: datetime) -> Iterator[ShardSpan]:
-    """Of a slice that was handed back or is renewed the claim says how far it has got."""
-    piece, state = standing.slice, standing.state(now, throttles=throttles)
-    reached = standing.claim.reached if standing.claim and not standing.ended else piece.first
-    if reached > piece.first:
-        yield ShardSpan(first=piece.first, last=min(reached, piece.last + 1) - 1, state=State.DONE)
-    if max(reached, piece.first) <= piece.last:
-        yield ShardSpan(first=max(reached, piece.first), last=piece.last, state=state)
+    """Yield the spans of a slice. The claim of an unfinished slice has the checkpoint: shards below it are done."""
+    slice_, state = standing.slice, standing.state(now, throttles=throttles)
+    reached = standing.claim.reached if standing.claim and not standing.ended else slice_.first
+    if reached > slice_.first:
+        yield ShardSpan(first=slice_.first, last=min(reached, slice_.last + 1) - 1, state=State.DONE)
+    if max(reached, slice_.first) <= slice_.last:
+        yield ShardSpan(first=max(reached, slice_.first), last=slice_.last, state=state)
 
 
 def _joined(spans: Iterable[ShardSpan]) -> Sequence[ShardSpan]:
-    found: list[ShardSpan] = []
+    merged: list[ShardSpan] = []
     for span in spans:
-        if found and (found[-1].last + 1, found[-1].state) == (span.first, span.state):
-            found[-1] = ShardSpan(first=found[-1].first, last=span.last, state=span.state)
+        if merged and (merged[-1].last + 1, merged[-1].state) == (span.first, span.state):
+            merged[-1] = ShardSpan(first=merged[-1].first, last=span.last, state=span.state)
         else:
-            found.append(span)
-    return found
+            merged.append(span)
+    return merged

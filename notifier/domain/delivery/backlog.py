@@ -1,4 +1,4 @@
-"""The backlog: the accounts of all open bursts, ordered so that a round looks at few of them, whatever waits."""
+"""Backlog: open bursts, indexed so that a dispatch round examines only a few of them."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
@@ -14,74 +14,81 @@ from notifier.domain.delivery.slice import PHONES, Pool, Step
 from notifier.domain.ids import BurstKey
 from notifier.domain.timing import STALE
 
-# The sleeper: a burst of which nothing is to be done before a moment, because its last people sleep.
+# Deferred bursts: nothing to do before a certain time, because their last members are in quiet hours.
 
 FAR = timedelta(minutes=1)
-"""What goes on sooner stays at hand: to lay it down and fetch it again is as much work as to hold it for so long."""
+"""Bursts that resume sooner stay in memory; parking and reloading them would cost more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sleeper:
+    """A deferred burst."""
+
     burst: BurstKey
     opened_at: datetime
     until: datetime
-    """The first moment at which there is something to do."""
+    """Earliest time at which there is work."""
 
 
 PARKED_AT_ONCE = 64
-"""Bursts of a pool that a round marks as parked: some thousands a second."""
+"""Most bursts per pool that a round marks as parked: several thousand per second."""
 RINGING = frozenset(map(Pool, PHONES))
 
 Place = tuple[datetime, BurstKey]
 Line = tuple[Pool, Tier]
-"""Rows have a pool for each tier, and phones one for each provider, where no tier's stand behind another's."""
+"""A queue of waiting bursts. Rows have a pool per tier. Push has a pool per provider, with one line for each tier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
-    """How far a pool is behind."""
+    """Backlog of one pool."""
 
     slices: int
-    """That may start or have started, and haven't ended."""
+    """Unfinished slices that may start or have started."""
     since: datetime | None
-    """The opening of the oldest burst among them; None when nothing is left, or a throttle holds it."""
+    """Opening time of the oldest burst among them; None if none is left, or a throttle holds the pool."""
     later: int = 0
-    """Beside those, slices that go on at a moment to come, without the sleepers'."""
+    """Additional slices that wait for a later time, without those of deferred bursts."""
 
 
 @dataclass(slots=True)
 class Backlog:
-    """An account moves while a queue or a worker may have a slice of it, and rests otherwise. Credits bound those that
-    move; those that rest stand in lines, the oldest first, and no round needs more of a line than its pool has credits.
-    Of alerts that are late it needs the newest, which tell of the others.
-    What waits for a moment stands in no line until then.
+    """In-memory index of all open bursts.
+
+    A burst is moving while a slice of it may be in a queue or at a worker, and resting otherwise. Pool credits limit
+    the moving ones. Resting bursts stand in lines, oldest first, and a round needs no more of a line than its pool has
+    credits. Of late alerts it needs the newest, which cover the others. Slices that wait for a later time are in no
+    line until then.
     """
 
     accounts: dict[BurstKey, BurstProgress] = field(default_factory=dict)
     left: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """Slices that haven't ended, without the phones whose rows don't stand yet, and without what waits for a moment."""
+    """Unfinished slices by burst, without push slices whose rows are unfinished, and without waiting slices."""
     total: Counter[Pool] = field(default_factory=Counter)
+    """Sum of `left`."""
     later: dict[BurstKey, Counter[Pool]] = field(default_factory=dict)
-    """What waits for a moment."""
+    """Slices that wait for a later time, by burst."""
     all_later: Counter[Pool] = field(default_factory=Counter)
+    """Sum of `later`."""
     moving: dict[BurstKey, None] = field(default_factory=dict)
-    """Dicts that are sets in order: a round decides the same in every process."""
+    """An ordered set, like the other dicts of None, so that a round decides the same in every process."""
     settled: dict[BurstKey, None] = field(default_factory=dict)
     asleep: list[Place] = field(default_factory=list)
-    """By the first moment that something of it waits for, whatever else of it moves or stands in lines."""
+    """Bursts with waiting slices, ordered by their earliest wake-up time. They may also be moving or in lines."""
     wakes: dict[BurstKey, datetime] = field(default_factory=dict)
-    """The same by burst."""
+    """Earliest wake-up time by burst."""
     abed: dict[BurstKey, None] = field(default_factory=dict)
-    """Of those, the ones of which nothing else is to be done, nor soon."""
+    """Bursts in `asleep` without other work, now or soon. They can be evicted until they wake."""
     lines: dict[Line, list[Place]] = field(default_factory=lambda: defaultdict(list))
     stands: dict[BurstKey, Sequence[Line]] = field(default_factory=dict)
-    """In which of them each of those that rest is."""
+    """Lines that contain each resting burst."""
     unmarked: dict[Pool, dict[BurstKey, None]] = field(default_factory=lambda: {pool: {} for pool in Pool})
-    """Of the lines, those with a slice that isn't marked as parked by the throttle that holds the pool."""
+    """Bursts in lines with a slice not yet marked as parked by the throttle that holds the pool."""
     holding: dict[Pool, str] = field(default_factory=dict)
+    """Throttle that holds each held pool."""
 
     def put(self, accounts: Iterable[BurstProgress], now: datetime) -> None:
-        """As they were read last."""
+        """Insert or replace bursts as read from the store."""
         for account in accounts:
             key = account.plan.burst
             self.drop([key])
@@ -96,24 +103,24 @@ class Backlog:
                     self.abed[key] = None
             if account.settled:
                 self.settled[key] = None
-            elif any(_moves(standing, now) for standing in account.standings.values()):
+            elif any(_moves(state, now) for state in account.standings.values()):
                 self.moving[key] = None
             else:
                 self._rest(account, now)
 
     def wake(self, now: datetime) -> None:
-        """Those whose moment has come stand in the lines again."""
+        """Return bursts whose wake-up time has passed to the lines."""
         due = bisect_right(self.asleep, now, key=itemgetter(0))
         self.put([self.accounts[key] for _, key in self.asleep[:due]], now)
 
     def sleepers(self) -> Sequence[Sleeper]:
-        """Whoever lays them down drops them: they need no place here until they wake."""
+        """Return the deferred bursts. The caller persists them, then drops them from memory until they wake."""
         return [
             Sleeper(burst=key, opened_at=self.accounts[key].plan.opened_at, until=self.wakes[key]) for key in self.abed
         ]
 
     def enter(self, entries: Iterable[LedgerEntry], now: datetime) -> None:
-        """As they were written by this process."""
+        """Apply ledger entries written by this process."""
         changed: dict[BurstKey, BurstProgress] = {}
         for entry in entries:
             key = entry.slice.burst
@@ -139,7 +146,7 @@ class Backlog:
         self.drop(list(self.accounts))
 
     def hold(self, throttles: Mapping[Pool, str]) -> None:
-        """The throttle that holds each held pool; a new one has all of the pool's line to mark."""
+        """Set the throttle that holds each held pool. After a change all slices in its lines must be marked again."""
         changed = [pool for pool in Pool if throttles.get(pool) != self.holding.get(pool)]
         self.holding = dict(throttles)
         for pool in changed:
@@ -147,7 +154,7 @@ class Backlog:
             self.unmarked[pool] = {a.plan.burst: None for a in resting if self._unmarked(a, pool)}
 
     def candidates(self, most: Mapping[Pool, int], now: datetime) -> Sequence[BurstProgress]:
-        """Accounts enough to decide a round in which each pool starts at most so many slices."""
+        """Return enough bursts to decide a round in which each pool starts at most `most` slices."""
         chosen = dict.fromkeys(self.moving)
         for (pool, _), line in self.lines.items():
             first = bisect_left(line, now - STALE, key=itemgetter(0)) if pool in RINGING else 0
@@ -164,19 +171,19 @@ class Backlog:
     def _since(self, pool: Pool) -> datetime | None:
         if pool in self.holding:
             return None
-        oldest = [opened_at for (of, _), line in self.lines.items() if of is pool for opened_at, _ in line[:1]]
+        oldest = [opened_at for (other, _), line in self.lines.items() if other is pool for opened_at, _ in line[:1]]
         oldest += [self.accounts[key].plan.opened_at for key in self.moving if self.left[key][pool]]
         return min(oldest, default=None)
 
     def _of(self, pool: Pool) -> Iterator[Place]:
-        for (of, _), line in self.lines.items():
-            if of is pool:
+        for (line_pool, _), line in self.lines.items():
+            if line_pool is pool:
                 yield from line
 
     def _rest(self, account: BurstProgress, now: datetime) -> None:
         key = account.plan.burst
-        awake = (standing.slice for standing in account.standings.values() if account.awake(standing, now))
-        self.stands[key] = list(dict.fromkeys((piece.pool, piece.tier) for piece in awake))
+        awake = (state.slice for state in account.standings.values() if account.awake(state, now))
+        self.stands[key] = list(dict.fromkeys((slice_.pool, slice_.tier) for slice_ in awake))
         for line in self.stands[key]:
             insort(self.lines[line], (account.plan.opened_at, key))
         for pool in self.left[key]:
@@ -184,25 +191,25 @@ class Backlog:
                 self.unmarked[pool][key] = None
 
     def _unmarked(self, account: BurstProgress, pool: Pool) -> bool:
-        by = self.holding.get(pool)
-        return by is not None and any(
-            by not in standing.parked_by
-            for standing in account.standings.values()
-            if standing.slice.pool is pool and standing.slice.step is Step.ROWS and not standing.ended
+        throttle = self.holding.get(pool)
+        return throttle is not None and any(
+            throttle not in state.parked_by
+            for state in account.standings.values()
+            if state.slice.pool is pool and state.slice.step is Step.ROWS and not state.ended
         )
 
 
 def _moves(standing: SliceState, now: datetime) -> bool:
-    """What has waited since it was queued last is in nobody's hands."""
+    """Return whether the slice may be in a queue or at a worker. Not if it has waited since it was queued last."""
     return standing.busy_until() is not None and not standing.ended and not standing.waits(now)
 
 
 def _left(account: BurstProgress, now: datetime) -> Counter[Pool]:
-    return Counter(standing.slice.pool for standing in account.standings.values() if account.awake(standing, now))
+    return Counter(state.slice.pool for state in account.standings.values() if account.awake(state, now))
 
 
 def _later(account: BurstProgress, now: datetime) -> Counter[Pool]:
-    return Counter(standing.slice.pool for standing in account.standings.values() if standing.waits(now))
+    return Counter(state.slice.pool for state in account.standings.values() if state.waits(now))
 
 
 def _asleep_until(account: BurstProgress, now: datetime) -> datetime | None:

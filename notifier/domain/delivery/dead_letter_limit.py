@@ -1,4 +1,4 @@
-"""Dead-letter limit: decides when so many records of a lane have died that the lane must stop.
+"""Dead-letter limit: stops a lane when too many of its records have died.
 
     running ── one death more than the limit allows ──► stopped ── an operator resumes it ──► running
 
@@ -112,7 +112,7 @@ def count_death(
         return counted
     allowed = limit.in_a_row if kind is LimitKind.IN_A_ROW else limit.in_window
     stop = LaneStop(at=at, who=who, kind=kind, limit=allowed, record=record, cause=cause[:LONGEST_CAUSE])
-    # Not `counted`: the record isn't buried, and the counts tell what is in the dead letters.
+    # Not `counted`: the record isn't buried, and the counts must match the dead letters.
     return replace(tally, stop=stop)
 
 
@@ -126,7 +126,7 @@ def resumed(tally: LaneTally) -> LaneTally:
 
 
 def resume_audit(lane: str, stop: LaneStop, reason: str) -> Mapping[str, object]:
-    """Return what the audit keeps of a resume: the row in the store forgets the stop."""
+    """Return the audit fields of a resume. The stored row no longer has the stop afterwards."""
     of_stop = {"stopped_at": stop.at.isoformat(), "stopped_by": stop.who, "cause": stop.cause}
     return {"lane": lane, "reason": reason, **of_stop}
 

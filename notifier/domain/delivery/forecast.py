@@ -1,4 +1,4 @@
-"""A forecast: what a burst would cost if its audience were sealed now, counted shard by shard and never written."""
+"""Forecasts: what a burst would cost now, computed shard by shard without writing."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,38 +15,36 @@ from notifier.domain.delivery.ledger import BurstProgress
 from notifier.domain.delivery.throttle import TierLimit
 
 KEY_BYTES = 24
-"""Of a row beside its subject's name and its members: range, moment, number, tier. What a store adds of its own isn't
-in it."""
-
+"""Bytes per row besides subject and members: range, opening time, number, tier. Excludes overhead of the store."""
 
 MANY = 1_000
-"""People of a tier, of a burst that tells how fast others will be."""
+"""Minimum recipients in a tier for a burst to be used as a speed reference."""
 SHORTEST = 0.001
-"""Seconds: what a clock tells apart."""
+"""Clock resolution in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierForecast:
-    """Of one tier."""
+    """Forecast of one tier."""
 
     people: int
     phones: int
     rows: int
     bytes: int
     seconds: float | None
-    """Until the last row stands; None where a pause holds it, or nothing was delivered lately to reckon with."""
+    """Time until the last row is written; None if the tier is paused, or no recent delivery provides a speed."""
     held_by: str | None
-    """The throttle."""
+    """The throttle that limits the tier, if any."""
 
 
 @dataclass(slots=True)
 class Forecast:
-    """Add the shards, and ask."""
+    """Accumulates the audience snapshots of all shards."""
 
     burst: Burst
     dormant: int = 0
     dormant_phones: int = 0
-    """Of those who get no row, and are alerted all the same, because they asked for it."""
+    """Dormant members to alert because they asked for alerts."""
     suppressed: Counter[str] = field(default_factory=Counter)
     _counts: Counter[tuple[Tier, str]] = field(default_factory=Counter)
 
@@ -66,7 +64,7 @@ class Forecast:
             self._counts[tier, name] += n
 
     def reach(self, tier: Tier, speed: float | None, allowed: TierLimit) -> TierForecast:
-        """At so many people a second, and no more than a throttle allows."""
+        """Return the forecast of a tier at `speed` recipients per second, within the limit of a throttle."""
         people, rows = self._counts[tier, "people"], self._counts[tier, "rows"]
         key = KEY_BYTES + len(str(self.burst.key.subject).encode())
         return TierForecast(
@@ -80,16 +78,16 @@ class Forecast:
 
 
 def speeds(accounts: Iterable[BurstProgress]) -> Mapping[Tier, float]:
-    """People a second, by tier, in the fastest of these bursts that reached many: a small one is all waiting.
+    """Return recipients per second by tier, from the fastest of these bursts with at least MANY recipients.
 
-    From the acceptance of its mention, with all that a burst waits for.
+    Smaller bursts mostly wait. Time counts from the acceptance of the mention, so all waits are included.
     """
-    found = dict[Tier, float]()
+    fastest = dict[Tier, float]()
     for account in accounts:
-        for one in filling(account, throttles=(), now=account.plan.opened_at):
-            if one.people >= MANY and one.seconds is not None:
-                found[one.tier] = max(found.get(one.tier, 0.0), one.people / max(one.seconds, SHORTEST))
-    return found
+        for tier in filling(account, throttles=(), now=account.plan.opened_at):
+            if tier.people >= MANY and tier.seconds is not None:
+                fastest[tier.tier] = max(fastest.get(tier.tier, 0.0), tier.people / max(tier.seconds, SHORTEST))
+    return fastest
 
 
 def _seconds(people: int, speed: float | None, allowed: TierLimit) -> float | None:

@@ -1,4 +1,4 @@
-"""The ledger: write-once facts about slices, their rank, and what follows from them."""
+"""Ledger: write-once facts about slices, and the state derived from them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,58 +13,57 @@ from notifier.domain.timing import STALE
 
 
 class Fact(StrEnum):
-    """In rising rank: a slice's state is its highest fact."""
+    """Facts in rising rank. The highest fact of a slice is its state."""
 
     DISPATCHED = "dispatched"
     """Queued for the n-th time."""
     ATTEMPT = "attempt"
     """Failed for the n-th time for a reason of its own."""
     WAITS = "waits"
-    """Goes on at a moment to come, for the n-th time: somebody sleeps, or a provider wants to be asked later."""
+    """Deferred for the n-th time: members are in quiet hours, or a provider asked for a later retry."""
     PARKED = "parked"
     """Held by a throttle."""
     PULLED = "pulled"
-    """Left to the pull path: sealed, counted, not written."""
+    """Left to the pull path: the audience snapshot is taken and counted, but no rows are written."""
     DEAD = "dead"
     """Failed too often; in the dead letters."""
     DONE = "done"
 
 
 ATTEMPTS = 5
-"""A slice that failed so often for a reason of its own is dead; outages of the store or the queue don't count."""
+"""Failures after which a slice is dead. Outages of the store or the queue don't count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One cell of the ledger; the first to write it wins, and every later writer is told that he lost."""
+    """One cell of the ledger. The first writer wins; the store reports the conflict to every later writer."""
 
     slice: Slice
     fact: Fact
     n: int = 0
     at: datetime
-    """Of what waits the moment at which it goes on."""
+    """Time of the fact; for WAITS the wake-up time."""
     people: int = 0
-    """Whom the slice was for, by its seals: the same whoever counts. Of phones those who were told."""
+    """Recipients according to the audience snapshots; for push slices, members that were sent an alert."""
     rows: int = 0
     phones: int | None = None
-    """Of rows that ended: how many of their people may be alerted, by their seals; None where nobody looked."""
+    """For finished rows: members to alert according to the audience snapshots; None if not counted."""
     note: str = ""
     """The throttle that parked it, or the cause of death."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A worker's hold on a slice."""
+    """A worker's lease on a slice."""
 
     slice: Slice
     attempt: int
-    """Rises with every claim: of two workers the one with the higher attempt holds the slice."""
+    """Fencing token: rises with every claim. The worker with the highest attempt holds the slice."""
     owner: str
     claimed_at: datetime
     until: datetime
     reached: int = 0
-    """Shards below this one are done: who claims the slice next goes on here, or a slice that is always too slow for
-    its worker would never end."""
+    """Checkpoint: shards below this one are done. The next claim resumes here, so a slow slice still finishes."""
 
 
 class State(StrEnum):
@@ -79,7 +78,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceState:
-    """What the facts say of one slice."""
+    """State of one slice, derived from its facts and its claim."""
 
     slice: Slice
     dispatched: int = 0
@@ -111,10 +110,10 @@ class SliceState:
         return self.ended is None and self.waits_until is not None and now < self.waits_until
 
     def busy_until(self) -> datetime | None:
-        """When the slice may be queued again; None when it never was, or when it has waited since.
+        """Return when the slice may be queued again; None if it was never queued, or has been deferred since.
 
-        A claim made after the last dispatch answers it; without one, the dispatch may have been lost, though a worker
-        whose claim is older may still be at it.
+        A claim made after the last dispatch confirms it. Without one the dispatch may have been lost, but a worker with
+        an older claim may still be running.
         """
         if self.dispatched_at is None or (self.waits_until is not None and self.dispatched_at < self.waits_until):
             return None
@@ -129,7 +128,7 @@ class SliceState:
         return self.ended is None and until is not None and now < until
 
     def state(self, now: datetime, *, throttles: Collection[str]) -> State:
-        """`throttles` are those that hold the slice's tier now."""
+        """Return the current state. `throttles` are those that hold the slice's tier now."""
         if self.ended is not None:
             return State(str(self.ended.fact))
         if self.waits(now):
@@ -145,7 +144,7 @@ def rank(fact: Fact) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstProgress:
-    """A burst's plan and the standing of every slice of it."""
+    """A burst's plan and the state of each of its slices."""
 
     plan: Plan
     standings: Mapping[Slice, SliceState] = field(default_factory=dict)
@@ -162,33 +161,39 @@ class BurstProgress:
         return replace(self, standings=standings)
 
     def rows_done(self, piece: Slice) -> bool:
-        """Phones come after rows: theirs may start when the rows of the same people stand, or were left to the pull
-        path, where they are found as surely."""
+        """Return whether the rows behind a push slice are finished.
+
+        Alerts follow rows: the rows of the same members are durable, or left to the pull path, which finds the burst as
+        reliably.
+        """
         rows = self.standings.get(piece.rows)
         return rows is not None and rows.ended is not None
 
     def awake(self, standing: SliceState, now: datetime) -> bool:
-        """Whether it may be worked on, or is: phones come after rows, and what waits for a moment rests until then."""
+        """Return whether the slice may be worked on, or is. Push slices wait for rows, deferred ones for their time."""
         if standing.ended or standing.waits(now):
             return False
         return standing.slice.step is Step.ROWS or self.rows_done(standing.slice)
 
     def worth_until(self, piece: Slice) -> datetime:
-        """When the slice stops being worth its work, and is left to the pull path; one rule for all who ask.
+        """Return when the slice expires and is left to the pull path.
 
-        Both age with their burst. A throttle that held the rows costs no alert: phones have a day, and what is late is
-        told as one.
+        Row and push slices both age from the opening of the burst. A throttle on rows loses no alert: push slices have
+        a day, and late alerts are sent as one summary.
         """
         return self.plan.opened_at + piece.terms.worth
 
 
 def account(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim]) -> BurstProgress:
-    """Without the phones of rows whose seals say that nobody of theirs is to be alerted: of most bursts, in most
-    ranges, there is nothing more to do."""
+    """Derive the progress of a burst from its ledger entries and claims.
+
+    Leaves out push slices without any member to alert according to the audience snapshots. That is true for most
+    bursts, in most ranges.
+    """
     entries = list(entries)
     silent = {entry.slice for entry in entries if entry.phones == 0}
-    pieces = (piece for piece in plan.slices() if piece.step is Step.ROWS or not silent or piece.rows not in silent)
-    standings = {piece: SliceState(slice=piece) for piece in pieces}
+    slices = (slice_ for slice_ in plan.slices() if slice_.step is Step.ROWS or not silent or slice_.rows not in silent)
+    standings = {slice_: SliceState(slice=slice_) for slice_ in slices}
     for entry in entries:
         if entry.slice in standings:
             standings[entry.slice] = standings[entry.slice].with_entry(entry)
@@ -199,12 +204,13 @@ def account(plan: Plan, entries: Iterable[LedgerEntry], claims: Iterable[Claim])
 
 
 def _phones_of(rows: Slice) -> Iterator[Slice]:
-    """Those that come after these rows."""
+    """Yield the push slices that follow these rows."""
     for tier in (rows.tier, Tier.DORMANT) if rows.tier is Tier.P2 else (rows.tier,):
         yield from (replace(rows, step=step, tier=tier) for step in PHONES)
 
 
 def stale(opened: Burst | Plan, now: datetime) -> bool:
+    """Return whether alerts for the burst are late."""
     return now > opened.opened_at + STALE
 
 

@@ -1,4 +1,4 @@
-"""The plan: how a burst's fan-out is cut into slices, from the follower counts of its shards alone."""
+"""Plans: cut a burst's fan-out into slices, from follower counts per shard."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,33 +13,37 @@ from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Kind, Lane, Platform
 
 PUSHED_TIERS = (Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT)
-"""In the order in which their phones ring. Of P2, unless all of it is to be alerted, and of those who are served by
-pull alone it is whoever asked for alerts, which their seals say."""
+"""Tiers with push slices, in the order in which they are alerted.
+
+Dormant members, and those of P2 unless it is configured to be alerted, get alerts only if they asked for them.
+The audience snapshots have these members.
+"""
 
 EXPECTED_SHARE = {Tier.P0: 0.001, Tier.P1: 0.05, Tier.P2: 0.20}
-"""Of a subject's followers; the planner knows no tier counts, and calls nobody to learn them."""
+"""Expected share of a subject's followers per tier. The planner has no tier counts, and makes no calls to get them."""
 
 WORTH_A_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
-"""Deliveries: about a quarter of a second of work, so that a claim is short and a task's cost is lost in it."""
+"""Target deliveries per slice: about 0.25 s of work, so that leases are short and the overhead of a task is small."""
 
 WIDEST = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
-"""Shards: sealing 128 of them takes about 0.2 s, even when hardly anybody lives there."""
+"""Most shards per slice. Taking the audience snapshots of 128 shards takes about 0.2 s, even if they are nearly empty.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHead:
-    """The size of a subject's follower set and of each of its shards; planning reads this alone."""
+    """Size of a subject's follower set, in total and per shard. This is the only input of planning."""
 
     total: int
     counts: Sequence[int]
-    """By shard number."""
+    """Followers by shard number."""
 
 
 NO_FOLLOWERS = SetHead(total=0, counts=())
 
 
 def with_counts(head: SetHead, of_shards: Mapping[int, int]) -> SetHead:
-    """The same with these shards' counts, which may be shards that it didn't have."""
+    """Return the head with updated counts. The shards may be new."""
     known = dict(enumerate(head.counts)) | dict(of_shards)
     end = max((shard + 1 for shard, n in known.items() if n), default=0)
     counts = tuple(known.get(shard, 0) for shard in range(end))
@@ -48,7 +52,7 @@ def with_counts(head: SetHead, of_shards: Mapping[int, int]) -> SetHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One row, whatever the number of followers."""
+    """Plan of a burst's fan-out: one stored row, regardless of the number of followers."""
 
     burst: BurstKey
     opened_at: datetime
@@ -56,19 +60,20 @@ class Plan:
     lane: Lane
     followers: int
     ranges: tuple[tuple[int, int], ...]
-    """Runs of shards that have followers: first and last."""
+    """Runs of shards with followers, as (first, last)."""
     widths: dict[Tier, int]
-    """Shards in a slice of each tier that the burst has."""
+    """Shards per slice, for each tier of the burst."""
     pushed: tuple[Tier, ...]
+    """Tiers with push slices."""
     platforms: tuple[Platform, ...] = tuple(Platform)
-    """Those that alerts go to."""
+    """Providers that alerts are sent through."""
 
     @property
     def shards(self) -> int:
         return _shards(self.ranges)
 
     def slices(self) -> Iterator[Slice]:
-        """Every slice of the burst, in the order in which they should start."""
+        """Yield every slice of the burst, in the order in which they should start."""
         for tier in self.widths:
             yield from self._of(Step.ROWS, tier)
         for tier in self.pushed:
@@ -107,23 +112,25 @@ def _pushed(burst: Burst) -> Sequence[Tier]:
         return ()
     if burst.key.subject.kind is Kind.SELF:
         return (Tier.P0,)
-    return PUSHED_TIERS if burst.lane is Lane.CELEBRITY else TIERS  # in the standard lane nobody is dormant
+    return PUSHED_TIERS if burst.lane is Lane.CELEBRITY else TIERS  # in the standard lane no member is dormant
 
 
 def narrowed(head: SetHead, by: SetHead) -> SetHead:
-    """The most that two sets can have in common: what a restricted burst is planned for."""
+    """Return the largest possible intersection of two sets. Restricted bursts are planned with it."""
     counts = tuple(min(pair) for pair in zip(head.counts, by.counts, strict=False))
     return SetHead(total=sum(counts), counts=counts)
 
 
 def expected_share(lane: Lane, tier: Tier) -> float:
-    """In the standard lane P2 takes the dormant too."""
+    """Return the expected share of a tier. In the standard lane P2 includes dormant members."""
     return 1.0 if lane is Lane.STANDARD and tier is Tier.P2 else EXPECTED_SHARE[tier]
 
 
 def _in_order(slices: list[Slice], tier: Tier) -> Iterator[Slice]:
-    """P0 seals from the front, P1 from the back, and P2, where P1 is held back, from the middle on: so they share the
-    sealing, where two that went side by side would both seal every shard."""
+    """Order the slices of a tier: P0 from the front, P1 from the back, all others from the middle.
+
+    So concurrent tiers share the work of taking audience snapshots. In the same order, both would compute every shard.
+    """
     match tier:
         case Tier.P0:
             return iter(slices)

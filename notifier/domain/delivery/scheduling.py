@@ -1,4 +1,4 @@
-"""Which slices to queue next: credits by pool, fairness between bursts, throttles and what overload leaves of P2."""
+"""Dispatch scheduling: decides which slices to queue next, by credits, fairness and throttles."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from notifier.domain.ids import BurstKey
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """How much of a pool's work may be queued or running at once: enough to keep it busy, too little to flood it."""
+    """Work of a pool that may be queued or running at once: enough to keep it busy, too little to flood it."""
 
     slices: int
     shards: int
     reserved: int = 0
-    """Shards that are for P0 alone, in a pool of several tiers."""
+    """Shards reserved for P0, in a pool of several tiers."""
     kept: int = 0
-    """Slices that are: narrow ones would take all of them, and hardly a shard."""
+    """Slices reserved for P0. Narrow slices could otherwise use up all slices, with hardly any shards."""
 
     def scaled(self, share: float) -> "Credit":
         slices, shards, reserved, kept = (
-            int(each * share) for each in (self.slices, self.shards, self.reserved, self.kept)
+            int(value * share) for value in (self.slices, self.shards, self.reserved, self.kept)
         )
         return Credit(slices, shards, reserved, kept)
 
@@ -35,42 +35,45 @@ CREDITS = {
     Pool.P1: Credit(slices=32, shards=192),
     Pool.P2: Credit(slices=16, shards=192),
 } | {
-    # A VIP's alert passes a crowd's in its queue; there has to be room for it, however much a crowd has.
+    # VIP alerts pass others in the queue, so credit must remain for them however many others there are.
     Pool(step): Credit(slices=32, shards=384, reserved=320, kept=16)
     for step in PHONES
 }
 
 GIVES_WAY = {Pool.P1: timedelta(seconds=2), Pool.P2: timedelta(seconds=30)}
-"""After its opening a burst's rows wait no longer for a higher tier's, whatever keeps those back."""
+"""Longest time after its opening that a burst's rows wait for those of a higher tier."""
 LATE = timedelta(seconds=0.3)
-"""P0's rows are late so long after the opening: at rest they stand by then, and of its second a third is gone."""
+"""Age of a burst at which unfinished P0 rows are late. At rest they are done by then; their target is one second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchDecision:
+    """Result of a dispatch round."""
+
     queue: tuple[Slice, ...]
     park: tuple[tuple[Slice, str], ...]
-    """With the throttle that holds it."""
+    """Slices to mark as parked, with the throttle that holds them."""
 
 
 @dataclass(slots=True)
 class _PoolCredit:
-    """What is left of a pool's credit in this round."""
+    """Remaining credit of a pool in this round."""
 
     slices: int
     shards: int
     reserved: int = 0
     kept: int = 0
     people: float | None = None
-    """What a throttle's rate leaves; None is no limit."""
+    """Deliveries that a throttle still allows; None is no limit."""
     running: dict[object, int] = field(default_factory=dict)
+    """Queued or running slices by burst."""
 
     @property
     def has_people(self) -> bool:
         return self.people is None or self.people > 0
 
     def may_start(self, piece: Slice) -> bool:
-        """Return whether slices and people are left for it, whatever its width."""
+        """Return whether slices and deliveries are left for it, regardless of its width."""
         return self.slices > (0 if piece.tier is Tier.P0 else self.kept) and self.has_people
 
     def try_reserve(self, piece: Slice) -> bool:
@@ -90,7 +93,7 @@ class _PoolCredit:
         return True
 
     def try_reserve_expired(self, piece: Slice) -> bool:
-        """Spend credit on an expired slice, which is only sealed and counted: its width doesn't matter."""
+        """Spend credit on an expired slice. Its width doesn't matter: only the audience snapshot is taken and counted."""
         if self.slices <= 0:
             return False
         self.spend(piece)
@@ -118,7 +121,10 @@ def decide(
     allowances: Mapping[Tier, TierLimit],
     people_left: Mapping[Tier, float],
 ) -> DispatchDecision:
-    """`people_left` is what the rate of each throttled tier has saved up by now."""
+    """Decide which slices to queue and which to park.
+
+    `people_left` is the number of deliveries that the rate of each throttled tier has accumulated.
+    """
     accounts = list(accounts)
     left = {pool: _pool_credit(credits[pool]) for pool in Pool}
     for tier, allowed in allowances.items():
@@ -126,17 +132,17 @@ def decide(
             left[Pool(tier)].people = people_left.get(tier, 0.0)
     waiting: dict[Pool, list[tuple[BurstProgress, SliceState]]] = {pool: [] for pool in Pool}
     for account in accounts:
-        for standing in account.standings.values():
-            _sort(account, standing, now, left, waiting)
+        for state in account.standings.values():
+            _sort(account, state, now, left, waiting)
     ways = giving_way(accounts, now, allowances)
     queue, park = [], []
     for pool, candidates in waiting.items():
-        for account, standing in _fairly(candidates, left[pool], now):
-            piece, gives_way = standing.slice, standing.slice.burst in ways.get(pool, ())
-            if not gives_way and _try_start(account, piece, left[pool], now):
-                queue.append(piece)
-            elif throttle := _blocking_throttle(account, standing, left[pool], allowances, now, gives_way=gives_way):
-                park.append((piece, throttle))
+        for account, state in _fairly(candidates, left[pool], now):
+            slice_, gives_way = state.slice, state.slice.burst in ways.get(pool, ())
+            if not gives_way and _try_start(account, slice_, left[pool], now):
+                queue.append(slice_)
+            elif throttle := _blocking_throttle(account, state, left[pool], allowances, now, gives_way=gives_way):
+                park.append((slice_, throttle))
     return DispatchDecision(queue=tuple(queue), park=tuple(park))
 
 
@@ -161,7 +167,7 @@ def _blocking_throttle(
 ) -> str | None:
     """Return the throttle to record for a slice that can't start, or None.
 
-    A slice that gives way is not held by a throttle that has people left: it would wait without the throttle, too.
+    A slice that gives way is not held by a throttle with deliveries left: it would wait without the throttle, too.
     """
     if expired(account, standing.slice, now) or (gives_way and credit.has_people):
         return None
@@ -170,16 +176,21 @@ def _blocking_throttle(
 
 
 def expired(account: BurstProgress, piece: Slice, now: datetime) -> bool:
-    """Such a slice is only sealed and counted: no throttle holds it, and it spends nothing of a rate."""
+    """Return whether the slice is left to the pull path.
+
+    For such a slice only the audience snapshot is taken and counted. Throttles neither hold nor charge it.
+    """
     return now >= account.worth_until(piece)
 
 
 def giving_way(
     accounts: Collection[BurstProgress], now: datetime, allowances: Mapping[Tier, TierLimit]
 ) -> Mapping[Pool, Collection[BurstKey]]:
-    """The bursts whose P1, and whose P2, wait: side by side with a higher tier they would take their half of the store
-    from it. Both wait while anybody's P0 is late, but for a large burst's; P2 until all of its own P1 is queued, so
-    that nothing stands idle in between. Nobody waits for a tier that a throttle holds.
+    """Return the bursts whose P1 rows wait, and those whose P2 rows wait.
+
+    Run concurrently, they would take half of the store from a higher tier. P1 and P2 wait while P0 of any burst is
+    late, except for large bursts. P2 also waits until all P1 slices of its own burst are queued, so that workers never
+    idle in between. No tier waits for one that a throttle holds.
     """
     held = {tier for tier, allowed in allowances.items() if allowed.rate is not None}
     late = Tier.P0 not in held and any(_p0_late(account, now) for account in accounts)
@@ -197,28 +208,35 @@ def giving_way(
 
 
 def _p0_late(account: BurstProgress, now: datetime) -> bool:
-    """Never that of a burst with more shards than a slice of P0 may have: P1 begins at their other end meanwhile."""
+    """Return whether P0 rows of the burst are late.
+
+    Always False for a burst with more shards than one P0 slice may have: its P1 starts at the other end meanwhile.
+    """
     opened = account.plan.opened_at
     if not opened + LATE <= now < opened + GIVES_WAY[Pool.P2] or account.plan.shards > WIDEST[Tier.P0]:
         return False
-    return any(standing.slice.pool is Pool.P0 and not standing.ended for standing in account.standings.values())
+    return any(state.slice.pool is Pool.P0 and not state.ended for state in account.standings.values())
 
 
 def _p1_waits(account: BurstProgress, now: datetime) -> bool:
     return any(
-        standing.slice.pool is Pool.P1 and not standing.ended and not standing.in_flight(now)
-        for standing in account.standings.values()
+        state.slice.pool is Pool.P1 and not state.ended and not state.in_flight(now)
+        for state in account.standings.values()
     )
 
 
 def expected_people(account: BurstProgress, piece: Slice) -> float:
-    """By what the burst's ended slices of this tier had, or by a guess while none has. The dead don't tell."""
+    """Estimate the deliveries of a slice.
+
+    From the finished slices of its burst and tier, without dead ones, which have no counts. Without any, from the
+    expected share of the tier.
+    """
     ended = [
-        (standing.ended.people, standing.slice.width)
-        for standing in account.standings.values()
-        if standing.ended
-        and standing.ended.fact is not Fact.DEAD
-        and (standing.slice.step, standing.slice.tier) == (Step.ROWS, piece.tier)
+        (state.ended.people, state.slice.width)
+        for state in account.standings.values()
+        if state.ended
+        and state.ended.fact is not Fact.DEAD
+        and (state.slice.step, state.slice.tier) == (Step.ROWS, piece.tier)
     ]
     if ended:
         return sum(people for people, _ in ended) / sum(width for _, width in ended) * piece.width
@@ -237,29 +255,31 @@ def _sort(
     left: Mapping[Pool, _PoolCredit],
     waiting: Mapping[Pool, list[tuple[BurstProgress, SliceState]]],
 ) -> None:
-    piece = standing.slice
+    slice_ = standing.slice
     if not account.awake(standing, now):
         return
     if standing.in_flight(now):
-        left[piece.pool].spend(piece)
+        left[slice_.pool].spend(slice_)
     else:
-        waiting[piece.pool].append((account, standing))
+        waiting[slice_.pool].append((account, standing))
 
 
 def _fairly(
     candidates: list[tuple[BurstProgress, SliceState]], credit: _PoolCredit, now: datetime
 ) -> Iterable[tuple[BurstProgress, SliceState]]:
-    """Bursts take turns, the older first: a small one never waits for all of a large one. Alerts that are late come
-    behind those in time, and the newest of them first: the older ones are told by it, and wait until it is."""
+    """Order candidates fairly: bursts take turns, older ones first, so a small burst never waits for all of a large one.
+
+    Late alerts come after those in time, newest first: the newest covers older ones, which wait for it.
+    """
     turns: dict[object, int] = dict(credit.running)
     keyed = []
-    for order, (account, standing) in enumerate(sorted(candidates, key=lambda c: _place(c[0]))):
-        turn = turns[standing.slice.burst] = turns.get(standing.slice.burst, 0) + 1
-        # Of phones those of P0 come first, whosever burst; rows have a pool for each tier.
-        rank = PUSHED_TIERS.index(standing.slice.tier)
-        late = comes_late(account, standing.slice, now)
-        keyed.append(((rank, late, turn, -order if late else order), account, standing))
-    return [(account, standing) for _, account, standing in sorted(keyed, key=lambda k: k[0])]
+    for order, (account, state) in enumerate(sorted(candidates, key=lambda c: _place(c[0]))):
+        turn = turns[state.slice.burst] = turns.get(state.slice.burst, 0) + 1
+        # P0 alerts come first, regardless of the burst. Rows have a pool per tier.
+        rank = PUSHED_TIERS.index(state.slice.tier)
+        late = comes_late(account, state.slice, now)
+        keyed.append(((rank, late, turn, -order if late else order), account, state))
+    return [(account, state) for _, account, state in sorted(keyed, key=lambda k: k[0])]
 
 
 def _place(account: BurstProgress) -> tuple[datetime, BurstKey]:

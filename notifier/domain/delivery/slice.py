@@ -1,4 +1,4 @@
-"""The slice: a run of shards of one burst and tier, the unit in which work is queued, claimed and accounted."""
+"""Slices: shard runs of one burst and tier, the unit of queueing, claims and accounting."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +13,7 @@ from notifier.domain.timing import REACH
 
 
 class Step(StrEnum):
-    """Rows first, then phones, provider by provider."""
+    """Step of a delivery: rows first, then alerts by provider."""
 
     ROWS = "rows"
     APNS = "push.apns"
@@ -22,7 +22,7 @@ class Step(StrEnum):
 
     @property
     def platform(self) -> Platform:
-        """Of phones. Raises ValueError for rows."""
+        """Return the provider of a push step. Raises ValueError for rows."""
         return Platform(self.removeprefix("push."))
 
     @classmethod
@@ -31,11 +31,11 @@ class Step(StrEnum):
 
 
 PHONES = (Step.APNS, Step.FCM, Step.WEB)
+"""Push steps."""
 
 
 class Pool(StrEnum):
-    """The worker pools; each has a queue and processes of its own, so that a provider that stalls holds up neither rows
-    nor the others' phones."""
+    """Worker pools. Each has its own queue and processes, so a stalled provider delays neither rows nor other providers."""
 
     P0 = "p0"
     P1 = "p1"
@@ -47,27 +47,30 @@ class Pool(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolTerms:
-    """What a pool promises about a slice's time."""
+    """Time limits for slices of a pool."""
 
     claim: timedelta
-    """A worker's hold; renewed when a third of it has passed."""
+    """Lease of a worker; renewed when a third of it has passed."""
     unclaimed: timedelta
-    """A slice that was queued and not claimed for so long is queued again."""
+    """A slice that was queued but not claimed for this long is queued again."""
     worth: timedelta
-    """After so long a slice is left to the pull path."""
+    """Age of the burst at which a slice is left to the pull path."""
 
 
 HAND_BACK_AFTER = timedelta(seconds=60)
-"""A worker that can't finish a slice within this hands it back with what it has done."""
+"""A worker that can't finish a slice in this time hands it back with a checkpoint."""
 TURN = timedelta(seconds=1)
-"""The same of phones, but for P0's: a VIP, who passes whatever waits, waits no longer for what is under way."""
+"""The same for push slices other than P0's. VIP alerts pass all waiting slices, so they wait only for running ones."""
 
 _PHONES = PoolTerms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=10), worth=REACH)
-"""A provider that doesn't answer is waited for, without a sign of life, for longer than a connection and an answer may
-take. An alert that waited through somebody's night is still worth one, with all others of that night."""
+"""Limits of push pools.
+
+The lease is longer than the timeouts for a connection and an answer, since a worker can't renew it while it waits for
+a provider. Alerts that waited through quiet hours are still sent, as one summary.
+"""
 
 TERMS = {
-    # Celery on Redis loses tasks at a SIGKILL, so the claim decides how soon a lost slice goes on.
+    # Celery on Redis loses tasks on SIGKILL, so the lease decides how soon a lost slice resumes.
     Pool.P0: PoolTerms(claim=timedelta(seconds=1.5), unclaimed=timedelta(seconds=3), worth=timedelta(hours=1)),
     Pool.P1: PoolTerms(claim=timedelta(seconds=3), unclaimed=timedelta(seconds=5), worth=timedelta(hours=2)),
     Pool.P2: PoolTerms(claim=timedelta(seconds=30), unclaimed=timedelta(seconds=60), worth=timedelta(hours=6)),
@@ -80,7 +83,7 @@ TERMS = {
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Written `mention:nova#12/rows/p1/0-63`; the same for every retry of the same work."""
+    """A unit of work, written `mention:nova#12/rows/p1/0-63`. Every retry of the same work has the same slice."""
 
     burst: BurstKey
     step: Step
@@ -100,18 +103,20 @@ class Slice:
 
     @property
     def passes(self) -> bool:
-        """Whether it goes before all others of its pool: phones of P0 wait for no crowd's. Rows have a pool a tier."""
+        """Return whether it goes before all others of its pool, as push slices of P0 do. Rows have a pool per tier."""
         return self.step is not Step.ROWS and self.tier is Tier.P0
 
     @property
     def turn(self) -> timedelta:
-        """How long a worker may stay at it before somebody else has a turn."""
+        """Return how long a worker may run the slice before it hands it back."""
         return HAND_BACK_AFTER if self.step is Step.ROWS or self.passes else TURN
 
     @property
     def rows(self) -> "Slice":
-        """Those of the same people, which have to stand before their phones ring. Who is served by pull alone shares
-        P2's: once they stand, it is sealed who that is."""
+        """Return the rows slice of the same members, which must finish before alerts are sent.
+
+        Dormant members follow the rows of P2: once those are done, the audience snapshot exists.
+        """
         tier = Tier.P2 if self.tier is Tier.DORMANT else self.tier
         return Slice(self.burst, Step.ROWS, tier, self.first, self.last)
 
@@ -137,7 +142,7 @@ class Slice:
             raise BadSubject(text) from error
 
 
-# What became of a worker's go at a slice; the host acts on it, and knows no more.
+# Result of one attempt at a slice, as reported to the worker host.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +153,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Not now: the dispatcher will queue it again."""
+    """Not finished: the dispatcher queues the slice again."""
 
     reason: str
 

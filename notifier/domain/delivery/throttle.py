@@ -1,4 +1,4 @@
-"""Throttle leases: who slowed what, why and until when; what a tier may do now, ramps included."""
+"""Throttles: operator limits on tiers with an end time, and backpressure on P2."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,18 +10,20 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadThrottle
 
 RAMP = timedelta(seconds=30)
-"""After a pause a tier comes back to full speed over this long, so that the parked work isn't a second storm."""
+"""Time in which a tier returns to full speed after a throttle, so that parked work causes no second overload."""
 RAMP_CEILING = 2_000_000.0
-"""Deliveries a second at the end of a ramp: what one machine writes anyway."""
+"""Deliveries per second at the end of a ramp: what one machine can write."""
 LONGEST = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttle:
+    """An operator's limit on one tier."""
+
     id: str
     tier: Tier
     rate: float | None
-    """Deliveries a second; None is a pause."""
+    """Deliveries per second; None is a pause."""
     reason: str
     who: str
     starts_at: datetime
@@ -31,13 +33,13 @@ class Throttle:
         return self.starts_at <= now < self.ends_at
 
     def ramping(self, now: datetime) -> bool:
-        """One that was lifted before it began held nobody, and has nothing to come back from."""
+        """Return whether the ramp after the throttle is running. A throttle lifted before its start has no ramp."""
         return self.starts_at < self.ends_at <= now < self.ends_at + RAMP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierLimit:
-    """What a tier may do now: at most `rate` deliveries a second, and the throttle that says so."""
+    """Current limit of a tier in deliveries per second, and the throttle that sets it."""
 
     rate: float | None
     """None is no limit, 0 a pause."""
@@ -48,7 +50,7 @@ UNLIMITED = TierLimit(rate=None)
 
 
 def allowance(throttles: Iterable[Throttle], tier: Tier, now: datetime) -> TierLimit:
-    """The narrowest of the tier's active and ramping throttles."""
+    """Return the lowest limit of the tier's active and ramping throttles."""
     rates = [(rate, t.id) for t in throttles if t.tier is tier and (rate := _rate(t, now)) is not None]
     if not rates:
         return UNLIMITED
@@ -66,7 +68,7 @@ def _rate(throttle: Throttle, now: datetime) -> float | None:
 
 
 def checked(throttle: Throttle) -> Throttle:
-    """The same throttle, or BadThrottle with the sentence that says what is missing."""
+    """Return the throttle if it is valid. Raises BadThrottle with what is wrong."""
     if not throttle.reason.strip():
         raise BadThrottle("The reason is empty.")
     if throttle.tier not in TIERS:
@@ -78,30 +80,32 @@ def checked(throttle: Throttle) -> Throttle:
     return throttle
 
 
-# Backpressure: how much of P2's credit to take away, from what the monitor read.
+# Backpressure: how much of P2's credit to withhold, from the readings of the monitor.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
+    """Load as measured by the monitor."""
+
     store_latency: timedelta
-    """Of one small write."""
+    """Latency of one small write."""
     queued: int
     """Slices in the queues of the pools that come before P2."""
     behind: Mapping[Pool, timedelta]
-    """The age of the oldest burst with slices left in the ledger, by pool; none where nothing is left."""
+    """Age of the oldest burst with unfinished slices, by pool. Pools without any are missing."""
 
 
 SLOW_STORE = timedelta(milliseconds=50)
-"""Ten times what the store needs at rest: P2 begins to give way."""
+"""Ten times the latency at rest. P2 slows down from here."""
 STUCK_STORE = timedelta(milliseconds=500)
 CROWDED, FULL = 64, 96
-"""All credits of P0 and P1 together are 96 slices; a queue that holds two thirds of them isn't being emptied."""
+"""P0 and P1 together have credits for 96 slices. A queue with two thirds of them isn't being drained."""
 LATE = {Pool.P0: timedelta(seconds=5), Pool.P1: timedelta(seconds=10)}
-"""Somewhat more than the largest burst takes alone on a small machine; at three times as much P2 stops."""
+"""Slightly more than the largest burst takes alone on a small machine. At three times as much P2 stops."""
 
 
 def pressure(readings: Readings) -> float:
-    """0 takes nothing, 1 stops P2; P0 and P1 are never slowed by it."""
+    """Return the backpressure on P2, from 0 (none) to 1 (stopped). P0 and P1 are never slowed."""
     shares = [
         (readings.store_latency - SLOW_STORE) / (STUCK_STORE - SLOW_STORE),
         (readings.queued - CROWDED) / (FULL - CROWDED),

@@ -9,8 +9,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.push.translations import ENGLISH, PHRASES, language_of
 
 KEPT = timedelta(hours=6)
-"""Lifetime of an alert, as long as rows of P2 are worth writing. A phone turned on later finds the burst in the inbox.
-"""
+"""Lifetime of an alert, as long as P2 rows are worth writing. A device turned on later finds the burst in the inbox."""
 TRIAL_KEPT = timedelta(minutes=10)
 """Lifetime of a test alert. The tester has the device at hand."""
 
