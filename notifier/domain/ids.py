@@ -99,7 +99,7 @@ class BurstKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Rules by which mentions of a kind become bursts. Frozen, because stored bursts were made by them."""
+    """Collapse and budget rules of a kind. Frozen, because stored bursts were made by them."""
 
     collapse: timedelta
     """Shortest collapse window. Mentions within it share one burst."""
@@ -121,9 +121,9 @@ class Policy:
         return self.budget_capacity > 0 and followers > self.collapse_off_limit
 
     def collapse_for(self, followers: int, wish: timedelta | None) -> timedelta:
-        """Return the shortest window of a subject of this size.
+        """Return the shortest collapse window of a subject of this size.
 
-        `wish` overrides the policy. A wish of zero (no collapsing) counts only up to `collapse_off_limit`.
+        `wish` overrides the policy. Zero (no collapsing) is accepted only up to `collapse_off_limit` followers.
         """
         if wish is None or (wish == timedelta(0) and followers > self.collapse_off_limit):
             return self.collapse

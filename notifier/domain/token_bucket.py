@@ -1,7 +1,7 @@
 """Token buckets: the arithmetic behind every rate limit.
 
-A bucket holds up to `capacity` tokens and earns one each `refill`. It is a value: each change returns the next bucket,
-and its owner stores it: a subject's head, a process of the API, Redis (`lua/bucket.lua` follows the same rule).
+A bucket holds up to `capacity` tokens and earns one each `refill`. It is a value: each change returns the next bucket.
+Its owner stores it: a subject's head, an API process, or Redis (`lua/bucket.lua` follows the same rule).
 """
 
 from dataclasses import dataclass, replace
@@ -21,6 +21,8 @@ class BucketLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenBucket:
+    """State of a bucket at one time."""
+
     tokens: float
     """Below zero when the same tokens were spent twice, for example by two processes."""
     at: datetime
@@ -73,7 +75,7 @@ class TokenBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimit:
-    """How many requests of one kind a client may send in a window: as many at once, and as many in the long run."""
+    """Requests of one kind that a client may send per window, in one burst or spread out."""
 
     name: str
     window: timedelta
@@ -90,7 +92,7 @@ class RequestLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAllowance:
-    """What one client has left of a limit."""
+    """Remaining allowance of one client under a limit."""
 
     limit: RequestLimit
     bucket: TokenBucket
@@ -101,11 +103,12 @@ class RequestAllowance:
 
     @property
     def again_after(self) -> timedelta:
-        """Time until the next request is granted."""
+        """Return the time until the next request is granted."""
         return self.bucket.wait(self.limit.bucket)
 
     @property
     def full_after(self) -> timedelta:
+        """Return the time until the whole limit is available again."""
         return self.bucket.wait(self.limit.bucket, self.limit.most)
 
 

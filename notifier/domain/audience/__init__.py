@@ -1,1 +1,1 @@
-"""Who follows whom, who is active, and which rows a burst writes for them."""
+"""Follows, activity and tiers, and the inbox rows that a burst writes for its audience."""

@@ -92,7 +92,7 @@ class Located:
 
 
 def touched(places: Iterable[tuple[Member, int]]) -> Keys:
-    """Pack pairs of an account (or EVERYBODY) and a shard to rebuild into sorted, distinct keys."""
+    """Pack pairs of account and shard to rebuild into sorted, distinct keys."""
     keys = np.fromiter((account << HALF | shard for account, shard in {*places}), dtype=np.uint64)
     keys.sort()
     return keys

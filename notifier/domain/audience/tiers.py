@@ -85,7 +85,7 @@ class ShardSets:
         return bits
 
     def ruled(self, kind: SetKind) -> Bits:
-        """Return the members whom this set suppresses for this subject."""
+        """Return the members suppressed by this set for this subject."""
         bits = self[kind]
         if kind in _BY_DEFAULT:
             for own in _OWN_WORDS:

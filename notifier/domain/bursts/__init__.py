@@ -1,1 +1,1 @@
-"""Mentions, and the bursts that they are collapsed into."""
+"""Mentions, and the bursts into which they are collapsed."""

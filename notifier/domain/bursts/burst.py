@@ -96,7 +96,7 @@ class Burst:
         if not self.silent:
             return self
         once = replace(self, count=max(1, self.count), restricted_to=None if self.narrowed else self.restricted_to)
-        # It may have contained other mentioners, whom the viewer does not block.
+        # It may have contained other mentioners that the viewer does not block.
         had_more = not (self.retracted or self.restricted_to)
         return replace(once, more_mentioners=once.more_mentioners or had_more)
 

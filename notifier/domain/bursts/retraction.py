@@ -17,7 +17,7 @@ from notifier.domain.bursts.sequencer import CLOCKS_APART
 from notifier.domain.ids import UserId
 
 Trail = NewType("Trail", str)
-"""Key under which a retraction is stored, and by which the mentions that it may affect are indexed."""
+"""Key of a stored retraction, and index key of the mentions that it may affect."""
 
 
 class RetractionCause(StrEnum):

@@ -171,7 +171,9 @@ class Backlog:
     def _since(self, pool: Pool) -> datetime | None:
         if pool in self.holding:
             return None
-        oldest = [opened_at for (other, _), line in self.lines.items() if other is pool for opened_at, _ in line[:1]]
+        oldest = [
+            opened_at for (line_pool, _), line in self.lines.items() if line_pool is pool for opened_at, _ in line[:1]
+        ]
         oldest += [self.accounts[key].plan.opened_at for key in self.moving if self.left[key][pool]]
         return min(oldest, default=None)
 

@@ -26,8 +26,7 @@ WORTH_A_SLICE = {Tier.P0: 16_000, Tier.P1: 400_000, Tier.P2: 1_600_000}
 """Target deliveries per slice: about 0.25 s of work, so that leases are short and the overhead of a task is small."""
 
 WIDEST = {Tier.P0: 128, Tier.P1: 64, Tier.P2: 64}
-"""Most shards per slice. Taking the audience snapshots of 128 shards takes about 0.2 s, even if they are nearly empty.
-"""
+"""Most shards per slice. The audience snapshots of 128 shards take about 0.2 s, even if they are nearly empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,7 @@ class _PoolCredit:
         return True
 
     def try_reserve_expired(self, piece: Slice) -> bool:
-        """Spend credit on an expired slice. Its width doesn't matter: only the audience snapshot is taken and counted."""
+        """Spend credit on an expired slice, whatever its width. It only takes and counts the audience snapshot."""
         if self.slices <= 0:
             return False
         self.spend(piece)
@@ -267,7 +267,7 @@ def _sort(
 def _fairly(
     candidates: list[tuple[BurstProgress, SliceState]], credit: _PoolCredit, now: datetime
 ) -> Iterable[tuple[BurstProgress, SliceState]]:
-    """Order candidates fairly: bursts take turns, older ones first, so a small burst never waits for all of a large one.
+    """Order candidates fairly: bursts take turns, older ones first. A small burst never waits for all of a large one.
 
     Late alerts come after those in time, newest first: the newest covers older ones, which wait for it.
     """

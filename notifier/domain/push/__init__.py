@@ -1,1 +1,1 @@
-"""Devices, alerts, and the rules that decide whether and when an alert is sent."""
+"""Devices, alerts, and rules that decide whether and when an alert is sent."""

@@ -70,12 +70,12 @@ class Alert:
     def text_in(self, locale: str) -> str:
         phrases = PHRASES[language_of(locale)]
         you = self.subject.kind is Kind.SELF
-        whom = f"@{self.subject.owner}"
+        account = f"@{self.subject.owner}"
         match self.news:
             case MentionAlert(opener=opener):
-                return (phrases.mention_you if you else phrases.mention).format(who=opener, whom=whom)
+                return (phrases.mention_you if you else phrases.mention).format(who=opener, whom=account)
             case WhileAway(count=count):
-                return (phrases.away_you if you else phrases.away).format(count=count, whom=whom)
+                return (phrases.away_you if you else phrases.away).format(count=count, whom=account)
             case ProbeAlert(text=text):
                 return text
 

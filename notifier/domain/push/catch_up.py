@@ -56,7 +56,7 @@ def alerted_in(seal: Seal, shards: ShardsByTier) -> Bits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateAudience:
-    """Members of one shard for whom a burst is late. Updated while sibling bursts are examined, newest first."""
+    """Members of one shard that get a late burst. Updated while sibling bursts are examined, newest first."""
 
     remaining: Bits
     """Members who get this burst's own alert, as far as is known."""
@@ -80,7 +80,7 @@ class LateAudience:
         return replace(self, covered_elsewhere=self.covered_elsewhere + new) if new else self
 
     def told_of(self, seq: int) -> Bits:
-        """Return the members for whom a sibling burst's alert covered the burst with this number."""
+        """Return the members that got a sibling burst's alert covering the burst with this number."""
         members = nobody()
         for olders, bits in self.covered_elsewhere:
             if seq in olders:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 
 def line_class(line: str) -> str:
-    """Return the first word of a line's name."""
+    """Return the provider of a line, without the environment or push service that may follow it."""
     return line.partition(" ")[0]
 
 

@@ -79,7 +79,7 @@ class PushServices:
     hosts: tuple[str, ...] = KNOWN
     """Lowercase host names. `*.` in front matches all subdomains, but not the domain itself."""
     loopback: bool = False
-    """Also accept a fake push service on this machine, with or without TLS. For development only."""
+    """Accept a fake push service on this machine as well, with or without TLS. For development only."""
     production: bool = True
 
     def __post_init__(self) -> None:

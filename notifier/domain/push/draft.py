@@ -74,9 +74,9 @@ class Draft:
         if not silent:
             return self
         window = replace(self.window, silent={**self.window.silent, **silent})
-        told = window.told
-        attempts = [attempt for attempt in self.attempts if holds(told, attempt.tried.member)]
-        return replace(self, window=replace(window, away=within(window.away, told)), attempts=attempts)
+        alerted = window.told
+        attempts = [attempt for attempt in self.attempts if holds(alerted, attempt.tried.member)]
+        return replace(self, window=replace(window, away=within(window.away, alerted)), attempts=attempts)
 
     def cut(self, most: int) -> "Draft":
         """Return at most this many attempts, or those of one member. A written window stays as it is."""
@@ -125,7 +125,7 @@ def in_doubt_draft(state: ShardState, burst: Burst, window: Window, devices: Ite
 
 
 def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device], number: int, now: datetime) -> Draft:
-    """Put the members with these devices into a window. Members whom a newer alert already covered get nothing."""
+    """Put the members with these devices into a window. Members already covered by a newer alert get nothing."""
     people = member_bits({device.member for device in devices})
     collapsed = people & state.collapsed
     silent = {Why.COLLAPSED: collapsed} if collapsed.any() else {}

@@ -20,7 +20,7 @@ RESERVED = 0.25
 URGENT_EASE = 0.5
 """Lowest slowdown factor of urgent alerts. They are few, so they keep half of the rate however slow the inbox is."""
 REFUSED, SLOW = 0.5, 0.8
-"""Factors by which a refusal for quota, or slow answers, reduce the share."""
+"""Factors that reduce the share after a refusal for quota, and after slow answers."""
 LEAST_SHARE = 0.01
 RECOVERED = 0.05
 """Share of the limit regained per second: ten seconds after one refusal the rate is back."""

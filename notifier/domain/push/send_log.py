@@ -105,11 +105,11 @@ class Window:
     away: Mapping[Olders, Bits] = field(default_factory=dict)
     """Members whose alert is a summary, by the older bursts that it covers. Each member is in one set at most."""
     silent: Mapping[Why, Bits] = field(default_factory=dict)
-    """Members to whom nothing is sent, by reason."""
+    """Members that are sent nothing, by reason."""
     again: tuple[Try, ...] = ()
     """Devices that are tried again."""
     missed: tuple[FailedAttempt, ...] | None = None
-    """What was not accepted. None while the window is open: it is being sent, or its worker crashed."""
+    """Attempts not accepted. None while the window is open: it is being sent, or its worker crashed."""
 
     @property
     def told(self) -> Bits:
@@ -144,10 +144,10 @@ NOTHING_SENT = Progress()
 
 def progress(windows: Sequence[Window]) -> Progress:
     """Combine the windows of one send log, given in their order."""
-    intended, told = nobody(), nobody()
+    intended, alerted = nobody(), nobody()
     waiting: dict[DeviceId, FailedAttempt] = {}
     for window in windows:
-        intended, told = intended | window.people, told | window.told
+        intended, alerted = intended | window.people, alerted | window.told
         for tried in window.again:
             waiting.pop(tried.device, None)
         for missed in window.missed or ():
@@ -155,7 +155,7 @@ def progress(windows: Sequence[Window]) -> Progress:
                 waiting[missed.tried.device] = missed
     return Progress(
         intended=intended,
-        told=told,
+        told=alerted,
         broken=tuple(window for window in windows if window.missed is None),
         waiting=waiting,
         windows=max((window.n + 1 for window in windows), default=0),

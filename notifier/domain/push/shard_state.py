@@ -20,7 +20,7 @@ class ShardState:
     alerted: Bits
     """Members to alert according to the audience snapshot. Set by load."""
     progress: Progress = NOTHING_SENT
-    """What the send log says. Set by load."""
+    """Progress according to the send log. Set by load."""
     suppressed: Bits = field(default_factory=nobody)
     """Members who get no alert for this burst, now or later. Set by suppress."""
     quiet: Bits = field(default_factory=nobody)

@@ -1,1 +1,1 @@
-"""What the tweet service and other upstream services send, validated."""
+"""Validated events from the tweet service and other upstream services."""

@@ -84,7 +84,7 @@ class GraphRecord:
     everybody: int | None = None
     """Shard whose account-preference bitmaps are to be rebuilt from the rows."""
     imported: bool = False
-    """The rebuild of `everybody` follows an import."""
+    """The rebuild of account-preference bitmaps follows an import."""
 
 
 def shard_key(shard: int) -> str:

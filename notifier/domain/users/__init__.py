@@ -1,1 +1,1 @@
-"""Settings and reading state of a single user, and what the user may see."""
+"""Preferences and reading state of a single user, and rules of visibility."""
