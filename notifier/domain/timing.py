@@ -23,8 +23,8 @@ def due(before: datetime | None, every: timedelta, now: datetime) -> bool:
 class Backoff:
     """Exponential back-off: how long to wait before the next attempt at something that failed.
 
-    The step doubles with each failure. A delay lies between the step and `1 + jitter` times the step, so with a jitter
-    of 1 ("equal jitter") callers that failed together do not return together, and no caller returns immediately.
+    The step doubles with each failure. A delay lies between the step and `1 + jitter` times the step. With a jitter of
+    1 ("equal jitter") callers that failed together do not return together, and no caller returns immediately.
     """
 
     first: timedelta

@@ -62,10 +62,10 @@ class InboxRow:
         place, members = member % RANGE_MEMBERS, self.members
         if len(members) == RANGE_BYTES:
             return bool(members[place // 8] >> (place % 8) & 1)
-        wanted, at = place.to_bytes(2, "little"), -1
+        wanted, index = place.to_bytes(2, "little"), -1
         # A match at an odd position spans two offsets and means nothing.
-        while (at := members.find(wanted, at + 1)) % 2:
-            if at < 0:
+        while (index := members.find(wanted, index + 1)) % 2:
+            if index < 0:
                 return False
         return True
 

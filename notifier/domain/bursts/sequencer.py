@@ -165,7 +165,7 @@ def taken_back(head: Head, bursts: Sequence[Burst], changed: Sequence[Sequenced]
 
 
 def _for_all(burst: Burst | None) -> bool:
-    """Return whether a burst is public and has mentions left. None stands for a burst without changes."""
+    """Return whether a burst is public and has mentions left. None means a burst without changes."""
     return burst is None or not (burst.retracted or burst.restricted_to)
 
 

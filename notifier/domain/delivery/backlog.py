@@ -17,7 +17,7 @@ from notifier.domain.timing import STALE
 # Deferred bursts: nothing to do before a certain time, because their last members are in quiet hours.
 
 FAR = timedelta(minutes=1)
-"""Bursts that resume sooner stay in memory; parking and reloading them would cost more."""
+"""Bursts that resume sooner stay in memory; evicting and reloading them would cost more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Backlog:
     """In-memory index of all open bursts.
 
     A burst is moving while a slice of it may be in a queue or at a worker, and resting otherwise. Pool credits limit
-    the moving ones. Resting bursts stand in lines, oldest first, and a round needs no more of a line than its pool has
+    the moving ones. Resting bursts wait in lines, oldest first, and a round needs no more of a line than its pool has
     credits. Of late alerts it needs the newest, which cover the others. Slices that wait for a later time are in no
     line until then.
     """
@@ -109,7 +109,7 @@ class Backlog:
                 self._rest(account, now)
 
     def wake(self, now: datetime) -> None:
-        """Return bursts whose wake-up time has passed to the lines."""
+        """Move bursts back into the lines once their wake-up time has passed."""
         due = bisect_right(self.asleep, now, key=itemgetter(0))
         self.put([self.accounts[key] for _, key in self.asleep[:due]], now)
 
@@ -219,6 +219,6 @@ def _asleep_until(account: BurstProgress, now: datetime) -> datetime | None:
 
 
 def _leave(line: list[Place], place: Place) -> None:
-    at = bisect_left(line, place)
-    if line[at : at + 1] == [place]:
-        del line[at]
+    index = bisect_left(line, place)
+    if line[index : index + 1] == [place]:
+        del line[index]

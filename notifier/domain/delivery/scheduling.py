@@ -255,13 +255,13 @@ def _sort(
     left: Mapping[Pool, _PoolCredit],
     waiting: Mapping[Pool, list[tuple[BurstProgress, SliceState]]],
 ) -> None:
-    slice_ = standing.slice
+    piece = standing.slice
     if not account.awake(standing, now):
         return
     if standing.in_flight(now):
-        left[slice_.pool].spend(slice_)
+        left[piece.pool].spend(piece)
     else:
-        waiting[slice_.pool].append((account, standing))
+        waiting[piece.pool].append((account, standing))
 
 
 def _fairly(

@@ -35,7 +35,7 @@ PHONES = (Step.APNS, Step.FCM, Step.WEB)
 
 
 class Pool(StrEnum):
-    """Worker pools. Each has its own queue and processes, so a stalled provider delays neither rows nor other alerts."""
+    """Worker pools. Each has its own queue and processes, so a stalled provider delays no rows and no other alerts."""
 
     P0 = "p0"
     P1 = "p1"

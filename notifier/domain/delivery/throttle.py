@@ -54,8 +54,8 @@ def allowance(throttles: Iterable[Throttle], tier: Tier, now: datetime) -> TierL
     rates = [(rate, t.id) for t in throttles if t.tier is tier and (rate := _rate(t, now)) is not None]
     if not rates:
         return UNLIMITED
-    rate, by = min(rates)
-    return TierLimit(rate=rate, by=by)
+    rate, throttle_id = min(rates)
+    return TierLimit(rate=rate, by=throttle_id)
 
 
 def _rate(throttle: Throttle, now: datetime) -> float | None:

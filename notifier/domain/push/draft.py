@@ -141,12 +141,12 @@ def first_alert_draft(state: ShardState, burst: Burst, devices: Sequence[Device]
 
 def within_rate(drafts: Sequence[Draft], granted: int) -> Sequence[Draft]:
     """Return the first drafts with as many attempts as the rate limit granted; the last one may be cut."""
-    kept, left = list[Draft](), granted
+    kept, remaining = list[Draft](), granted
     for draft in drafts:
-        if draft.attempts and left <= 0:
+        if draft.attempts and remaining <= 0:
             break
-        kept.append(draft.cut(left))
-        left -= len(kept[-1].attempts)
+        kept.append(draft.cut(remaining))
+        remaining -= len(kept[-1].attempts)
     return kept
 
 

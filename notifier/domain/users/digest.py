@@ -15,7 +15,7 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import HiddenReason, Mark, Viewer, denied
 
 GATHERED = 64
-"""Most bursts that a digest counts, the newest of its day: as many as one read returns. `more` tells of others."""
+"""Most bursts that a digest counts, the newest of its day: as many as one read returns. `more` is set beyond that."""
 INSIDE = 16
 """Most bursts that a digest contains in full, about one or two screens."""
 
