@@ -1,4 +1,4 @@
-"""Sequence head of a subject: numbers its bursts, as pure functions from log records to the next head.
+"""Sequence head of a subject: numbers its bursts from log records, as pure functions.
 
 A head is changed only by compare-and-set. Its outbox holds everything that the last change decided and that may be
 unpublished. After a crash any process can finish the work from the head alone, without the log.

@@ -1,4 +1,4 @@
-"""Drafts: windows of the send log before they are written, with the devices that they are sent to."""
+"""Drafts: send log windows before they are written, with their target devices."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Frequency caps: how many alerts one member may get, and at most one for each burst and tweet."""
+"""Frequency caps: limit the alerts of one member, and deduplicate by burst and tweet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

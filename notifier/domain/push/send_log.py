@@ -1,4 +1,4 @@
-"""Send log: alerts sent for one burst to the devices of one shard, window by window.
+"""Send log: alerts sent for one burst to devices of one shard, by window.
 
 A window is written before it is sent and closed afterwards. So a crash leaves in doubt only the windows that are open:
 their devices are tried again, with the same ids. A member is in one window only; later windows name single devices that
