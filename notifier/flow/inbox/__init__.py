@@ -1,1 +1,1 @@
-"""Opening the inbox: pages and badges from caches that are proved current, and from the store where they are not."""
+"""Serve inbox pages and badges from verified caches, falling back to the store."""

@@ -1,4 +1,4 @@
-"""A walk through all bursts of some subjects, newest first, none left out: the merge behind every page and badge."""
+"""Walk all bursts of some subjects, newest first, without gaps."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from notifier.ports.inbox import InboxPosition, Timeline
 from notifier.ports.pull_index import Pulled, PullReader
 
 RUN = 64
-"""Bursts a read: three pages' worth."""
+"""Bursts per read: three pages."""
 
 YOUNG = 2 * VISIBLE_WITHIN
-"""A burst that opened so lately may be lacking in a list; it is settled only later (SETTLED_AFTER)."""
+"""Age below which a burst may be missing from a list. Bursts settle later than that (SETTLED_AFTER)."""
 
 BEFORE_ALL = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 """Sorts before every burst of the same moment."""
@@ -24,36 +24,39 @@ BEFORE_ALL = BurstKey(Subject(Kind.MENTION, UserId("")), 0)
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """The first step merges pull index and rows down to the horizon, as far as the index proves that nothing is
-    missing; every further one reads the canonical bursts, which need no proof.
+    """Walk through bursts that leaves none out.
 
-    What an index may lack that wasn't compared lately (an announcement failed, and couldn't take its claim away) is
-    read from the store as well. So whatever is settled at `now` is in the walk, and a token made then may cover it.
+    The first step merges pull index and inbox rows down to the horizon, as far as the index proves that nothing is
+    missing. Every further step reads the canonical bursts, which need no proof.
+
+    An index that was not compared lately may lack bursts: an announcement failed, and could not revoke the index's
+    claim of completeness. Those bursts are read from the store as well. So the walk has everything that is settled at
+    `now`, and a `seen` token made then may cover it.
     """
 
     timeline: Timeline
     pull: PullReader
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Bursts restricted to the followers of others are passed as if they weren't there, or their number would show in
-    how far a page comes."""
+    """Bursts restricted to followers of other authors are skipped, or their number would show in how far a page
+    reaches."""
     member: Member
     now: datetime
     after: InboxPosition | None
-    """Behind this place; afterwards behind the last burst walked past."""
+    """The walk starts behind this position. Later it is the position of the last burst passed."""
     ended: bool = False
     looked: bool = False
 
     async def step(self) -> Sequence[Burst]:
-        """The next run, possibly empty. Raises StoreUnavailable."""
+        """Return the next run, possibly empty. Raises StoreUnavailable."""
         if not self.looked:
             self.looked = True
             return await self._first()
-        found = await self.timeline.before(self.subjects, self.after, RUN, self.authors)
-        self.ended = len(found) < RUN
-        if found:
-            self.after = place_of(found[-1])
-        return found
+        run = await self.timeline.before(self.subjects, self.after, RUN, self.authors)
+        self.ended = len(run) < RUN
+        if run:
+            self.after = place_of(run[-1])
+        return run
 
     async def _first(self) -> Sequence[Burst]:
         pulled = await self._pulled()
@@ -63,20 +66,20 @@ class Walk:
         if len(unlisted) == RUN:  # the store alone gives the newest run
             self.after = place_of(unlisted[-1])
             return unlisted
-        # Rows never prove absence, so they count down to the index's horizon only.
+        # Rows never prove absence, so they are used only down to the index's horizon.
         rows = await self.timeline.rows(self.member, self.subjects, self.after, RUN)
         keys = {place.burst for place in pulled.places if self._behind(place)} | {row.burst for row in rows}
         horizon = InboxPosition(pulled.complete_since, BEFORE_ALL)
         bursts = {**await self.timeline.bursts(keys), **{burst.key: burst for burst in unlisted}}
-        found = [b for b in bursts.values() if place_of(b) > horizon and self._behind(place_of(b))]
+        run = [b for b in bursts.values() if place_of(b) > horizon and self._behind(place_of(b))]
         self.after = min(self.after, horizon) if self.after else horizon
-        return sorted(found, key=place_of, reverse=True)
+        return sorted(run, key=place_of, reverse=True)
 
     async def _unlisted(self, pulled: Pulled) -> Sequence[Burst]:
-        """The newest bursts, as far back as the index may lack one.
+        """Return the newest bursts, as far back as the index may lack one.
 
-        What it lacks became readable after its comparison, and so opened at most VISIBLE_WITHIN before it. Where that
-        is too young, no list or badge claims to have it, and the read is saved.
+        A missing burst became readable after the index's last comparison, and so opened at most VISIBLE_WITHIN before
+        it. If that is too young for any list or badge to claim it, the read is skipped.
         """
         if pulled.as_of is None or (since := pulled.as_of - VISIBLE_WITHIN) > self.now - YOUNG:
             return ()
@@ -87,7 +90,7 @@ class Walk:
     async def _pulled(self) -> Pulled:
         try:
             return await self.pull.news(self.subjects)
-        except CacheUnavailable:  # fails open: the canonical bursts alone make the page right
+        except CacheUnavailable:  # fails open: the canonical bursts suffice
             return Pulled(places=(), complete_since=None)
 
     def _behind(self, place: InboxPosition) -> bool:

@@ -1,4 +1,4 @@
-"""A walk through all bursts of some subjects, newest first: in memory as far as it proves anything, then the store."""
+"""Walk the bursts of subjects, newest first: from memory where complete, then from the store."""
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,24 +14,24 @@ from notifier.ports.inbox import InboxPosition
 
 _THE_END = InboxPosition(*FOR_EVER)
 FIRST_RUN = 32
-"""A page of 20, the one behind it, and some that its viewer may not see."""
+"""A page of 20, the burst after it, and some that the viewer may not see."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CachedWalk:
-    """Gives runs of bursts like `Walk`, and leaves none out.
+    """Walk that returns runs of bursts like `Walk`, and leaves none out.
 
-    Memory lists every burst down to the horizon, the latest `complete_to` of all subjects. Whose lists end there are
-    extended from the store, for all viewers; where that does not help, the store is read for this one.
+    Memory lists every burst down to the horizon, the latest `complete_to` of all subjects. Lists that end there are
+    extended from the store, for all viewers. If that does not help, the store is read for this viewer only.
     """
 
     cache: SubjectCache
     news: Sequence[SubjectNews]
     subjects: Collection[Subject]
     authors: Collection[UserId]
-    """Bursts restricted to the followers of others are passed as if they were not there, or their number would show."""
+    """Bursts restricted to followers of other authors are skipped, or their number would show."""
     after: InboxPosition | None
-    """Behind this place; afterwards behind the last burst given."""
+    """The walk starts behind this position. Later it is the position of the last burst returned."""
     ended: bool = False
     _run: int = FIRST_RUN
     _in_memory: bool = field(init=False)
@@ -41,7 +41,7 @@ class CachedWalk:
     def __post_init__(self) -> None:
         self._look_for_horizon()
         self._in_memory = self.after is None or self.after > self._horizon
-        self._by_subject = {one.subject: one for one in self.news}
+        self._by_subject = {subject_news.subject: subject_news for subject_news in self.news}
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -71,12 +71,14 @@ class CachedWalk:
         return run
 
     async def _extend(self) -> None:
-        """Lower the horizon, or leave memory where the lists take no more. Raises StoreUnavailable."""
+        """Lower the horizon, or leave memory if the lists cannot grow. Raises StoreUnavailable."""
         seen = self._horizon
         self._look_for_horizon()
         if (before := self._horizon) < seen:  # another viewer's walk has lowered it
             return
-        await self.cache.extend([one.subject for one in self.news if one.complete_to > FOR_EVER], before)
+        await self.cache.extend(
+            [subject_news.subject for subject_news in self.news if subject_news.complete_to > FOR_EVER], before
+        )
         self._look_for_horizon()
         if self._horizon >= before:
             self._in_memory = False
@@ -84,31 +86,35 @@ class CachedWalk:
                 self.after = before
 
     async def _from_store(self) -> Sequence[Burst]:
-        found = await self.cache.before(self.subjects, self.after, self.authors)
-        self.ended = len(found) < self.cache.run
-        if found:
-            self.after = place_of(found[-1])
-        return found
+        run = await self.cache.before(self.subjects, self.after, self.authors)
+        self.ended = len(run) < self.cache.run
+        if run:
+            self.after = place_of(run[-1])
+        return run
 
     def _look_for_horizon(self) -> None:
-        """It rises when a subject gets more bursts than are listed, also while the walk goes on."""
-        self._horizon = InboxPosition(*max((one.complete_to for one in self.news), default=FOR_EVER))
+        """Update the horizon. It can rise during the walk, when a subject gets more bursts than its list holds."""
+        self._horizon = InboxPosition(*max((subject_news.complete_to for subject_news in self.news), default=FOR_EVER))
 
     def _places(self) -> Iterator[PlaceOf]:
-        """All places behind `after` and down to the horizon, newest first."""
+        """Yield all positions behind `after` and down to the horizon, newest first."""
         below = None if self.after is None else (self.after.opened_at, self.after.burst)
         down_to = (self._horizon.opened_at, self._horizon.burst)
-        return heapq.merge(*(one.newest(below, down_to) for one in self.news if one.places), reverse=True)
+        return heapq.merge(
+            *(subject_news.newest(below, down_to) for subject_news in self.news if subject_news.places), reverse=True
+        )
 
     def _relisted(self, places: Sequence[PlaceOf], bursts: Mapping[BurstKey, Burst]) -> bool:
-        """Correct places that the index had from before a re-stamp, and drop what the store does not have; return
-        whether any place is another one now, maybe by a change that came in while the bursts were read."""
-        found = False
+        """Correct positions that the index held from before a re-stamp, and drop bursts that the store does not have.
+
+        Return whether any position changed, possibly through a change that arrived while the bursts were read.
+        """
+        changed = False
         for opened_at, key in places:
             burst = bursts.get(key)
-            found |= self.cache.correct(self._by_subject[key.subject], key, burst)
-            found |= burst is not None and burst.opened_at != opened_at
-        return found
+            changed |= self.cache.correct(self._by_subject[key.subject], key, burst)
+            changed |= burst is not None and burst.opened_at != opened_at
+        return changed
 
     def _admits(self, burst: Burst) -> bool:
         return burst.restricted_to is None or burst.restricted_to in self.authors

@@ -1,4 +1,4 @@
-"""The inbox: pages, badges and marks of viewers, from caches that are proved current for every single request."""
+"""Read inbox pages and badges, and write marks: uncached (`Tab`) and cached (`Inbox`)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,17 +28,17 @@ from notifier.ports.inbox_versions import VersionLook
 from notifier.ports.pull_index import PullReader
 from notifier.ports.users import People
 
-# The tab: what a person sees, each page and badge at one moment, judged by the predicate alone.
-
 
 class OpeningObserver(Protocol):
     def observe(self, opened: OpenedInbox) -> None:
-        """Called with every answer before it is sent. Returns at once and raises nothing."""
+        """Receive every answer before it is sent. Must return at once and must not raise."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
+    """Uncached inbox. Each page and badge reflects one moment, and is decided by the visibility predicate alone."""
+
     people: People
     timeline: Timeline
     pull: PullReader
@@ -47,29 +47,33 @@ class Tab:
     lately: Lately = field(default_factory=Lately)
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
-        """Raises NotFound for a user that doesn't exist, StoreUnavailable when not even a partial page can be had."""
+        """Return a page.
+
+        Raises NotFound if the user does not exist, and StoreUnavailable if not even a partial page can be read.
+        """
         return await self._page(await self._look(user), after=after, limit=limit)
 
     async def badge(self, user: UserId) -> Badge:
-        """As many as a walk through all pages of the same moment would show unread."""
-        look = await self._look(user)
-        badge = await self._badge(look)
-        self.observe(OpenedInbox(look=look, after=None, page=None, badge=badge))
+        """Return the number of unread entries that a walk through all pages of the same moment would show."""
+        view = await self._look(user)
+        badge = await self._badge(view)
+        self.observe(OpenedInbox(look=view, after=None, page=None, badge=badge))
         return badge
 
     async def open(
         self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20
     ) -> tuple[Page, Badge | None]:
-        """A page and the badge of the same moment; no badge where the store stopped answering before it was counted.
+        """Return a page and the badge of the same moment.
 
-        Where it answers nothing at all, what the person was last shown, as a partial page. Raises as `page` does.
+        The badge is None on a partial page, or if the store stopped answering before it was counted. If the store does
+        not answer at all, a first page is the one last shown to the user, marked partial. Raises as `page` does.
         """
         try:
             page = await self.page(user, after=after, limit=limit)
         except StoreUnavailable:
-            if after is not None or (again := self.lately.again(user, self.clock.now(), limit)) is None:
+            if after is not None or (last_known := self.lately.again(user, self.clock.now(), limit)) is None:
                 raise
-            page = again
+            page = last_known
         if after is None and not page.partial:
             self.lately.keep(page)
         badge = None if page.partial else await self._badge_or_none(page.look)
@@ -95,29 +99,31 @@ class Tab:
         return badge_of(await self.unread(look))
 
     async def unread(self, look: InboxView) -> set[BurstKey]:
-        """Everything unread, or more than a badge counts. Raises StoreUnavailable."""
+        """Return the keys of all unread entries, or more of them than a badge counts. Raises StoreUnavailable."""
         return {*await self._evaluation(look, None, 0).unread(self._listing(look, None))}
 
     async def entries(self, look: InboxView, keys: Collection[BurstKey]) -> Mapping[BurstKey, Entry]:
-        """What these keys name, whether the viewer sees it or not, but for digests: there are the viewer's own alone.
-        Raises StoreUnavailable."""
+        """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
         days = {key for key in keys if key.subject.kind is Kind.DIGEST}
         known: dict[BurstKey, Entry] = dict(await self.timeline.bursts({*keys} - days) if {*keys} - days else {})
         return known | await digests_by(self.timeline, look, days)
 
     async def see(self, user: UserId, token: SeenToken) -> None:
-        look = await self._look(user)
-        await self.people.see(look.member, token.as_of, token.newer)
+        view = await self._look(user)
+        await self.people.see(view.member, token.as_of, token.newer)
         self.lately.seen(user, token)
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Raises NotFound for a burst that the person doesn't see: a mark is no way to ask what exists."""
-        look = await self._look(user)
-        known = await self.entries(look, bursts)
+        """Set a mark.
+
+        Raises NotFound for a burst that the user does not see, so that marks cannot reveal which bursts exist.
+        """
+        view = await self._look(user)
+        known = await self.entries(view, bursts)
         for key in bursts:
-            if key not in known or not self._markable(look, known[key]):
+            if key not in known or not self._markable(view, known[key]):
                 raise NotFound("A burst is not in the person's inbox.")
-        await self.people.mark(look.member, bursts, mark)
+        await self.people.mark(view.member, bursts, mark)
         self.lately.marked(user, bursts, mark)
 
     async def _look(self, user: UserId) -> InboxView:
@@ -142,7 +148,7 @@ class Tab:
         )
 
     async def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """What the inbox rows point to. Raises StoreUnavailable."""
+        """Return the bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.timeline.rows(look.member, look.subjects, after, limit)
         return (await self.timeline.bursts([row.burst for row in rows])).values()
 
@@ -155,14 +161,16 @@ class Tab:
 
 
 LAST_KNOWN_FOR = timedelta(minutes=15)
-"""As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
-shown what they were not shown before."""
+"""Maximum age of a last known page. While the store is down, a block that another process set goes unnoticed for at
+most this long. Users never see anything that they were not shown before."""
 TOKENS_KEPT = timedelta(seconds=10)
-"""A `seen` token may be so much older than its answer: it covers a little less, and never too much."""
+"""Maximum age of a reused `seen` token. An older token covers slightly less, and never too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbox:
+    """Cached inbox. Answers from memory what is proved current, and everything else from the store."""
+
     people: People
     facts: ViewerFacts
     subjects: SubjectCache
@@ -173,15 +181,17 @@ class Inbox:
     metrics: Metrics
     observers: Sequence[OpeningObserver] = ()
     renderer: PageRenderer | None = None
-    """Renders pages for other processes to send; without one they are not kept rendered."""
+    """Renders pages for other processes to send. None: pages are stored without a rendering."""
     maker: bytes = b""
-    """Names the software and the secret by which pages are made: those of another one are not shown."""
+    """Identifies the software and the secret that pages are made with. Pages of another maker are not used."""
 
     async def open(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> CachedFirstPage:
-        """Return a page and the badge of the same moment; without a badge where the store stopped answering in between.
+        """Return a page and the badge of the same moment.
 
-        Where the store does not answer, what this process showed the viewer last, as a partial page. Raises NotFound
-        for a user that does not exist, and StoreUnavailable where not even that can be had.
+        The badge is None on a partial page, or if the store stopped answering before it was counted. If the store does
+        not answer, a first page falls back to the one that this process last showed the viewer. Without one, it falls
+        back to the viewer's inbox rows. Both are partial. Raises NotFound for a user that does not exist, and
+        StoreUnavailable if no page can be had.
         """
         cached = self.viewers.get(user)
         try:
@@ -197,20 +207,23 @@ class Inbox:
         return opening
 
     async def page(self, user: UserId, *, after: InboxPosition | None = None, limit: int = 20) -> Page:
-        """Return a page without a badge. Raises as `open` does."""
+        """Return a page without a badge. Raises NotFound and StoreUnavailable."""
         viewer = await self.facts.current(user)
         listing = await self._listing(self._look(viewer), after)
         page, _ = await self._evaluation(self._look(viewer), after, limit).page(listing)
         return page
 
     async def badge(self, user: UserId) -> Badge:
-        """Return how many items a walk through all pages of this moment would show as unread. Raises as `open` does."""
+        """Return the number of items that all pages of this moment would show as unread.
+
+        Raises NotFound, and StoreUnavailable if the badge cannot be counted.
+        """
         cached = self.viewers.get(user)
         opening = await self._tried(user, cached, None, next(iter(cached.openings), 20) if cached else 20)
         if opening.badge is None:
             raise StoreUnavailable("The badge could not be counted.")
-        look = replace(opening.page.look, now=self.clock.now())
-        self.observe(OpenedInbox(look=look, after=None, page=None, badge=opening.badge))
+        view = replace(opening.page.look, now=self.clock.now())
+        self.observe(OpenedInbox(look=view, after=None, page=None, badge=opening.badge))
         return opening.badge
 
     def observe(self, opened: OpenedInbox) -> None:
@@ -224,12 +237,15 @@ class Inbox:
         self.viewers.remark(user, viewer.viewer.marks.with_seen(token))
 
     async def mark(self, user: UserId, bursts: Collection[BurstKey], mark: Mark) -> None:
-        """Raises NotFound for a burst that the viewer does not see: a mark is no way to ask what exists."""
+        """Set a mark.
+
+        Raises NotFound for a burst that the viewer does not see, so that marks cannot reveal which bursts exist.
+        """
         viewer = await self.facts.current(user)
-        look = self._look(viewer)
-        known = await self.entries(look, bursts)
+        view = self._look(viewer)
+        known = await self.entries(view, bursts)
         for key in bursts:
-            if key not in known or not _markable(look, known[key]):
+            if key not in known or not _markable(view, known[key]):
                 raise NotFound("A burst is not in the person's inbox.")
         await self.people.mark(viewer.member, bursts, mark)
         self.viewers.remark(user, viewer.viewer.marks.with_mark(bursts, mark))
@@ -241,20 +257,20 @@ class Inbox:
         return known | await digests_by(self.subjects.timeline, look, days)
 
     async def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int) -> Collection[Entry]:
-        """Return what the viewer's inbox rows point to. Raises StoreUnavailable."""
+        """Return the bursts that the viewer's inbox rows point to. Raises StoreUnavailable."""
         rows = await self.subjects.timeline.rows(look.member, look.subjects, after, limit)
         return (await self.subjects.bodies([row.burst for row in rows])).values()
 
     async def _tried(
         self, user: UserId, cached: CachedViewer | None, after: InboxPosition | None, limit: int
     ) -> CachedFirstPage:
-        """As `_open`, but while the store fails, whoever was shown a page before is not kept waiting."""
+        """Call `_open` through the circuit breaker: while the store fails, viewers with a fallback page do not wait."""
         now = self.clock.now()
         has_something = after is None and _last_page(cached, now) is not None
         if has_something and not self.breaker.allows(now):
             raise StoreUnavailable("It has failed just now.")
         try:
-            # Whoever pages on has been let in before.
+            # A cached viewer who requests a later page has had a slot before.
             if has_something or (cached is not None and after is not None):
                 opening = await self._open(user, after, limit, now, has_something=has_something)
             else:
@@ -271,12 +287,12 @@ class Inbox:
     async def _open(
         self, user: UserId, after: InboxPosition | None, limit: int, began: datetime, *, has_something: bool
     ) -> CachedFirstPage:
-        """`has_something`: a page to show instead, so it is not waited for as long."""
-        viewer, found = await self._known(user, has_something=has_something)
+        """Open the inbox. `has_something`: there is a fallback page, so the deadline is shorter."""
+        viewer, lookup = await self._known(user, has_something=has_something)
         if viewer is not None and after is None and (opening := self._holding(viewer, limit, began)) is not None:
             return self._renewed(viewer, opening, limit, began)
         async with self.deadline.limit(cold=not has_something):
-            viewer = viewer or await self.facts.read(user, found)
+            viewer = viewer or await self.facts.read(user, lookup)
             if after is not None:
                 return await self._later(viewer, after, limit)
             opening = await self._first(viewer, limit, began)
@@ -287,11 +303,11 @@ class Inbox:
         return opening
 
     async def _later(self, viewer: CachedViewer, after: InboxPosition, limit: int) -> CachedFirstPage:
-        look = self._look(viewer)
-        page, _ = await self._evaluation(look, after, limit).page(await self._listing(look, after))
-        unread = None if page.partial else await self._unread_or_none(look, await self._listing(look, None))
+        view = self._look(viewer)
+        page, _ = await self._evaluation(view, after, limit).page(await self._listing(view, after))
+        unread = None if page.partial else await self._unread_or_none(view, await self._listing(view, None))
         return CachedFirstPage(
-            page=page, badge=_badge(unread), turn=self.subjects.turn, current_at=look.now, valid_until=look.now
+            page=page, badge=_badge(unread), turn=self.subjects.turn, current_at=view.now, valid_until=view.now
         )
 
     async def _known(self, user: UserId, *, has_something: bool) -> tuple[CachedViewer | None, VersionLook | None]:
@@ -301,7 +317,7 @@ class Inbox:
             return await self.facts.known(user, patient=True)
 
     def _holding(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
-        """The first page as it was evaluated before, where that still holds."""
+        """Return the first page as it was evaluated before, if it still holds."""
         opening = viewer.openings.get(limit) or self._adopted(viewer, limit, began)
         now, subjects = self.clock.now(), self.subjects
         if opening is None or not viewer.versions or not opening.holds(now, subjects.turn, subjects.changes):
@@ -311,36 +327,39 @@ class Inbox:
         return opening
 
     def _adopted(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage | None:
-        """The first page as another process evaluated it, where nothing has changed since."""
+        """Return the first page as another process evaluated it, if nothing has changed since."""
         page, viewer.page = viewer.page, None
         if page is None or page.limit != limit or page.maker != self.maker:
             return None
-        look = InboxView(viewer=viewer.viewer, member=viewer.member, now=began)
-        if not self.subjects.changes.proves(look.subjects, page.current_at):
+        view = InboxView(viewer=viewer.viewer, member=viewer.member, now=began)
+        if not self.subjects.changes.proves(view.subjects, page.current_at):
             return None
-        opening = adopted(page, look, self.subjects.turn)
+        opening = adopted(page, view, self.subjects.turn)
         viewer.keep(limit, opening)
         self.viewers.measure(viewer)
         return opening
 
     def _renewed(self, viewer: CachedViewer, opening: CachedFirstPage, limit: int, now: datetime) -> CachedFirstPage:
-        """Tell an opening that was proved after `now` anew: its `seen` token covers what could be shown by then."""
+        """Return the opening, with a `seen` token made at `now` unless its token is younger than TOKENS_KEPT.
+
+        The opening was proved current after `now`, so the new token covers what could be shown by then.
+        """
         if now - opening.page.look.now < TOKENS_KEPT:
             return opening
-        look = replace(opening.page.look, now=now)
-        seen = seen_token(look, [item.entry for item in opening.page.items], None)
-        renewed = replace(opening, page=replace(opening.page, look=look, seen=seen))
+        view = replace(opening.page.look, now=now)
+        seen = seen_token(view, [item.entry for item in opening.page.items], None)
+        renewed = replace(opening, page=replace(opening.page, look=view, seen=seen))
         viewer.keep(limit, renewed)
         return renewed
 
     async def _first(self, viewer: CachedViewer, limit: int, began: datetime) -> CachedFirstPage:
-        look = self._look(viewer)
-        turn = self.subjects.turn  # before anything is read: what changes from here on is noticed the next time
-        subjects = [*look.subjects, *look.digested]
+        view = self._look(viewer)
+        turn = self.subjects.turn  # taken before any read, so that later changes invalidate the page
+        subjects = [*view.subjects, *view.digested]
         news = await self.subjects.read(subjects)
-        evaluation, listing = self._evaluation(look, None, limit), await self._listing(look, None, news)
+        evaluation, listing = self._evaluation(view, None, limit), await self._listing(view, None, news)
         page, admitted = await evaluation.page(listing)
-        unread = None if page.partial else await self._unread_or_none(look, listing, admitted)
+        unread = None if page.partial else await self._unread_or_none(view, listing, admitted)
         before = viewer.openings.get(limit)
         opening = CachedFirstPage(
             page=page,
@@ -349,10 +368,10 @@ class Inbox:
             current_at=began,
             valid_until=_valid_until(page, [*admitted, *(unread or {}).values()]),
             subjects=subjects,
-            # What another process rendered is of its page, and of no later one.
+            # Bytes that another process rendered belong to its own page, and to no later one.
             rendered=None if before is None or isinstance(before.rendered, bytes) else before.rendered,
         )
-        if unread is not None and viewer.versions and all(one.followed for one in news):
+        if unread is not None and viewer.versions and all(subject_news.followed for subject_news in news):
             viewer.keep(limit, opening)
             self.viewers.measure(viewer)
         return opening
@@ -366,18 +385,24 @@ class Inbox:
             return None
 
     async def _from_rows(self, user: UserId, limit: int) -> CachedFirstPage:
-        """What a viewer's inbox rows point to, where this process knows nothing else. Raises as `open` does."""
+        """Return a partial page from the viewer's inbox rows: the fallback if there is no last known page.
+
+        Raises NotFound and StoreUnavailable.
+        """
         async with self.deadline.turn(), self.deadline.limit(cold=True):
             viewer = await self.facts.read(user, None)
             page = await self._evaluation(self._look(viewer), None, limit).partial()
         return CachedFirstPage(page=page, badge=None, turn=0, current_at=page.look.now, valid_until=page.look.now)
 
     def _last_known(self, user: UserId, limit: int) -> CachedFirstPage | None:
-        """What the viewer was shown last, judged by what was known then; some may be missing, and the page says so."""
+        """Return the page last shown to the viewer as a partial page, filtered by the cached facts.
+
+        Entries may be missing.
+        """
         cached, now = self.viewers.get(user), self.clock.now()
         if cached is None or (last := _last_page(cached, now)) is None:
             return None
-        # A digest's bursts may have been taken back since, and it would take the store to tell.
+        # Digests are left out: their bursts may have been retracted since, and only the store knows.
         entries = [self.subjects.latest(item.entry) for item in last.items if isinstance(item.entry, Burst)]
         page = partial_page(InboxView(viewer=cached.viewer, member=cached.member, now=now), entries, limit)
         return CachedFirstPage(page=page, badge=None, turn=0, current_at=now, valid_until=now)
@@ -414,14 +439,16 @@ def _badge(unread: Mapping[BurstKey, Entry] | None) -> Badge | None:
 
 
 def _valid_until(page: Page, counted: Sequence[Entry]) -> datetime:
-    """When time alone may change the page or its badge: an entry expires, one that is ahead of the clock arrives, a
-    digest falls due."""
-    look = page.look
+    """Return when the passage of time alone can change the page or its badge.
+
+    An entry expires, an entry that is ahead of the clock arrives, or a digest falls due.
+    """
+    view = page.look
     ends = [expires_at(entry.opened_at) for entry in counted]
-    ends += [entry.opened_at for entry in counted if entry.opened_at > look.now]
-    if (due := due_next(look, look.now)) is not None:
+    ends += [entry.opened_at for entry in counted if entry.opened_at > view.now]
+    if (due := due_next(view, view.now)) is not None:
         ends.append(due)
-    return min(ends, default=look.now + timedelta(days=1))
+    return min(ends, default=view.now + timedelta(days=1))
 
 
 def _markable(look: InboxView, entry: Entry) -> bool:

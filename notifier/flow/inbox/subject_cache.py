@@ -1,4 +1,4 @@
-"""The newest bursts of subjects, kept current in memory by following what changes in the store."""
+"""In-memory cache of each subject's newest bursts, kept current by the store's change feed."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
@@ -31,19 +31,19 @@ RECENT_FOR = timedelta(seconds=30)
 """How long a change stays in the list of recent ones: longer than any read of the store can take."""
 MOST_RECENT = 5_000
 BURST_BYTES = 1_200
-"""Measured with tracemalloc; a burst's text comes on top."""
+"""Measured with tracemalloc, without the burst's text."""
 
 
 ReadBegin = tuple[int, datetime]
-"""The life of the cache and the time at which a read of the store began."""
+"""Life of the cache and time at which a read of the store began."""
 
 Extension = tuple[Subject, InboxPosition]
-"""A subject, and the place behind which older bursts of it are to be listed."""
+"""A subject, and the position behind which its older bursts are to be listed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SubjectCache:
-    """For one event loop. Its follower applies every change; what it does not follow it does not answer from."""
+    """One instance per event loop. Its follower applies every change; the cache answers only from followed data."""
 
     timeline: Timeline
     pull: PullReader
@@ -54,24 +54,24 @@ class SubjectCache:
     extensions: SharedLoads[Extension, None]
     most_bytes: int
     run: int = KEPT_PLACES
-    """Bursts in one read of the store."""
+    """Bursts per read of the store."""
     most_places: int = KEPT_PLACES
-    """Listed of one subject."""
+    """Maximum bursts listed per subject."""
     most_recent: int = MOST_RECENT
-    """Changes that are remembered; a load during which more come in is not cached."""
+    """Maximum changes in `recent`. A load during which more changes arrive is not cached."""
     turn: int = 0
-    """Rises with every change of a burst, cached or not."""
+    """Increases with every change of a burst, cached or not."""
     subjects: "OrderedDict[Subject, SubjectNews]" = field(default_factory=OrderedDict)
     bursts: "OrderedDict[BurstKey, Burst]" = field(default_factory=OrderedDict)
     recent: "OrderedDict[BurstKey, RecentChange]" = field(default_factory=OrderedDict)
-    """Changes of the last seconds: a load that was under way may have read an older state."""
+    """Changes of the last seconds. A load that was running at the time may have read an older state."""
     recent_since: datetime | None = None
-    """Every change that became durable after it is in `recent`. None while nobody follows."""
+    """Every change that became durable after this time is in `recent`. None until changes are followed."""
     life: int = 0
-    """Rises when the cache begins anew: what was read before is not cached, because changes to it may be missing."""
+    """Increases when the cache restarts. Data read before a restart is not cached: changes to it may be missing."""
     size: int = 0
     changes: ChangeTimes = field(default_factory=ChangeTimes)
-    """Of all subjects, cached or not."""
+    """Last changes of all subjects, cached or not."""
     hits: Hits = field(init=False)
     burst_hits: Hits = field(init=False)
 
@@ -80,7 +80,7 @@ class SubjectCache:
         self.burst_hits = Hits(self.metrics.inbox_cache, "bursts")
 
     def begin(self) -> None:
-        """Start from nothing: changes are followed from now on, and loads under way serve those who wait for them."""
+        """Restart empty. Changes are followed from now on, and loads in progress serve only their current callers."""
         self.life += 1
         self.loads.abandon()
         self.subject_loads.abandon()
@@ -96,31 +96,32 @@ class SubjectCache:
         self.changes.begin(self.turn, self.recent_since)
 
     def apply(self, burst: Burst) -> None:
-        """Take in what the store had when its change feed was read. Repeated and older states change nothing."""
+        """Apply a burst that was read from the store's change feed. Repeated and older states change nothing."""
         self._take(burst, newest=True)
 
     def hear(self, burst: Burst) -> None:
-        """Take in a word of the news, which may be late, and older than what the store has.
+        """Apply a burst from the news, which may be late and older than the store's state.
 
-        It is the newest state of a burst that is followed, and of one that opened since this process follows.
+        It is the newest state if the burst is followed already, or if it opened after this process began to follow
+        changes.
         """
         followed = self._known(burst.key) is not None or self._followed_since(burst.opened_at - CLOCK_SKEW)
         self._take(burst, newest=followed)
 
     def _take(self, burst: Burst, *, newest: bool) -> None:
         key, now = burst.key, self.clock.now()
-        if (heard := self.recent.get(key)) and (heard.burst.version, heard.newest) >= (burst.version, newest):
+        if (change := self.recent.get(key)) and (change.burst.version, change.newest) >= (burst.version, newest):
             return
-        # What was only loaded counts as a change, too: pages that were made before the load don't show it.
+        # A state that was only loaded counts as a change, too: pages made before the load do not show it.
         if (kept := self.bursts.get(key)) and kept.version >= burst.version:
             burst, newest = kept, True
-        heard = self.recent[key] = RecentChange(burst=burst, at=now, newest=newest)
+        change = self.recent[key] = RecentChange(burst=burst, at=now, newest=newest)
         self.recent.move_to_end(key)
         self._trim_recent(now)
         self._note_change(key.subject)
         if news := self.subjects.get(key.subject):
             self.size -= news.size
-            news.hear(heard)
+            news.hear(change)
             self.size += news.size
         if newest and (news or kept):
             self._keep(burst)
@@ -131,18 +132,20 @@ class SubjectCache:
         loaded = await self._loaded(missing) if missing else {}
         self.hits.missed.inc(len(missing))
         self.hits.hit.inc(len(subjects) - len(missing))
-        found = list[SubjectNews]()
+        all_news = list[SubjectNews]()
         for subject in subjects:
             if news := self.subjects.get(subject):
                 self.subjects.move_to_end(subject)
-                found.append(news)
+                all_news.append(news)
             else:
-                found.append(loaded[subject] if subject in loaded else await self._alone(subject))
-        return found
+                all_news.append(loaded[subject] if subject in loaded else await self._alone(subject))
+        return all_news
 
     async def _loaded(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
-        """Load the subjects; once more where the cache began anew meanwhile. A load that others had begun may lack
-        what this caller had heard by then."""
+        """Load the subjects; repeat if the cache restarted meanwhile.
+
+        A load that other callers began may lack changes that this caller already knew.
+        """
         while True:
             life = self.life
             loaded = await self.subject_loads.load(subjects, self._load)
@@ -150,29 +153,29 @@ class SubjectCache:
                 return loaded
 
     async def bodies(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        """Return the bursts, those that are not cached by one load, which concurrent callers share."""
-        found = {key: burst for key in keys if (burst := self._known(key))}
-        missing = [key for key in keys if key not in found]
-        self.burst_hits.hit.inc(len(found))
+        """Return the bursts. Those that are not cached are read in one load, which concurrent callers share."""
+        bursts = {key: burst for key in keys if (burst := self._known(key))}
+        missing = [key for key in keys if key not in bursts]
+        self.burst_hits.hit.inc(len(bursts))
         if not missing:
-            return found
+            return bursts
         self.burst_hits.missed.inc(len(missing))
         life = self.life
         read = await self.loads.load(missing, self._read_bursts)
         if life != self.life:
             return await self.bodies(keys)
-        # Not what was read but what is known now: a change may have come in meanwhile.
-        return found | {key: known for key in missing if (known := self._known(key) or read.get(key))}
+        # Prefer what is known now over what was read: a change may have arrived meanwhile.
+        return bursts | {key: known for key in missing if (known := self._known(key) or read.get(key))}
 
     def latest(self, entry: Entry) -> Entry:
-        """The entry as it is known now, without a read."""
+        """Return the newest known state of the entry, without a read."""
         if not isinstance(entry, Burst):
             return entry
-        heard, kept = self.recent.get(entry.key), self.bursts.get(entry.key)
-        return _latest(entry, heard.burst if heard else None, kept)
+        change, kept = self.recent.get(entry.key), self.bursts.get(entry.key)
+        return _latest(entry, change.burst if change else None, kept)
 
     def correct(self, news: SubjectNews, key: BurstKey, burst: Burst | None) -> bool:
-        """Move a listed burst to where it really stands, or drop it; return whether anything changed."""
+        """Move a listed burst to its current position, or drop it. Return whether anything changed."""
         before = news.size
         changed = news.correct(key, burst)
         if changed and self.subjects.get(news.subject) is news:
@@ -184,7 +187,7 @@ class SubjectCache:
         await self.extensions.load([(subject, after) for subject in subjects], self._read_on)
 
     async def _read_on(self, wanted: Sequence[Extension]) -> Mapping[Extension, None]:
-        """All behind the same place."""
+        """Read and list the next run. All requests have the same position."""
         subjects, after = [subject for subject, _ in wanted], wanted[0][1]
         began = self._begin_read()
         with self.metrics.inbox_store():
@@ -199,7 +202,7 @@ class SubjectCache:
     async def before(
         self, subjects: Collection[Subject], after: InboxPosition | None, authors: Collection[UserId]
     ) -> Sequence[Burst]:
-        """Read the next run of those that are for the authors' followers. Raises StoreUnavailable."""
+        """Read the next run, without bursts restricted to followers of other authors. Raises StoreUnavailable."""
         with self.metrics.inbox_store():
             return await self.timeline.before(subjects, after, self.run, authors)
 
@@ -208,29 +211,29 @@ class SubjectCache:
         began = self._begin_read()
         with self.metrics.inbox_store():
             read = await self.timeline.bursts(keys)
-        if self._knows_changes_since(began):  # otherwise they serve those who wait for them, and nobody after
-            for burst in read.values():  # before the load has ended: whoever comes next finds them
+        if self._knows_changes_since(began):  # otherwise they serve only the waiting callers
+            for burst in read.values():  # before the load ends, so that the next caller finds them
                 self._keep(burst)
         return read
 
     async def _alone(self, subject: Subject) -> SubjectNews:
-        """A subject that was evicted between two steps, in a cache that is too small for one viewer."""
+        """Load one subject that was evicted between two steps: the cache is too small for one viewer."""
         return (await self._load([subject]))[subject]
 
     async def _load(self, subjects: Sequence[Subject]) -> Mapping[Subject, SubjectNews]:
         began = self._begin_read()
         lists = await self._lists(subjects)
         listed = lists.lists if lists else {}
-        found = {
-            subject: self._news(subject, (one.complete_since, BEFORE_ALL), [*reversed(one.places)])
-            for subject, one in listed.items()
+        news_by_subject = {
+            subject: self._news(subject, (subject_list.complete_since, BEFORE_ALL), [*reversed(subject_list.places)])
+            for subject, subject_list in listed.items()
         }
         if lists and not self._followed_since(lists.as_of - CLOCK_SKEW):
-            await self._add_unlisted(found, lists.as_of, began)
-        if unproven := [subject for subject in subjects if subject not in found]:
-            found |= await self._from_store(unproven, began)
-        self._admit(found, followed=self._knows_changes_since(began))
-        return found
+            await self._add_unlisted(news_by_subject, lists.as_of, began)
+        if unproven := [subject for subject in subjects if subject not in news_by_subject]:
+            news_by_subject |= await self._from_store(unproven, began)
+        self._admit(news_by_subject, followed=self._knows_changes_since(began))
+        return news_by_subject
 
     async def _lists(self, subjects: Sequence[Subject]) -> SubjectLists | None:
         try:
@@ -240,7 +243,7 @@ class SubjectCache:
             return None
 
     async def _add_unlisted(self, found: Mapping[Subject, SubjectNews], as_of: datetime, began: ReadBegin) -> None:
-        """Add what the index may lack: bursts that became readable after it was last compared with the store."""
+        """Add bursts that the index may lack: those that became readable after its last comparison with the store."""
         with self.metrics.inbox_store():
             bursts = await self.timeline.before([*found], None, self.run, None, as_of - VISIBLE_WITHIN)
         self.metrics.inbox_burst_loads.inc(len(bursts))
@@ -254,15 +257,15 @@ class SubjectCache:
             bursts = await self.timeline.before(subjects, None, self.run)
         self.metrics.inbox_burst_loads.inc(len(bursts))
         complete_to = self._end(bursts)
-        found = {subject: self._news(subject, complete_to, []) for subject in subjects}
-        self._fill(found, bursts, began)
-        return found
+        news_by_subject = {subject: self._news(subject, complete_to, []) for subject in subjects}
+        self._fill(news_by_subject, bursts, began)
+        return news_by_subject
 
     def _news(self, subject: Subject, complete_to: PlaceOf, places: list[PlaceOf]) -> SubjectNews:
         return SubjectNews(subject=subject, complete_to=complete_to, places=places, most=self.most_places)
 
     def _end(self, run: Sequence[Burst]) -> PlaceOf:
-        """Down to where a read of the store brought all bursts."""
+        """Return the position down to which a read of the store is complete."""
         return _place(run[-1]) if len(run) == self.run else FOR_EVER
 
     def _fill(self, found: Mapping[Subject, SubjectNews], bursts: Sequence[Burst], began: ReadBegin) -> None:
@@ -272,33 +275,39 @@ class SubjectCache:
                 self._keep(burst)
 
     def _extend(self, subjects: Sequence[Subject], after: PlaceOf, bursts: Sequence[Burst]) -> None:
-        """List the bursts behind a place where nothing is missing before it, and the changes there since they were
-        read."""
-        whole = [one for one in map(self.subjects.get, subjects) if one is not None and one.complete_to <= after]
-        cached = {one.subject: one for one in whole}
-        changes = [heard for heard in self.recent.values() if _place(heard.burst) < after]
-        for one in cached.values():
-            self.size -= one.size
-            one.complete_to = min(one.complete_to, self._end(bursts))
+        """List the bursts behind a position, and the changes there since they were read.
+
+        Only lists that are complete down to the position are extended.
+        """
+        whole = [
+            subject_news
+            for subject_news in map(self.subjects.get, subjects)
+            if subject_news is not None and subject_news.complete_to <= after
+        ]
+        cached = {subject_news.subject: subject_news for subject_news in whole}
+        changes = [change for change in self.recent.values() if _place(change.burst) < after]
+        for subject_news in cached.values():
+            self.size -= subject_news.size
+            subject_news.complete_to = min(subject_news.complete_to, self._end(bursts))
         for burst in bursts:
             if extended := cached.get(burst.key.subject):
                 extended.put(self._known(burst.key) or burst)
-        for heard in changes:
-            if extended := cached.get(heard.burst.key.subject):
-                extended.hear(heard)
-        self.size += sum(one.size for one in cached.values())
+        for change in changes:
+            if extended := cached.get(change.burst.key.subject):
+                extended.hear(change)
+        self.size += sum(subject_news.size for subject_news in cached.values())
         self._evict()
 
     def _admit(self, found: Mapping[Subject, SubjectNews], *, followed: bool) -> None:
-        """Put them into the cache with all changes that came in while they were read."""
-        for heard in self.recent.values():
-            if news := found.get(heard.burst.key.subject):
-                news.hear(heard)
+        """Cache the subjects, with all changes that arrived while they were read."""
+        for change in self.recent.values():
+            if news := found.get(change.burst.key.subject):
+                news.hear(change)
         for news in found.values():
             news.followed = followed
-            if not followed:  # changes that came in since may be lost: it serves the one who asked, and nobody after
+            if not followed:  # changes since then may be missing: the list serves this caller only
                 continue
-            if known := self.subjects.pop(news.subject, None):  # loaded twice at once
+            if known := self.subjects.pop(news.subject, None):  # two concurrent loads of one subject
                 known.followed = False
                 self.size -= known.size
             self.subjects[news.subject] = news
@@ -306,13 +315,13 @@ class SubjectCache:
         self._evict()
 
     def _keep(self, burst: Burst) -> None:
-        """Cache what was read, or a later state that was heard meanwhile."""
-        heard, before = self.recent.get(burst.key), self.bursts.pop(burst.key, None)
-        burst = _latest(burst, heard.burst if heard else None, before)
-        if heard is not None:
-            if burst.version > heard.burst.version:  # its word will be old news: pages made before end here
+        """Cache what was read, or a later state that was received meanwhile."""
+        change, before = self.recent.get(burst.key), self.bursts.pop(burst.key, None)
+        burst = _latest(burst, change.burst if change else None, before)
+        if change is not None:
+            if burst.version > change.burst.version:  # the news will count as a repeat: invalidate pages now
                 self._note_change(burst.key.subject)
-            self.recent[burst.key] = replace(heard, burst=burst, newest=True)
+            self.recent[burst.key] = replace(change, burst=burst, newest=True)
         if before is not None:
             self.size -= burst_size(before)
             if before.opened_at != burst.opened_at and (news := self.subjects.get(burst.key.subject)):
@@ -328,17 +337,17 @@ class SubjectCache:
         self.changes.note(subject, self.turn, self.clock.now())
 
     def _known(self, key: BurstKey) -> Burst | None:
-        """The newest state, where this process can tell."""
-        heard, kept = self.recent.get(key), self.bursts.get(key)
-        if heard is None or not heard.newest:
+        """Return the newest state, if this process knows it."""
+        change, kept = self.recent.get(key), self.bursts.get(key)
+        if change is None or not change.newest:
             return kept
-        return kept if kept is not None and kept.version > heard.burst.version else heard.burst
+        return kept if kept is not None and kept.version > change.burst.version else change.burst
 
     def _begin_read(self) -> ReadBegin:
         return self.life, self.clock.now()
 
     def _knows_changes_since(self, began: ReadBegin) -> bool:
-        """Whether what was read may be cached: every change since the read began is in `recent`."""
+        """Return whether a read may be cached: every change since it began is in `recent`."""
         life, moment = began
         return life == self.life and self._followed_since(moment)
 
@@ -347,11 +356,11 @@ class SubjectCache:
 
     def _trim_recent(self, now: datetime) -> None:
         while self.recent:
-            key, heard = next(iter(self.recent.items()))
-            if heard.at > now - RECENT_FOR and len(self.recent) <= self.most_recent:
+            key, change = next(iter(self.recent.items()))
+            if change.at > now - RECENT_FOR and len(self.recent) <= self.most_recent:
                 return
             del self.recent[key]
-            self.recent_since = max(self.recent_since or heard.at, heard.at + TICK)
+            self.recent_since = max(self.recent_since or change.at, change.at + TICK)
 
     def _evict(self) -> None:
         while self.size > self.most_bytes and (self.bursts or self.subjects):
@@ -369,7 +378,7 @@ def _place(burst: Burst) -> PlaceOf:
 
 
 def _latest(burst: Burst, *others: Burst | None) -> Burst:
-    return max([burst, *(other for other in others if other is not None)], key=lambda one: one.version)
+    return max([burst, *(candidate for candidate in others if candidate is not None)], key=lambda state: state.version)
 
 
 def burst_size(burst: Burst) -> int:

@@ -1,4 +1,4 @@
-"""What is known of viewers: their facts, each with the version under which they were read, and their first pages."""
+"""Per-process cache of viewers' facts, the versions they were read under, and first pages."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -21,42 +21,42 @@ from notifier.ports.inbox_versions import (
 )
 
 FACTS_KEPT = REMEMBERED_FOR
-"""Facts are read anew after so long, whatever their version says: the last resort against two faults at once."""
+"""Facts are read again after this time, whatever their version: the last resort against two simultaneous faults."""
 SPREAD = 150
-"""Seconds over which the facts of users who came at once are read anew."""
+"""Seconds over which the facts of users who arrived together are read again."""
 PAGES_KEPT = 2
-"""Openings per viewer: clients of one user may ask for pages of different sizes."""
+"""Openings per viewer: the clients of one user may request pages of different sizes."""
 VIEWER_BYTES, FOLLOW_BYTES, MARK_BYTES, ITEM_BYTES = 2_500, 250, 250, 700
-"""Measured with tracemalloc. An item is shared with others as a burst; its rendered text is not."""
+"""Measured with tracemalloc. An item's burst is shared with other viewers; its rendered text is not."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CachedFirstPage:
-    """A first page with its badge, as it was evaluated for one viewer."""
+    """A first page with its badge, evaluated for one viewer."""
 
     page: Page
     badge: Badge | None
     turn: int
-    """The subject cache's turn before the evaluation read anything."""
+    """Turn of the subject cache before the evaluation read anything."""
     current_at: datetime
-    """Everything that was announced before is in it."""
+    """The page has everything that was announced before this time."""
     valid_until: datetime
-    """From then on time alone may change it: something expires, or a digest falls due."""
+    """Time at which the page may change without any write: an entry expires, or a digest falls due."""
     subjects: Collection[Subject] = ()
-    """All that it depends on."""
+    """All subjects that the page depends on."""
     own_bytes: int = 0
-    """Of what is shared with no other viewer, unlike the bursts that this process read."""
+    """Bytes that are shared with no other viewer, unlike the bursts that this process read."""
     rendered: object = None
-    """What the API made of it, here or in another process, or of the opening before it."""
+    """The API's rendering of this opening or of the one before it, made by this process or another one."""
 
     def holds(self, now: datetime, turn: int, changes: ChangeTimes) -> bool:
-        """Whether an evaluation at this moment would show the same."""
+        """Return whether an evaluation at this moment would show the same."""
         if not self.page.look.now <= now < self.valid_until:
             return False
         if self.turn != turn:
             if not changes.unchanged(self.subjects, self.turn):
                 return False
-            self.turn = turn  # nothing of it has changed up to here: the next look is short
+            self.turn = turn  # unchanged up to this turn: the next check is short
         return True
 
 
@@ -65,23 +65,23 @@ class CachedViewer:
     viewer: Viewer
     member: Member
     versions: Mapping[Scope, str]
-    """Under which the facts were read; empty where they may be used once and not be cached."""
+    """Versions under which the facts were read. Empty if the facts may be used once and not be cached."""
     connection: int
     read_at: datetime
     """When the read began."""
     openings: dict[int, CachedFirstPage] = field(default_factory=dict)
-    """By the size of the page."""
+    """First pages by page size."""
     last: Page | None = None
-    """What the viewer was shown last, maybe by older facts."""
+    """The page last shown to the viewer, possibly from older facts."""
     vip: bool = False
     page: RememberedPage | None = None
-    """What another process evaluated by these facts, until it is looked at."""
+    """First page that another process evaluated from these facts. Set to None by the first attempt to use it."""
     remembered_at: datetime | None = None
-    """When the facts were left in Redis last, with a page."""
+    """When the facts were last stored in Redis together with a page."""
     size: int = 0
 
     def proved_by(self, look: VersionLook | None) -> bool:
-        """Whether the facts are still current by this look."""
+        """Return whether the look-up proves that the facts are current."""
         if look is None or not self.versions or look.connection != self.connection:
             return False
         return all(look.versions.get(scope) == version for scope, version in self.versions.items())
@@ -112,35 +112,38 @@ def kept_for(member: Member) -> timedelta:
 
 
 def viewer_scopes(member: Member) -> tuple[Scope, Scope]:
-    """All scopes that a viewer's facts depend on."""
+    """Return all scopes that a viewer's facts depend on."""
     return member_scope(member), EVERYBODY
 
 
 @dataclass(slots=True, kw_only=True)
 class ViewerCache:
-    """For one event loop. Bounded in bytes; the viewer who was away longest leaves first."""
+    """One instance per event loop. Bounded in bytes; the least recently used viewer is evicted first."""
 
     most_bytes: int
     hits: Hits
     page_hits: Hits
     remembered_hits: Hits
-    """Of VIPs whose facts another process left in Redis."""
+    """Hits and misses of VIPs' facts that another process stored in Redis."""
     viewers: "OrderedDict[UserId, CachedViewer]" = field(default_factory=OrderedDict)
     size: int = 0
     generation: int = 0
-    """Rises when all facts read before are no longer trusted."""
+    """Increases when all facts read before are no longer trusted."""
     trusted_since: datetime | None = None
-    """What other processes read before may be older than what this one was told. None before anything was told."""
+    """Facts that other processes read before this time may predate changes that this process was notified of. None
+    until this process is connected or follows changes."""
     _connection: int | None = None
 
     def get(self, user: UserId) -> CachedViewer | None:
-        found = self.viewers.get(user)
-        if found is not None:
+        cached = self.viewers.get(user)
+        if cached is not None:
             self.viewers.move_to_end(user)
-        return found
+        return cached
 
     def put(self, cached: CachedViewer, generation: int) -> None:
-        """Keep the facts for others, unless the trust in them ended while they were read."""
+        """Cache the facts. If the trust in them ended while they were read, clear their versions, so they prove
+        nothing.
+        """
         if generation != self.generation:
             cached.versions = {}
         self.forget(cached.viewer.user)
@@ -154,35 +157,37 @@ class ViewerCache:
         cached.size = cached.measured()
         self.size += cached.size
         while self.size > self.most_bytes and len(self.viewers) > 1:
-            _, gone = self.viewers.popitem(last=False)
-            self.size -= gone.size
+            _, evicted = self.viewers.popitem(last=False)
+            self.size -= evicted.size
 
     def forget(self, user: UserId) -> None:
-        if gone := self.viewers.pop(user, None):
-            self.size -= gone.size
+        if removed := self.viewers.pop(user, None):
+            self.size -= removed.size
 
     def distrust(self, now: datetime) -> None:
-        """Keep what is known for pages that are marked partial, and for nothing else."""
+        """Clear all versions: the cached facts then serve partial pages and nothing else."""
         self.generation += 1
         self.trusted_since = now
         for cached in self.viewers.values():
             cached.versions = {}
 
     def connected(self, connection: int, now: datetime) -> None:
-        """The server behind a new connection may have lost versions: what was remembered before proves nothing."""
+        """Record the connection. A new server may have lost versions, so facts stored before prove nothing."""
         if connection != self._connection:
             self._connection = connection
             self.trusted_since = now
 
     def trusts(self, remembered: RememberedViewer, now: datetime) -> bool:
-        """Whether the versions of facts that another process read can prove anything here: since they were read, this
-        process has heard of every lapse and has kept its connection."""
+        """Return whether the versions of facts that another process read can prove anything here.
+
+        Since the facts were read, this process must have received every lapse and kept its connection.
+        """
         if self.trusted_since is None or remembered.read_at > now + CLOCK_SKEW:
             return False
         return remembered.read_at > self.trusted_since + CLOCK_SKEW
 
     def remark(self, user: UserId, marks: Marks) -> None:
-        """What was marked here is not shown as it was before, also while the store is away."""
+        """Apply the new marks at once: the old marks are not shown again, even while the store is down."""
         if cached := self.viewers.get(user):
             cached.viewer = replace(cached.viewer, marks=marks)
             cached.versions = {}

@@ -1,4 +1,4 @@
-"""The facts of one viewer: from memory or from Redis where they are proved current, else from the store."""
+"""Viewer facts: from memory or Redis if they are proved current, otherwise from the store."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from notifier.ports.inbox_versions import InboxVersions, RememberedPage, Remembe
 from notifier.ports.users import InboxContext, People
 
 REMEMBERED_EVERY = timedelta(seconds=30)
-"""A page that changes all the time is not written to Redis each time."""
+"""Minimum interval between two writes of a viewer's page to Redis, however often the page changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,35 +28,35 @@ class ViewerFacts:
 
     async def current(self, user: UserId) -> CachedViewer:
         """Return the facts of this moment. Raises NotFound and StoreUnavailable."""
-        cached, found = await self.known(user, patient=True)
+        cached, lookup = await self.known(user, patient=True)
         if cached is None:
-            cached = await self.read(user, found)
+            cached = await self.read(user, lookup)
             await self.remember(cached)
         return cached
 
     async def known(self, user: UserId, *, patient: bool) -> tuple[CachedViewer | None, VersionLook | None]:
-        """Return the facts where they are proved current without the store, and the look that `read` needs.
+        """Return the facts if they are proved current without the store, and the look-up that `read` needs.
 
         Raises StoreUnavailable as `Looks.look` does.
         """
-        cached, found = self.viewers.get(user), None
+        cached, lookup = self.viewers.get(user), None
         if cached is None:
-            found = await self.looks.look((), patient=patient, users=[user])
-            cached = self._remembered(user, found)
+            lookup = await self.looks.look((), patient=patient, users=[user])
+            cached = self._remembered(user, lookup)
         if cached is not None:
-            found = await self.looks.look(viewer_scopes(cached.member), patient=patient)
-        return self._proved(cached, found, self.clock.now()), found
+            lookup = await self.looks.look(viewer_scopes(cached.member), patient=patient)
+        return self._proved(cached, lookup, self.clock.now()), lookup
 
     async def read(self, user: UserId, found: VersionLook | None, member: Member | None = None) -> CachedViewer:
         """Read the facts from the store. Raises NotFound and StoreUnavailable."""
         generation, known = self.viewers.generation, self.viewers.get(user)
         if member is None:
             member = known.member if known else await self._member(user)
-        # The version first, then the facts: what changes in between has taken the version away by then.
+        # Set the version before reading the facts: a change in between removes the version.
         planted = await self._planted(member) if found is not None else None
         read_at = self.clock.now()
         facts = await self._facts(user, member)
-        if facts.member != member:  # the user has a number of its own: its versions are others
+        if facts.member != member:  # the user's member number differs, so other versions apply
             return await self.read(user, found, facts.member)
         cached = CachedViewer(
             viewer=facts.viewer,
@@ -71,7 +71,7 @@ class ViewerFacts:
         return cached
 
     def _remembered(self, user: UserId, found: VersionLook | None) -> CachedViewer | None:
-        """What another process read of a VIP, to be proved like everything that is cached."""
+        """Cache and return facts that another process stored for a VIP. They need proof like all cached facts."""
         remembered = found.remembered.get(user) if found else None
         if found is None or remembered is None or not self.viewers.trusts(remembered, self.clock.now()):
             self.viewers.remembered_hits.missed.inc()
@@ -90,13 +90,13 @@ class ViewerFacts:
         return cached
 
     def remembers(self, cached: CachedViewer) -> bool:
-        """Whether a page is to be left in Redis beside the facts: a VIP's, now and then."""
+        """Return whether to store a page in Redis with the facts: for VIPs only, at most once per REMEMBERED_EVERY."""
         if not cached.vip or not cached.versions:
             return False
         return cached.remembered_at is None or self.clock.now() >= cached.remembered_at + REMEMBERED_EVERY
 
     async def remember(self, cached: CachedViewer, page: RememberedPage | None = None) -> None:
-        """Leave a VIP's facts in Redis, where other processes find them, and maybe a page that was made by them."""
+        """Store a VIP's facts in Redis for other processes, optionally with a page that was made from them."""
         if not cached.vip or not cached.versions:
             return
         if page is not None:
@@ -118,7 +118,7 @@ class ViewerFacts:
         return None
 
     async def _member(self, user: UserId) -> Member:
-        """Return the member, or at least the one that `_facts` confirms. Raises NotFound and StoreUnavailable."""
+        """Return the member, or the expected one, which `_facts` confirms. Raises NotFound and StoreUnavailable."""
         if (expected := await self.people.expected(user)) is not None:
             return expected
         with self.metrics.inbox_store():
@@ -128,13 +128,17 @@ class ViewerFacts:
         return member
 
     async def _facts(self, user: UserId, member: Member) -> InboxContext:
-        """Read the facts, and whether the account is there and whose it is: a deletion takes the version away, too."""
+        """Read the facts, and check the account's existence and member number.
+
+        The check belongs to the facts, because a deletion removes the version, too. Raises NotFound and
+        StoreUnavailable.
+        """
         with self.metrics.inbox_store():
-            found = await self.people.open(user, member)
-        if found is None:
+            context = await self.people.open(user, member)
+        if context is None:
             self.viewers.forget(user)
             raise NotFound(f"The user is {user}.")
-        return found
+        return context
 
     async def _planted(self, member: Member) -> VersionLook | None:
         try:
