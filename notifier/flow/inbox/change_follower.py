@@ -1,4 +1,4 @@
-"""Following the store's change feed: what bounds the age of everything that the inbox caches."""
+"""Follow the store's change feed, which bounds the age of everything that the inbox caches."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,16 +10,16 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import BurstChanges, Position
 
 READ_EVERY = timedelta(milliseconds=500)
-"""An inbox is never answered from a cache that has not been compared with the store for longer: a retraction that Redis
-was not told of is gone within this time."""
+"""Longest time since the last comparison with the store after which a cache may answer. A retraction that never reached
+Redis disappears within this time."""
 IDLE_FOR = timedelta(minutes=2)
-"""After so long without a reader, to begin anew costs less than to read what was missed. Longer than clients that poll
-let a page rest."""
+"""After this long without a reader, a restart costs less than reading what was missed. Longer than clients wait between
+two polls."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ChangeFollower:
-    """For one event loop. Reads the feed when somebody opens an inbox, and never by itself."""
+    """One instance per event loop. Reads the feed when an inbox is opened, and never in the background."""
 
     changes: BurstChanges
     subjects: SubjectCache
@@ -31,7 +31,7 @@ class ChangeFollower:
     """When the latest read began."""
 
     async def keep_up(self) -> None:
-        """Read the feed unless that was done lately. Raises StoreUnavailable."""
+        """Read the feed unless it was read within READ_EVERY. Raises StoreUnavailable."""
         now = self.clock.now()
         if self.read_at is None or not self.read_at <= now < self.read_at + READ_EVERY:
             await self.catch_up()
@@ -41,19 +41,19 @@ class ChangeFollower:
         now = self.clock.now()
         self.metrics.inbox_feed_reads.inc()
         idle = self.read_at is None or not self.read_at <= now < self.read_at + IDLE_FOR
-        found = None if self.position is None or idle else await self.changes.after(self.position)
-        if found is None:
+        changes = None if self.position is None or idle else await self.changes.after(self.position)
+        if changes is None:
             await self._begin()
         else:
-            if found.viewers_lapsed:
+            if changes.viewers_lapsed:
                 self.viewers.distrust(self.clock.now())
-            for burst in found.bursts:
+            for burst in changes.bursts:
                 self.subjects.apply(burst)
-            self.position = found.position
+            self.position = changes.position
         self.read_at = now
 
     async def _begin(self) -> None:
-        # What is cached from here on was read after the position that is followed.
+        # Take the position first: everything cached from here on is read after it.
         self.position = await self.changes.begin()
         self.subjects.begin()
         self.viewers.distrust(self.clock.now())

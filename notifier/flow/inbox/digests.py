@@ -1,4 +1,4 @@
-"""Digests: a walk through a person's days, newest first, each gathered from the canonical bursts as it is passed."""
+"""Walk a user's daily digests, newest first, each computed from the canonical bursts."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,19 @@ from notifier.flow.inbox.page import InboxView
 from notifier.ports.inbox import InboxPosition, Timeline
 
 A_DAY = GATHERED + 1
-"""Bursts a read: a day's worth, and the one that says whether there are more. Quiet days share a read."""
+"""Bursts per read: one day's worth, and one more that shows whether there are others. Quiet days share a read."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Digests:
-    """Only days that are due and not older than is kept. Who wants no digest has none, and nothing is read."""
+    """Walk through the days that are due and within retention. Without digested subjects it ends at once and reads
+    nothing.
+    """
 
     timeline: Timeline
     look: InboxView
     after: InboxPosition | None
-    """Behind this place; afterwards right before the next day's."""
+    """The walk starts behind this position. Later it is directly before the next day's position."""
     ended: bool = False
     subjects: Collection[Subject] = field(init=False)
     schedule: Schedule = field(init=False)
@@ -37,7 +39,7 @@ class Digests:
             self._go_to(self._first())
 
     async def step(self) -> Sequence[Digest]:
-        """The next days', possibly none. Raises StoreUnavailable."""
+        """Return the digests of the next days, possibly none. Raises StoreUnavailable."""
         place = InboxPosition(self.schedule.moment(self.day), BEFORE_ALL)
         run = await self.timeline.before(self.subjects, place, A_DAY, self.look.viewer.authors)
         days = [
@@ -45,7 +47,7 @@ class Digests:
         ]
         if len(run) < A_DAY:
             self.ended = True
-        elif len(days) > 1:  # the last one is cut off, and read whole by the next step
+        elif len(days) > 1:  # the last day is cut off; the next step reads all of it
             self._go_to(days.pop()[0])
         else:
             self._go_to(self.schedule.before(days[0][0]))
@@ -71,18 +73,20 @@ class Digests:
 
 
 async def digests_by(timeline: Timeline, look: InboxView, keys: Collection[BurstKey]) -> dict[BurstKey, Digest]:
-    """Those of the viewer's own that there are, hidden ones as well. Quiet days share a read, and none takes more than
-    one. Raises StoreUnavailable."""
-    waiting, found = sorted({*_days(look, keys)}, reverse=True), list[Digest | None]()
+    """Return the viewer's own digests with these keys, including hidden ones.
+
+    Quiet days share a read, and no day takes more than one. Raises StoreUnavailable.
+    """
+    waiting, digests = sorted({*_days(look, keys)}, reverse=True), list[Digest | None]()
     while waiting:
         opened = await _opened(timeline, look, waiting)
-        found += [digest_of(look.viewer, day, bursts, look.now) for day, bursts in opened.items()]
+        digests += [digest_of(look.viewer, day, bursts, look.now) for day, bursts in opened.items()]
         waiting = waiting[len(opened) :]
-    return {digest.key: digest for digest in found if digest}
+    return {digest.key: digest for digest in digests if digest}
 
 
 def _days(look: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
-    """That are due and kept."""
+    """Yield the days that are due and within retention."""
     schedule, own = Schedule.of(look.viewer.overall), Subject(Kind.DIGEST, look.viewer.user)
     if not look.digested:
         return
@@ -94,29 +98,35 @@ def _days(look: InboxView, keys: Collection[BurstKey]) -> Iterator[date]:
 
 
 async def _opened(timeline: Timeline, look: InboxView, days: Sequence[date]) -> Mapping[date, Sequence[Burst]]:
-    """Of the first of these days, newest first, and of as many others as the same read brings as a whole."""
+    """Return the bursts of the first day, and of all other days that the same read covers completely.
+
+    `days` are ordered newest first.
+    """
     schedule = Schedule.of(look.viewer.overall)
     until, since = InboxPosition(schedule.moment(days[0]), BEFORE_ALL), schedule.moment(schedule.before(days[-1]))
     run = await timeline.before(look.digested, until, A_DAY, look.viewer.authors, since)
-    by_day = {day: [*some] for day, some in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
-    # The last one is cut off, unless it is the first: then all that its digest tells of is there.
+    by_day = {day: [*bursts] for day, bursts in groupby(run, key=lambda burst: schedule.day_of(burst.opened_at))}
+    # The last day is cut off. If it is also the first, the read still has all bursts that its digest contains.
     cut = None if len(run) < A_DAY else [*by_day][-1]
     return {day: by_day.get(day, []) for day in days if cut is None or day > cut or day == days[0]}
 
 
 def due_next(look: InboxView, after: datetime) -> datetime | None:
-    """When the viewer's next digest falls due, after a moment; None for who has none."""
+    """Return when the viewer's next digest after a moment falls due; None for viewers without digests."""
     return Schedule.of(look.viewer.overall).due_of(after) if look.digested else None
 
 
 def told_at(burst: Burst, look: InboxView) -> datetime:
-    """When the digest that tells of it falls due."""
+    """Return when the digest that contains the burst falls due."""
     return Schedule.of(look.viewer.overall).due_of(burst.opened_at)
 
 
 def moved_inside(burst: Burst, before: Burst | None, look: InboxView) -> bool:
-    """Whether something was taken from what a digest tells the viewer, or came to it late; where it grows is on the
-    next page. Who could never see it hears nothing. `before` is None for what is heard of for the first time."""
+    """Return whether a digest of the viewer lost something, or got this burst late.
+
+    Growth does not count: it is on the next page. Neither do bursts that the viewer could never see. `before` is None
+    for a burst that was not known.
+    """
     if before is not None and burst.count >= before.count and burst.silent is before.silent:
         return False
     return gathered(before or burst.once, look.viewer, look.now)

@@ -1,4 +1,4 @@
-"""One walk through what a viewer may see gives the page and the badge of the same moment."""
+"""Compute a page and the badge of the same moment from one walk."""
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +14,15 @@ from notifier.flow.inbox.digests import Digests
 from notifier.flow.inbox.page import BADGE_MOST, Entry, InboxView, Page
 from notifier.ports.inbox import InboxPosition
 
-# A listing: all that stands in a person's list, newest first, merged of what is told singly and of digests.
+# Listing: individual bursts and digests, merged newest first.
 
 
 class Steps(Protocol):
-    """A walk through bursts, newest first, a run at a time."""
+    """A walk through bursts, newest first, one run at a time."""
 
     ended: bool
     after: InboxPosition | None
-    """Behind the last burst given."""
+    """Position of the last burst returned."""
 
     async def step(self) -> Sequence[Burst]:
         """Return the next run, possibly empty. Raises StoreUnavailable."""
@@ -31,7 +31,10 @@ class Steps(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Listing:
-    """One of the two goes a step at a time: the one that hasn't come as far down. What both have passed is given."""
+    """Merge of a burst walk and a digest walk, newest first.
+
+    Each step advances the walk that has not come as far down, and returns the entries that both have passed.
+    """
 
     walk: Steps
     digests: Digests
@@ -43,16 +46,16 @@ class Listing:
 
     @property
     def after(self) -> InboxPosition | None:
-        """Everything that stands before it was given. None at the beginning, and at the end."""
+        """Return the position above which everything was returned. None at the beginning and at the end."""
         open_ends = [end.after for end in (self.walk, self.digests) if not end.ended]
         return None if None in open_ends else max((after for after in open_ends if after), default=None)
 
     def passed(self, moment: datetime) -> bool:
-        """Whether what is left opened at the moment or before."""
+        """Return whether all remaining entries opened at or before `moment`."""
         return self.ended or (self.after is not None and self.after.opened_at <= moment)
 
     async def step(self) -> Sequence[Entry]:
-        """The next run, possibly empty. Raises StoreUnavailable."""
+        """Return the next run, possibly empty. Raises StoreUnavailable."""
         if not self.digests.subjects:
             return await self.walk.step()
         self._waiting += await (self.digests.step() if self._digests_behind() else self.walk.step())
@@ -70,24 +73,24 @@ class Listing:
 
 
 STEPS = 20
-"""Runs that a page reads at most; the next page goes on from there."""
+"""Maximum runs that a page reads; the next page goes on from there."""
 
 
 class Entries(Protocol):
-    """Where single entries are read."""
+    """Source of single entries."""
 
     def entries(self, look: InboxView, keys: Collection[BurstKey], /) -> Awaitable[Mapping[BurstKey, Entry]]:
         """Return the entries, visible or not; of digests only the viewer's own. Raises StoreUnavailable."""
         ...
 
     def pointed_to(self, look: InboxView, after: InboxPosition | None, limit: int, /) -> Awaitable[Collection[Entry]]:
-        """Return what the viewer's inbox rows point to. Raises StoreUnavailable."""
+        """Return the entries that the viewer's inbox rows point to. Raises StoreUnavailable."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What a viewer sees at one moment, by the predicate alone."""
+    """Evaluates what a viewer sees at one moment, by the visibility predicate alone."""
 
     look: InboxView
     after: InboxPosition | None
@@ -95,64 +98,71 @@ class Evaluation:
     source: Entries
 
     async def page(self, listing: Listing) -> tuple[Page, Sequence[Entry]]:
-        """Return the page and all entries that were walked past and admitted. Raises StoreUnavailable where not even a
-        partial page can be had."""
-        found = list[Entry]()
+        """Return the page, and all admitted entries that were walked past.
+
+        Raises StoreUnavailable if not even a partial page can be read.
+        """
+        admitted = list[Entry]()
         try:
             for _ in range(STEPS):
-                found += [entry for entry in await listing.step() if self.look.admits(entry)]
-                if len(found) > self.limit or listing.ended:
+                admitted += [entry for entry in await listing.step() if self.look.admits(entry)]
+                if len(admitted) > self.limit or listing.ended:
                     break
         except StoreUnavailable:
-            return await self.partial(found), found
-        shown = found[: self.limit]
-        more = place_of(shown[-1]) if len(found) > self.limit else listing.after
+            return await self.partial(admitted), admitted
+        shown = admitted[: self.limit]
+        more = place_of(shown[-1]) if len(admitted) > self.limit else listing.after
         page = Page(
             items=[self.look.shown(entry) for entry in shown],
-            next=None if listing.ended and len(found) <= self.limit else more,
+            next=None if listing.ended and len(admitted) <= self.limit else more,
             seen=seen_token(self.look, shown, self.after),
             partial=False,
             look=self.look,
         )
-        return page, found
+        return page, admitted
 
     async def unread(self, listing: Listing, admitted: Sequence[Entry] = ()) -> Mapping[BurstKey, Entry]:
-        """Return everything unread, or more than a badge counts. Raises StoreUnavailable.
+        """Return all unread entries, or more of them than a badge counts. Raises StoreUnavailable.
 
-        `admitted` are the entries that the listing gave before.
+        `admitted` are the entries that the listing returned before.
         """
         viewer = self.look.viewer
-        found = await self._marked_unread()
-        found |= {entry.key: entry for entry in admitted if unread(entry, viewer)}
+        unread_entries = await self._marked_unread()
+        unread_entries |= {entry.key: entry for entry in admitted if unread(entry, viewer)}
         seen_at = viewer.marks.seen_at
-        while len(found) <= BADGE_MOST and not listing.ended:
+        while len(unread_entries) <= BADGE_MOST and not listing.ended:
             if seen_at is not None and listing.passed(seen_at):
                 break
             run = await listing.step()
-            found |= {entry.key: entry for entry in run if self.look.admits(entry) and unread(entry, viewer)}
-        return found
+            unread_entries |= {entry.key: entry for entry in run if self.look.admits(entry) and unread(entry, viewer)}
+        return unread_entries
 
     async def _marked_unread(self) -> dict[BurstKey, Entry]:
-        """What the viewer marked as unread, however old."""
+        """Return the visible entries that the viewer marked as unread, however old."""
         keys = [key for key, mark in self.look.viewer.marks.by_burst.items() if mark is Mark.UNREAD]
         known = await self.source.entries(self.look, keys) if keys else {}
         return {entry.key: entry for entry in known.values() if self.look.admits(entry)}
 
     async def partial(self, found: Sequence[Entry] = ()) -> Page:
-        """Return what could be read, and what the inbox rows point to; some may be missing. Raises StoreUnavailable."""
+        """Return a partial page of the entries read so far and those that the inbox rows point to. Raises
+        StoreUnavailable.
+        """
         more = await self.source.pointed_to(self.look, self.after, self.limit)
         return partial_page(self.look, [*found, *more], self.limit)
 
 
 def partial_page(look: InboxView, entries: Collection[Entry], limit: int) -> Page:
-    """A page that claims nothing about what is missing: it has no cursor and marks nothing as seen."""
+    """Return a page that does not claim completeness: it has no cursor and marks nothing as seen."""
     known = {entry.key: entry for entry in entries if look.admits(entry)}
     newest = sorted(known.values(), key=place_of, reverse=True)[:limit]
     return Page(items=[look.shown(entry) for entry in newest], next=None, seen=None, partial=True, look=look)
 
 
 def seen_token(look: InboxView, shown: Sequence[Entry], after: InboxPosition | None) -> SeenToken:
-    """Covers what had surely become visible when the page was made; on older pages, nothing newer than their top."""
+    """Return a token that covers what had certainly become visible when the page was made.
+
+    On later pages it covers nothing newer than the top of the page.
+    """
     as_of = look.now - SETTLED_AFTER
     if after is not None:
         as_of = min(as_of, after.opened_at)

@@ -1,4 +1,4 @@
-"""Gap fetch: one subject's bursts within a range of seqs, as far as the viewer may see them."""
+"""Gap fetch: return a subject's visible bursts within a range of seqs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LARGEST_SEQ = 253_402_300_799
 """The last second of the year 9999: the last one that a `datetime` can hold."""
 
 NOWHERE = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read in place of every subject that has nothing for the viewer, so that a subject
+"""A subject that cannot exist. It is read instead of every subject that has nothing for the viewer, so that a subject
 that exists costs as much work as one that does not."""
 
 
@@ -95,20 +95,20 @@ class GapFetch:
 
         Raises NotFound for a user that does not exist, StoreUnavailable if not even a partial page can be read.
         """
-        look = await self._look(user)
-        query = _query(look, subject, within, after)
+        view = await self._look(user)
+        query = _query(view, subject, within, after)
         try:
             run = await self.timeline.before(
-                [query.subject], query.place, self.most_read, look.viewer.authors, query.since
+                [query.subject], query.place, self.most_read, view.viewer.authors, query.since
             )
         except StoreUnavailable:
-            return await self._partial(look, query, limit)
-        visible = [burst for burst in run if look.admits(burst)]
+            return await self._partial(view, query, limit)
+        visible = [burst for burst in run if view.admits(burst)]
         if len(visible) > limit:
             following: InboxPosition | None = place_of(visible[limit - 1])
         else:
             following = place_of(run[-1]) if len(run) == self.most_read else None
-        return GapPage(items=[look.item(burst) for burst in visible[:limit]], next=following, partial=False, look=look)
+        return GapPage(items=[view.item(burst) for burst in visible[:limit]], next=following, partial=False, look=view)
 
     async def _look(self, user: UserId) -> InboxView:
         member = await self.people.member(user)
@@ -141,7 +141,9 @@ def _query(look: InboxView, subject: Subject, within: SeqRange, after: InboxPosi
 
 
 def _visible_since(look: InboxView, subject: Subject) -> datetime | None:
-    """Return the opening from which on the inbox lists the subject's bursts singly, or None if it lists none."""
+    """Return the opening time from which on the inbox lists the subject's bursts individually, or None if it lists
+    none.
+    """
     viewer = look.viewer
     if subject not in look.subjects:
         return None

@@ -1,8 +1,9 @@
-"""Invalidation: a change to viewers' facts takes their version away before it is written, and again once it is durable.
+"""Invalidate cached facts of viewers around each write, and verify caches before each read.
 
-The order makes caches safe against crashes. `begin` comes before the write, so that nobody caches what is read while
-the write is under way; `finish` comes after it. A writer that dies in between leaves its mark, which expires. Where
-Redis can't be told, the store's change feed says so after the write, and every process drops the facts that it cached.
+The order of steps makes the caches safe against crashes. `begin` comes before the write, so nothing that is read during
+the write is cached. `finish` comes after the write is durable. A writer that dies in between leaves its mark, which
+expires. If Redis cannot be notified, the store's change feed reports a lapse after the write, and every process drops
+the facts that it cached.
 """
 
 import asyncio
@@ -35,19 +36,19 @@ from notifier.ports.inbox_versions import (
 T = TypeVar("T")
 
 BULK_ROWS = 2_000
-"""Rows of a bulk write between two renewals of its mark: a second's work, where a mark lasts fifteen."""
+"""Rows of a bulk write between two renewals of its mark: one second of work, while a mark lasts fifteen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingChange:
-    """One change under way."""
+    """One change in progress."""
 
     versions: ViewerVersions
     scopes: Collection[Scope]
     name: str
 
     def begin(self) -> bool:
-        """Return whether Redis took it."""
+        """Mark the scopes as changing. Return whether Redis accepted the mark."""
         try:
             self.versions.begin(self.scopes, self.name)
         except CacheUnavailable:
@@ -55,6 +56,7 @@ class PendingChange:
         return True
 
     def finish(self) -> bool:
+        """Remove the mark. Return whether Redis accepted that."""
         try:
             self.versions.finish(self.scopes, self.name)
         except CacheUnavailable:
@@ -62,16 +64,16 @@ class PendingChange:
         return True
 
     def renewed_along(self, rows: Iterable[T]) -> Iterator[T]:
-        """Pass on the rows of a bulk write, which may take longer than a mark lasts."""
+        """Yield the rows of a bulk write, renewing the mark: such a write may take longer than a mark lasts."""
         rows = iter(rows)
-        while some := list(islice(rows, BULK_ROWS)):
+        while batch := list(islice(rows, BULK_ROWS)):
             self.begin()
-            yield from some
+            yield from batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invalidation:
-    """The write path's, synchronous."""
+    """Synchronous invalidation for the write path."""
 
     versions: ViewerVersions
     lapses: ViewerLapses
@@ -79,29 +81,30 @@ class Invalidation:
 
     @contextmanager
     def changing(self, scopes: Collection[Scope]) -> Iterator[PendingChange]:
-        """Wrap a write. An error leaves the mark: the write may still take effect, and nobody caches until it expires.
+        """Wrap a write.
 
-        Raises StoreUnavailable where neither Redis nor the store can be told; the caller then writes again.
+        An error leaves the mark: the write may still take effect, so nothing is cached until the mark expires. Raises
+        StoreUnavailable if neither Redis nor the store can be notified; the caller then repeats the write.
         """
         change = PendingChange(versions=self.versions, scopes=scopes, name=self.nonces.new())
         if not scopes:
             yield change
             return
-        told = change.begin()
+        marked = change.begin()
         try:
             yield change
         except BaseException:
-            if not told:  # there is no mark, and the write may still take effect
+            if not marked:  # there is no mark, and the write may still take effect
                 with suppress(StoreUnavailable):
                     self.lapses.record()
             raise
-        if not (told and change.finish()):
+        if not (marked and change.finish()):
             self.lapses.record()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncInvalidation:
-    """The same for what users change themselves, asynchronous."""
+    """Asynchronous invalidation for what users change themselves."""
 
     versions: InboxVersions
     changes: BurstChanges
@@ -110,15 +113,15 @@ class AsyncInvalidation:
     @asynccontextmanager
     async def changing(self, scopes: Collection[Scope]) -> AsyncIterator[None]:
         change = self.nonces.new()
-        told = await self._begin(scopes, change)
+        marked = await self._begin(scopes, change)
         try:
             yield
         except BaseException:
-            if not told:  # there is no mark, and the write may still take effect
+            if not marked:  # there is no mark, and the write may still take effect
                 with suppress(StoreUnavailable):
                     await self.changes.lapse()
             raise
-        if not (told and await self._finish(scopes, change)):
+        if not (marked and await self._finish(scopes, change)):
             await self.changes.lapse()
 
     async def _begin(self, scopes: Collection[Scope], change: str) -> bool:
@@ -136,7 +139,7 @@ class AsyncInvalidation:
         return True
 
 
-# Looks: proving for many requests at once that what is cached is current.
+# Look-ups: verify for many requests at once that cached data is current.
 
 LOGGER = logging.getLogger("notifier.inbox")
 
@@ -145,18 +148,17 @@ class Looks(Protocol):
     async def look(
         self, scopes: Collection[Scope], *, patient: bool, users: Collection[UserId] = ()
     ) -> VersionLook | None:
-        """Bring the subject cache up to date, then return the versions of this moment and what Redis remembers of the
-        users; None without Redis.
+        """Update the subject cache, then return the current versions and what Redis remembers of the users.
 
-        Raises StoreUnavailable where the store had to be read and did not answer; to a caller that is not patient, who
-        has something to show meanwhile, within the deadline of a page.
+        Returns None without Redis. Raises StoreUnavailable if the store had to be read and did not answer. A caller
+        that is not `patient` has a fallback to show, and gets this error within the deadline of a page.
         """
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class VersionCheck:
-    """One look-up. Everything that was durable and announced before it is in the caches when it returns."""
+    """Unshared look-up. When it returns, the caches have everything that was durable and announced before the call."""
 
     versions: InboxVersions
     follower: ChangeFollower
@@ -169,21 +171,21 @@ class VersionCheck:
         after, self.position = self.position, None
         try:
             with self.metrics.inbox_redis():
-                found = await self.versions.look({*scopes, EVERYBODY}, after, users)
-        except CacheUnavailable:  # fails over to the store, which knows as much and costs more
+                lookup = await self.versions.look({*scopes, EVERYBODY}, after, users)
+        except CacheUnavailable:  # fails over to the store, which is as complete and costs more
             self.metrics.outages.labels("cache").inc()
             await self.follower.catch_up()
             return None
-        if after is None or found.news is None:
+        if after is None or lookup.news is None:
             await self.follower.catch_up()
-            self.position = found.position  # only now: without the store nobody knows what was missed before it
+            self.position = lookup.position  # only after catching up: the store alone knows what was missed
         else:
-            for burst in found.news:
+            for burst in lookup.news:
                 self.follower.subjects.hear(burst)
-            self.position = found.position  # also where the store fails: partial pages go by the news alone
+            self.position = lookup.position  # even if the store fails next: partial pages use the news alone
             await self.follower.keep_up()
-        self.follower.viewers.connected(found.connection, self.follower.clock.now())
-        return found
+        self.follower.viewers.connected(lookup.connection, self.follower.clock.now())
+        return lookup
 
 
 Answer = asyncio.Future[VersionLook | None]
@@ -191,11 +193,11 @@ Answer = asyncio.Future[VersionLook | None]
 
 @dataclass(slots=True, kw_only=True)
 class SharedLooks:
-    """For one event loop: one look-up at a time, and whoever comes meanwhile shares the next."""
+    """One instance per event loop. One look-up runs at a time; requests that arrive meanwhile share the next one."""
 
     looks: Looks
     within: timedelta
-    """After which impatient callers are told that the store is slow."""
+    """Time after which callers that are not patient get StoreUnavailable."""
     _scopes: set[Scope] = field(default_factory=set)
     _users: set[UserId] = field(default_factory=set)
     _waiting: list[Answer] = field(default_factory=list)
@@ -210,14 +212,14 @@ class SharedLooks:
         self._waiting.append(answer)
         timer = None if patient else Timer.start(self.within, partial(_refuse, answer))
         if self._running is None:
-            # The task begins after all requests of this turn have come to wait.
+            # The task starts only after all requests of this loop iteration are queued.
             self._running = asyncio.ensure_future(self._run())
         try:
             return await answer
         finally:
             if timer is not None:
                 timer.cancel()
-            del answer, timer  # an error keeps this frame, and the answer keeps the error
+            del answer, timer  # breaks a cycle: the error keeps this frame, and the answer keeps the error
 
     async def _run(self) -> None:
         try:
@@ -231,10 +233,10 @@ class SharedLooks:
         scopes, self._scopes = self._scopes, set()
         users, self._users = self._users, set()
         try:
-            found = await self.looks.look(scopes, patient=True, users=users)
+            lookup = await self.looks.look(scopes, patient=True, users=users)
         except NotifierError as error:
             _fail(waiting, error)
-        except Exception:  # those who wait for the next look-up must get it
+        except Exception:  # requests that wait for the next look-up must still get it
             LOGGER.exception("look-up for inboxes failed")
             _fail(waiting, StoreUnavailable("The look-up failed."))
         except BaseException:
@@ -243,9 +245,9 @@ class SharedLooks:
         else:
             for answer in waiting:
                 if not answer.done():
-                    answer.set_result(found)
+                    answer.set_result(lookup)
         finally:
-            waiting.clear()  # an error keeps this frame, and the answers keep the error
+            waiting.clear()  # breaks a cycle: the error keeps this frame, and the answers keep the error
 
 
 def _refuse(answer: Answer) -> None:

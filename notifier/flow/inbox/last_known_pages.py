@@ -1,4 +1,4 @@
-"""What people were last shown: all that a tab has while the store answers nobody."""
+"""Last known pages for store outages, and VIPs' first pages shared through Redis."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
@@ -16,17 +16,17 @@ from notifier.flow.inbox.viewer_cache import CachedFirstPage
 from notifier.ports.inbox_versions import RememberedPage
 
 KEPT = timedelta(minutes=15)
-"""As long a block that was set elsewhere, after the page was made, goes unnoticed while the store is away. Nobody is
-shown what they weren't shown before."""
+"""Maximum age of a last known page. While the store is down, a block that another process set goes unnoticed for at
+most this long. Users never see anything that they were not shown before."""
 MOST = 2_000
-"""People."""
+"""Maximum users with a last known page."""
 ITEMS = 20
-"""Of a page: however long the pages are that people ask for, what is kept of them stays small."""
+"""Maximum items kept of a page. Clients may request longer pages; what is kept of them stays small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """The first pages that this process made, whole ones only, as their viewers have marked them since."""
+    """Complete first pages that this process made, with the marks that their viewers have set since."""
 
     _pages: OrderedDict[UserId, Page] = field(default_factory=OrderedDict)
 
@@ -39,7 +39,10 @@ class Lately:
             self._pages.popitem(last=False)
 
     def again(self, user: UserId, now: datetime, limit: int) -> Page | None:
-        """Judged by what was known of the viewer then; it may miss some, and says so."""
+        """Return the last known page, filtered by the viewer's facts of that time.
+
+        The page is partial: entries may be missing.
+        """
         page = self._pages.get(user)
         if page is None or now - page.look.now > KEPT:
             return None
@@ -56,7 +59,7 @@ class Lately:
             self._remark(page, page.look.viewer.marks.with_mark(bursts, mark))
 
     def forget(self, user: UserId) -> None:
-        """Something else than marks has changed."""
+        """Drop the page, because something other than marks has changed."""
         self._pages.pop(user, None)
 
     def _remark(self, page: Page, marks: Marks) -> None:
@@ -65,7 +68,7 @@ class Lately:
 
 
 def _slim(item: Shown) -> Shown:
-    """Of a digest what its line says."""
+    """Reduce a digest to what its line in the list shows."""
     match item:
         case DigestItem():
             return replace(item, digest=replace(item.digest, newest=()), inside=())
@@ -74,7 +77,10 @@ def _slim(item: Shown) -> Shown:
 
 
 def _narrowed(look: InboxView, entries: Sequence[Entry]) -> InboxView:
-    """With what decides about these alone: who follows thousands, and has marked as many, is kept small, too."""
+    """Keep only the facts that decide about these entries.
+
+    So the page of a user with thousands of follows and marks stays small, too.
+    """
     keys, viewer = {entry.key for entry in entries}, look.viewer
     bursts = [entry for entry in entries if isinstance(entry, Burst)]
     authors = {Subject(Kind.MENTION, burst.restricted_to) for burst in bursts if burst.restricted_to is not None}
@@ -93,7 +99,7 @@ def _narrowed(look: InboxView, entries: Sequence[Entry]) -> InboxView:
     return replace(look, viewer=narrowed)
 
 
-# First pages of VIPs, as one process leaves them in Redis and another one shows them without evaluating them again.
+# First pages of VIPs: one process stores them in Redis, and others show them without evaluating them again.
 
 
 class PageRenderer(Protocol):
@@ -103,7 +109,7 @@ class PageRenderer(Protocol):
 
 
 class RememberedItems(Sequence[Shown]):
-    """Decoded when somebody looks at one. A page that is sent as another process rendered it needs none."""
+    """Items that are decoded on first access. A page that is sent as another process rendered it needs none."""
 
     __slots__ = ("_bursts", "_count", "_decoded", "_look")
 
@@ -128,7 +134,10 @@ class RememberedItems(Sequence[Shown]):
 def remembered_page(
     opening: CachedFirstPage, limit: int, renderer: PageRenderer | None, maker: bytes
 ) -> RememberedPage | None:
-    """Return what another process can prove: nothing partial, and no digests, which the store alone tells of."""
+    """Return a page that other processes can prove current, or None.
+
+    Partial pages are excluded, and so are digests: only the store knows their contents.
+    """
     page, badge = opening.page, opening.badge
     bursts = [item.entry for item in page.items if isinstance(item.entry, Burst)]
     if page.partial or badge is None or page.look.digested or len(bursts) < len(page.items):
@@ -149,7 +158,7 @@ def remembered_page(
 
 
 def adopted(page: RememberedPage, look: InboxView, turn: int) -> CachedFirstPage:
-    """Return the opening of a page that is proved current at the moment of the look, in this turn of the cache."""
+    """Return the opening of a page that is proved current at the moment of `look`, in this turn of the cache."""
     items = RememberedItems(page, look)
     seen = seen_token(look, [], None)
     if page.newest is not None and page.newest > seen.as_of:

@@ -1,4 +1,4 @@
-"""A page of the tab and its badge: what somebody is given, and whom and when it was made for."""
+"""Inbox pages and badges, with the viewer and the moment that they were made for."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from notifier.domain.users.visibility import SeenToken, Viewer, unread, visible
 from notifier.ports.inbox import InboxPosition
 
 BADGE_MOST = 100
-"""Shown as 99+: nobody reads a larger number, and counting on costs reads."""
+"""Shown as 99+: larger numbers do not help users, and counting further costs reads."""
 
 
 Entry = Burst | Digest
-"""What stands in a list: each has a key, a place and marks."""
+"""An entry of the inbox. Each has a key, a position and marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     burst: Burst
     names: tuple[UserId, ...]
-    """The mentioners, without those whom the viewer blocked or who blocked the viewer."""
+    """The mentioners, without those that the viewer blocked or that blocked the viewer."""
     tweet: str | None
-    """The opener's; None where a block parts the viewer from the opener, though others joined."""
+    """The opener's tweet. None if there is a block between viewer and opener, though other mentioners joined."""
     unread: bool
 
     @property
@@ -36,7 +36,7 @@ class Item:
 class DigestItem:
     digest: Digest
     inside: tuple[Item, ...]
-    """The newest of what it tells of, as each would stand in the list."""
+    """The digest's newest bursts, each as it would appear in the list."""
     unread: bool
 
     @property
@@ -59,10 +59,10 @@ class Page:
     items: Sequence[Shown]
     next: InboxPosition | None
     seen: SeenToken | None
-    """None on a partial page, which can't say what was seen."""
+    """None on a partial page, which cannot tell what was seen."""
     partial: bool
     look: "InboxView"
-    """That it was made for."""
+    """The viewer and the moment that the page was made for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +75,10 @@ class InboxView:
 
     @property
     def subjects(self) -> Sequence[Subject]:
-        """Those that are told singly."""
-        heard, digested = self.viewer.heard, {*self.digested}
-        singly = [subject for subject in heard if subject not in digested] if digested else heard
-        return Subject(Kind.SELF, self.viewer.user), *singly
+        """Return the subjects whose bursts are listed individually."""
+        followed, digested = self.viewer.heard, {*self.digested}
+        individual = [subject for subject in followed if subject not in digested] if digested else followed
+        return Subject(Kind.SELF, self.viewer.user), *individual
 
     @property
     def digested(self) -> Collection[Subject]:
@@ -111,12 +111,12 @@ class InboxView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedInbox:
-    """What somebody was given at one moment."""
+    """Page and badge that a client was given at one moment."""
 
     look: InboxView
     after: InboxPosition | None
     page: Page | None
-    """None where the badge alone was asked for."""
+    """None if only the badge was requested."""
     badge: Badge | None
 
 

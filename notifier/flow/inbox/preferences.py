@@ -1,4 +1,4 @@
-"""Preferences: what a person asks to be changed is in the log, and then in the person's own rows."""
+"""Edit preferences: write each change to the log, then to the user's own rows."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,7 +19,7 @@ from notifier.ports.users import People, Preferences
 
 
 class RecordLog(Protocol):
-    """The write path's log, which blocks, as an asynchronous caller sees it."""
+    """Asynchronous view of the write path's log, which blocks."""
 
     async def append(self, record: Record) -> None:
         """Return once the record is durable. Raises LogUnavailable and Full."""
@@ -34,42 +34,51 @@ class PreferenceEditor:
     log: RecordLog
 
     async def wants(self, user: UserId) -> Mapping[Subject, Want]:
-        """All that the person said something of. Raises NotFound for a user that doesn't exist, StoreUnavailable."""
+        """Return all subject preferences that the user has set.
+
+        Raises NotFound for a user that does not exist, and StoreUnavailable.
+        """
         return await self.preferences.read(await self._member(user))
 
     async def change(self, user: UserId, subject: Subject, wish: Wish) -> Want:
-        """What stands from now on, for the person's own tab at the latest when the indexer has heard of it. Raises
-        NotFound for a user or an account that doesn't exist, StoreUnavailable, LogUnavailable and Full: then it may
-        still come to stand."""
+        """Apply a patch to a subject preference, and return the result.
+
+        The user's own inbox shows it at the latest when the indexer has processed the change. Raises NotFound for a
+        user or an account that does not exist, and StoreUnavailable: then nothing is changed. Raises LogUnavailable and
+        Full: then the change may still take effect.
+        """
         member = await self._member(user)
         known, overall = await self.preferences.read(member), await self.preferences.overall(member)
-        if subject not in known:  # one that was deleted since may still be unmuted
+        if subject not in known:  # an account that was deleted since may still be unmuted
             await self._member(subject.owner)
         before = known.get(subject, Want(subject=subject, member=member, at=ALWAYS))
-        word = wish.heard(before, self.clock.now(), overall.volume, overall.default_from)
-        if (after := before.after(word)) == replace(before, at=after.at):
+        change = wish.heard(before, self.clock.now(), overall.volume, overall.default_from)
+        if (after := before.after(change)) == replace(before, at=after.at):
             return before
-        # The log first: whoever dies in between has left the word where the indexer finds it, who writes the row, too.
-        # The other way round the row would stand, and the bitmaps would never hear of it.
-        await self.log.append(record(word))
-        with suppress(StoreUnavailable):  # what is in the log is accepted
-            await self.preferences.write(word)
+        # Write the log first: after a crash in between, the indexer finds the change there and writes the row, too. In
+        # the reverse order the row would exist, but the bitmaps would never get the change.
+        await self.log.append(record(change))
+        with suppress(StoreUnavailable):  # a change in the log is accepted
+            await self.preferences.write(change)
         return after
 
     async def overall(self, user: UserId) -> Overall:
-        """What the person says of everything. Raises as `wants` does."""
+        """Return the user's account preferences. Raises as `wants` does."""
         return await self.preferences.overall(await self._member(user))
 
     async def arrange(self, user: UserId, wish: OverallWish) -> Overall:
-        """The same of everything: what stands from now on, in the same order and with the same errors."""
+        """Apply a patch to the account preferences, and return the result.
+
+        Order of writes and errors are those of `change`.
+        """
         member = await self._member(user)
         before = await self.preferences.overall(member)
-        word = wish.heard(member, before, self.clock.now())
-        if (after := before.after(word)) == replace(before, at=after.at):
+        change = wish.heard(member, before, self.clock.now())
+        if (after := before.after(change)) == replace(before, at=after.at):
             return before
-        await self.log.append(overall_record(word))
+        await self.log.append(overall_record(change))
         with suppress(StoreUnavailable):
-            await self.preferences.say(word)
+            await self.preferences.say(change)
         return after
 
     async def _member(self, user: UserId) -> Member:

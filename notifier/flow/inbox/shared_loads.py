@@ -1,4 +1,4 @@
-"""Singleflight: concurrent misses of one key are one load."""
+"""Singleflight: concurrent misses of one key share one load."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -13,16 +13,16 @@ Load = Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]
 
 class SharedLoads(Protocol[K, V]):
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
-        """Return what `load` found for the keys; keys that somebody is loading already are awaited instead."""
+        """Return what `load` returns for the keys. Keys that are being loaded already are awaited instead."""
         ...
 
     def abandon(self) -> None:
-        """Let nobody join the loads that are under way; those who wait for them still get their answers."""
+        """Detach the loads in progress: later callers do not join them, and current callers still get their answers."""
         ...
 
 
 class Singleflight(Generic[K, V]):
-    """For one event loop. A caller that is cancelled leaves its load running for the others."""
+    """One instance per event loop. A cancelled caller leaves its load running for the others."""
 
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[Mapping[K, V]]] = {}
@@ -30,11 +30,11 @@ class Singleflight(Generic[K, V]):
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         if new := [key for key in keys if key not in self._flights]:
             self._start(new, load)
-        found = dict[K, V]()
+        values = dict[K, V]()
         flights = {self._flights[key] for key in keys}
         while flights:
-            found |= await _landed(flights.pop())
-        return {key: found[key] for key in keys if key in found}
+            values |= await _landed(flights.pop())
+        return {key: values[key] for key in keys if key in values}
 
     def abandon(self) -> None:
         self._flights.clear()
@@ -49,21 +49,21 @@ class Singleflight(Generic[K, V]):
             if self._flights.get(key) is flight:
                 del self._flights[key]
         if not flight.cancelled():
-            flight.exception()  # so that it counts as retrieved also where every caller was cancelled
+            flight.exception()  # marks the exception as retrieved, even if every caller was cancelled
 
 
 async def _landed(flight: asyncio.Task[Mapping[K, V]]) -> Mapping[K, V]:
     try:
         return await asyncio.shield(flight)
     finally:
-        del flight  # an error keeps this frame, and the task keeps the error
+        del flight  # breaks a cycle: the error keeps this frame, and the task keeps the error
 
 
 class DirectLoads(Generic[K, V]):
-    """Loads for each caller by itself: for callers that never run concurrently, and for simulations."""
+    """Loads separately for each caller: for callers that never run concurrently, and for simulations."""
 
     async def load(self, keys: Sequence[K], load: Load[K, V]) -> Mapping[K, V]:
         return await load(keys)
 
     def abandon(self) -> None:
-        """No load is ever shared."""
+        """Do nothing: no load is ever shared."""

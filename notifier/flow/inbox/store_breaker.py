@@ -1,4 +1,7 @@
-"""A breaker for the store: while it fails, users who were shown a page before get it again without waiting."""
+"""Circuit breaker and read deadline for the inbox's use of the store.
+
+While the store fails, users who were shown a page before get it again without waiting.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -21,12 +24,12 @@ from notifier.domain.push.circuit_breaker import (
 )
 
 TERMS = BreakerSettings(failures=5, rest=timedelta(seconds=1), successes=1)
-"""One slow answer is no reason to show others a partial page."""
+"""One slow answer is no reason to show a partial page to other users."""
 
 
 @dataclass(slots=True)
 class StoreBreaker:
-    """For one event loop. Users who have nothing to show instead do not ask it."""
+    """One instance per event loop. Requests without a fallback page bypass the breaker."""
 
     state: Breaker = CLOSED
 
@@ -35,7 +38,7 @@ class StoreBreaker:
         return isinstance(self.state, Closed)
 
     def allows(self, now: datetime) -> bool:
-        """Return whether this caller may wait for the store; while the breaker is open, one caller per rest may."""
+        """Return whether this caller may wait for the store. While the breaker is open, one caller per rest may."""
         self.state, allowed = allow(self.state, TERMS, now)
         return allowed
 
@@ -47,20 +50,20 @@ class StoreBreaker:
             self.state = record(self.state, TERMS, Succeeded(), now)
 
 
-# The deadline of a page: whoever opens an inbox gets an answer within it, a partial one if need be.
+# Read deadline: every opened inbox gets an answer within it, a partial one if necessary.
 
 LATE = 0.05
-"""Seconds. A timer that fires so late says that this process did not run, and nothing about the store."""
+"""Seconds. A timer that fires this late shows that this process did not run, and nothing about the store."""
 
 
 COLD = 5
-"""Times as long a page may take that has nothing to fall back to: an error helps nobody who waits for a first page."""
+"""Deadline multiplier for pages without a fallback: an error helps no user who waits for a first page."""
 
 
 AT_ONCE, MOST_WAITING = 50, 1_000
-"""Cold pages that are read at once, and that wait for it: a thousand at once would all be late."""
+"""Cold pages that are read concurrently, and that wait for a slot. A thousand concurrent reads would all be late."""
 WAIT = timedelta(seconds=4)
-"""Before a cold page is read."""
+"""Maximum wait for a slot before a cold page is read."""
 
 
 def cold_pages() -> Bulkhead:
@@ -69,17 +72,22 @@ def cold_pages() -> Bulkhead:
 
 class ReadDeadline(Protocol):
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """A block for a viewer who is new to this process. Waits until there is room, and raises Crowded."""
+        """Return a context manager for a viewer who is new to this process. It waits for a slot, and raises Crowded."""
         ...
 
     def limit(self, *, cold: bool) -> AbstractAsyncContextManager[None]:
-        """A block that raises StoreUnavailable when it takes too long; `cold`: there is nothing to show instead."""
+        """Return a context manager that raises StoreUnavailable when it takes too long.
+
+        `cold`: there is no page to show instead.
+        """
         ...
 
 
 class Timer:
-    """Calls back once when it is due. Where the event loop itself stood still, it waits once more: answers that came in
-    time are there to be read."""
+    """Calls back once when it is due.
+
+    If the event loop itself stood still, the timer starts over: answers that came in time are there to be read.
+    """
 
     def __init__(self, within: timedelta, call: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -105,7 +113,7 @@ class Timer:
 
 @dataclass(slots=True)
 class PageDeadline:
-    """For one event loop."""
+    """One instance per event loop."""
 
     within: timedelta
     cold: Bulkhead = field(default_factory=cold_pages)
@@ -132,7 +140,7 @@ class PageDeadline:
 
 @dataclass(frozen=True, slots=True)
 class NoDeadline:
-    """For whoever can wait: commands, simulations."""
+    """For callers that can wait: commands and simulations."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()

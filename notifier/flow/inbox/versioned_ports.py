@@ -1,4 +1,4 @@
-"""The ports that write viewers' facts, each write wrapped in an invalidation. Reads pass through."""
+"""Ports that write viewers' facts, with each write wrapped in an invalidation. Reads pass through."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +51,7 @@ class VersionedWants:
     invalidation: Invalidation
 
     def write(self, words: Collection[Word]) -> None:
-        with self.invalidation.changing(scopes_of({word.member for word in words})):
+        with self.invalidation.changing(scopes_of({change.member for change in words})):
             self.wants.write(words)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
@@ -71,7 +71,7 @@ class VersionedOveralls:
     invalidation: Invalidation
 
     def write(self, words: Collection[OverallWord]) -> None:
-        with self.invalidation.changing(scopes_of({word.member for word in words})):
+        with self.invalidation.changing(scopes_of({change.member for change in words})):
             self.overalls.write(words)
 
     def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
@@ -94,7 +94,7 @@ class VersionedPartings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedDirectory:
-    """Only deletions count: nobody caches that an account does not exist."""
+    """Only deletions are invalidated: no cache stores that an account does not exist."""
 
     directory: Directory
     invalidation: Invalidation
@@ -172,7 +172,7 @@ class VersionedPreferences:
 
 
 def versioned(ports: Ports) -> Ports:
-    """The same ports, with every write of viewers' facts announced to the caches of the read path."""
+    """Return the ports with every write of viewers' facts wrapped in an invalidation, for the read path's caches."""
     invalidation = Invalidation(versions=ports.versions, lapses=ports.viewer_lapses, nonces=ports.nonces)
     return replace(
         ports,

@@ -1,4 +1,4 @@
-"""Warming up: a user who was just seen elsewhere may open the inbox next, so its facts and bursts are read ahead."""
+"""Warm-up: read ahead for users just seen elsewhere, who may open the inbox next."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -9,19 +9,20 @@ from notifier.flow.inbox.inbox import Inbox
 from notifier.metrics import Metrics
 
 AT_ONCE = 4
-"""Reads ahead at a time: they must not delay those who wait for their inbox."""
+"""Concurrent reads ahead. They must not delay users who wait for their inbox."""
 MOST_WAITING = 1_000
-"""Users. More are dropped, and all while the store fails: their first opening costs what it costs without this."""
+"""Maximum queued users. Further users are dropped, and all users while the store fails: their first opening then costs
+as much as without a warm-up."""
 
 
 @dataclass(slots=True, kw_only=True)
 class WarmUp:
-    """For one event loop. Nobody waits for it, and nothing depends on it."""
+    """One instance per event loop. No request waits for it, and nothing depends on it."""
 
     inbox: Inbox
     metrics: Metrics
     _waiting: dict[UserId, None] = field(default_factory=dict)
-    """Each once, in the order in which they came."""
+    """Queued users in order of arrival, each once."""
     _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     def add(self, user: UserId) -> None:
@@ -43,7 +44,7 @@ class WarmUp:
                 continue
             try:
                 await self.inbox.page(user)
-            except NotifierError:  # whoever opens the inbox meets it again
+            except NotifierError:  # the error recurs when the inbox is opened
                 self._count("failed")
             else:
                 self._count("done")

@@ -1,1 +1,1 @@
-"""Live updates of open pages."""
+"""Live updates for open inbox pages."""

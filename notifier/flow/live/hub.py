@@ -1,7 +1,8 @@
-"""The hub: of one API process, the open streams, and what they are told from; each burst is heard once for all of them.
+"""Live hub: the open streams of one API process, and the event sources they share.
 
-Two sources: the bus, at once, and once a second the store, which has every burst that a word on the bus was lost of.
-Only growth is the bus's alone; after a gap everybody is told to load the page again. Marks are looked up every 10 s.
+Each burst is processed once for all streams. There are two sources: the bus, at once, and once a second the store,
+which has every burst whose bus message was lost. Only growth comes from the bus alone: after a gap all clients are
+notified to load the page again. Marks are read again every 10 s.
 """
 
 import asyncio
@@ -34,22 +35,26 @@ from notifier.metrics import Metrics
 from notifier.ports.coordination import Clock
 from notifier.ports.live_bus import LiveReader, Marked, MissedUpdates, Word
 
-# A shift: the tasks that run while somebody is there; the first who comes begins it, and none outlives its end.
-
 Work = Coroutine[Any, Any, None]
 
 
 @dataclass(slots=True, kw_only=True)
 class Shift:
-    """For one loop."""
+    """Background tasks that run while streams are open. One instance per event loop.
+
+    The first stream starts them. Ending the shift cancels them all.
+    """
 
     begin: Callable[[], Work]
-    """Starts what goes on, by `go`; whoever comes waits for its end."""
+    """Starts the background tasks with `go`. Each new stream waits until it has returned."""
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     begun: "asyncio.Task[None] | None" = None
 
     async def attend(self) -> None:
-        """Returns once it has begun; it goes on though who began it has gone, and after a failure it is begun anew."""
+        """Wait until the shift has begun; begin it if necessary.
+
+        Cancelling a caller does not stop the beginning. After a failure the next call begins again.
+        """
         if self.begun is None or _failed(self.begun):
             self.begun = asyncio.create_task(self.begin())
         await asyncio.shield(self.begun)
@@ -60,11 +65,11 @@ class Shift:
         task.add_done_callback(self.tasks.discard)
 
     def on(self) -> bool:
-        """It has begun, and not only begins."""
+        """Return whether the shift has completely begun."""
         return self.begun is not None and self.begun.done() and not _failed(self.begun)
 
     def end(self) -> None:
-        """At once, for whoever asks: a task takes no other step, and who comes next begins another shift."""
+        """Cancel all tasks at once: none takes another step. The next `attend` begins another shift."""
         self.begun = None
         for task in self.tasks:
             task.cancel()
@@ -77,17 +82,19 @@ def _failed(begun: "asyncio.Task[None]") -> bool:
 LOGGER = logging.getLogger("notifier.live")
 
 OF_A_PERSON = 10
-"""Streams: a few devices with a few tabs each."""
+"""Maximum streams per user: a few devices with a few browser tabs each."""
 FRESH_FOR = timedelta(seconds=10)
-"""So old may be what a stream knows of its person's follows, blocks and marks, where another process changed them."""
+"""Maximum age of a user's follows, blocks and marks in a stream, if another process changed them."""
 SWEPT_EVERY = 1.0
-"""Seconds: whatever the bus lost comes so much later."""
+"""Seconds. A burst that the bus lost arrives this much later."""
 HEARS_WITHIN = 0.5
-"""Seconds that the first stream waits for the bus, so that it needn't load its page twice."""
+"""Seconds that the first stream waits for the bus, so that its client need not load the page twice."""
 HEARTBEAT = timedelta(seconds=15)
-"""Proxies and phones close what is silent for 30 s to a minute. A write that takes longer than this is cut off."""
+"""Proxies and phones close connections that are silent for 30 s to a minute. A write that takes longer than this is cut
+off."""
 RESTS_AFTER = timedelta(minutes=2)
-"""Without a stream. Who was cut off is back within a minute, and is still told what was missed."""
+"""Time without a stream after which the hub stops. A client that was cut off is back within a minute, and still gets
+what it missed."""
 
 
 class OpenedBursts(Protocol):
@@ -98,7 +105,7 @@ class OpenedBursts(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Hub:
-    """For one loop. Starts with its first stream, and rests while there is none: it asks neither bus nor store then."""
+    """One instance per event loop. Starts with its first stream; without streams it stops and reads nothing."""
 
     tab: Tab
     bus: LiveReader
@@ -108,17 +115,17 @@ class Hub:
     pause: Callable[[float], Awaitable[object]]
     most: int
     name: str
-    """No other hub's."""
+    """Unique among all hubs."""
     hearers: Hearers = field(init=False)
     opened: Counter[UserId] = field(default_factory=Counter)
     swept_at: datetime | None = None
     caught_up_at: datetime = LONG_AGO
     deaf: bool = True
-    """No line to the bus: what grows is missed."""
+    """There is no connection to the bus, so growth is missed."""
     ended: bool = False
     hearing: asyncio.Event = field(default_factory=asyncio.Event)
     left_at: datetime = LONG_AGO
-    """When somebody went last."""
+    """When a stream closed last."""
     shift: Shift = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,7 +134,7 @@ class Hub:
         self.metrics.streams.set(0)  # a predecessor that was killed left its own number
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
-        """To be left again. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
+        """Open a stream, to be closed with `leave`. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
         self._admit(user)
         try:
             await self.shift.attend()
@@ -136,10 +143,10 @@ class Hub:
             self._dismiss(user)
             raise
         now = self.clock.now()
-        # A burst of the last few seconds may not have been on a page that was made meanwhile.
+        # A burst of the last few seconds may be missing from a page that was made meanwhile.
         stream = Stream(since=now - SETTLED_AFTER, ends_at=ends_at, written_at=now)
         listener.streams.append(stream)
-        if self.ended:  # meanwhile: nobody is left to end it
+        if self.ended:  # closed meanwhile: nothing else would end this stream
             stream.end()
         try:
             await self.hearers.refresh(listener)
@@ -157,51 +164,58 @@ class Hub:
         self._dismiss(listener.user)
 
     def as_of(self) -> datetime:
-        """Up to here everything has been heard, by the store and by the bus; the same for every listener."""
+        """Return the time up to which everything was received from store and bus; the same for all listeners."""
         swept = LONG_AGO if self.swept_at is None else self.swept_at + SETTLED_AFTER - VISIBLE_WITHIN
         return max(LONG_AGO, min(self.clock.now(), swept, self.caught_up_at) - SETTLED_AFTER)
 
     def changed(self, user: UserId, bursts: Collection[BurstKey] = ()) -> None:
-        """The person's marks were changed in this process: here they are told at once, and elsewhere as soon as the bus
-        can say so, or else within the time in which everybody looks."""
-        word = Marked(user=user, bursts=tuple(bursts), by=self.name)
-        self.marked(word)
-        self.shift.go(self._tell(word))
+        """Publish that this process changed a user's marks.
+
+        The streams of this process get the marks at once. Other processes get them as soon as the bus works, and
+        otherwise when they next read the marks.
+        """
+        message = Marked(user=user, bursts=tuple(bursts), by=self.name)
+        self.marked(message)
+        self.shift.go(self._tell(message))
 
     def marked(self, word: Marked) -> None:
-        """Those that are named are told again, changed or not: two devices may have said the opposite in one moment."""
+        """Send the named bursts again, changed or not: two devices may have set opposite marks at the same moment."""
         if listener := self.hearers.listeners.get(word.user):
             listener.loaded_at = LONG_AGO
             listener.remarked |= {*word.bursts}
             self.shift.go(self._once(partial(self._refreshed, listener)))
 
     def missed(self) -> None:
-        """What was said before is not known to be whole: nobody can be told what grew.
+        """Reset all listeners: earlier updates may be incomplete, so growth cannot be reported.
 
-        A retraction may be lost with it, so the badges are counted anew, too.
+        A retraction may be lost with them, so the badges are counted again, too.
         """
         self.hearers.memory.since = self.clock.now()
         for listener in self.hearers.listeners.values():
             listener.reset()
 
     async def sweep(self) -> None:
-        """Hears what the store has, and the bus may have lost. Raises StoreUnavailable."""
-        now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
+        """Process the bursts that the store has and the bus may have lost. Raises StoreUnavailable."""
+        now = self.clock.now()  # before the read: later bursts are not covered
         for burst in await self.bursts.opened_since((self.swept_at or now) - OVERLAP):
             self.hearers.hear(burst)
         self.swept_at = now
 
     async def refresh_old(self) -> None:
+        """Refresh the listeners whose facts are older than FRESH_FOR. Raises StoreUnavailable."""
         for listener in [*self.hearers.listeners.values()]:
             if listener.loaded_at <= self.clock.now() - FRESH_FOR:
                 try:
                     await self._refreshed(listener)
-                except StoreUnavailable:  # an outage ends the round: the others wait for the next
+                except StoreUnavailable:  # an outage ends the round: the other listeners wait for the next
                     self.hearers.put_last(listener)
                     raise
 
     async def watch(self) -> None:
-        """Wakes those that have been silent for long, and parts with those whose token or patience has ended."""
+        """Wake streams that have been silent for long, end those with an expired token, and cut off stalled writes.
+
+        Also stops a hub that has had no streams for RESTS_AFTER.
+        """
         now = self.clock.now()
         for stream in self._streams():
             if stream.ends_at <= now.timestamp():
@@ -214,7 +228,7 @@ class Hub:
             self._rest()
 
     def close(self) -> None:
-        """All streams end, and no other begins."""
+        """End all streams, and admit no others."""
         self.ended = True
         for stream in self._streams():
             stream.end()
@@ -234,20 +248,23 @@ class Hub:
         self.metrics.streams.set(self.opened.total())
 
     async def _begin(self) -> None:
-        """What the store has already is on the page that the first client loads; only later words are news."""
+        """Start the background tasks.
+
+        The first client loads a page with everything that the store has already, so only later updates are sent.
+        """
         with suppress(Unavailable):
             await self.sweep()
         if self.ended:
             return
         self.shift.go(self._listen())
-        for look in (self.sweep, self.refresh_old, self.hearers.remind, self.watch):
-            self.shift.go(self._repeated(look))
+        for step in (self.sweep, self.refresh_old, self.hearers.remind, self.watch):
+            self.shift.go(self._repeated(step))
         with suppress(TimeoutError):
             async with asyncio.timeout(HEARS_WITHIN):
                 await self.hearing.wait()
 
     def _rest(self) -> None:
-        """As one that was just made: what is remembered would have a gap from here on, and be taken for whole."""
+        """Return to the initial state: from here on the remembered bursts would have a gap, and seem complete."""
         self.shift.end()
         self.hearers.memory = RecentBurstBuffer(most=self.hearers.memory.most)
         self.swept_at, self.caught_up_at, self.deaf = None, LONG_AGO, True
@@ -270,9 +287,9 @@ class Hub:
     async def _listen(self) -> None:
         while True:
             try:
-                async with aclosing(self.bus.listen()) as words:
-                    async for word in words:
-                        self._take(word)
+                async with aclosing(self.bus.listen()) as messages:
+                    async for message in messages:
+                        self._take(message)
             except CacheUnavailable:  # fails open: the store is swept meanwhile
                 self.metrics.outages.labels("cache").inc()
             except Exception:
@@ -302,7 +319,7 @@ class Hub:
     async def _tell(self, word: Marked) -> None:
         try:
             await self.bus.tell(word)
-        except CacheUnavailable:  # fails open: what was marked elsewhere is looked up every now and then
+        except CacheUnavailable:  # fails open: other processes read the marks again every FRESH_FOR
             self.metrics.outages.labels("cache").inc()
 
     async def _repeated(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -313,7 +330,7 @@ class Hub:
     async def _once(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
-        except Unavailable:  # fails open: what is known stays until the store answers again
+        except Unavailable:  # fails open: known data stays in use until the store answers again
             self.metrics.outages.labels("store").inc()
         except Exception:
             LOGGER.exception("A step of the live streams failed")

@@ -1,4 +1,4 @@
-"""Live: what an open stream is told of a burst, by the predicate that its page is made with; no I/O, no waiting."""
+"""Events of an open stream, decided by the visibility predicate of its page. No I/O."""
 
 from asyncio import Event as Wake
 from asyncio import Lock
@@ -18,11 +18,12 @@ from notifier.flow.inbox.digests import moved_inside, told_at
 from notifier.flow.inbox.page import Badge, Entry, InboxView, Shown, badge_of
 
 REMEMBERED = 10_000
-"""Bursts that a process can repeat to those who come back: a token's quarter of an hour at eleven a second; 20 MB."""
+"""Bursts that a process can send again to clients that reconnect. They cover a token's quarter of an hour at eleven a
+second, and take 20 MB."""
 MOST_WAITING = 100
-"""Different bursts that wait to be sent on a stream; whoever is so far behind had better load the page."""
+"""Maximum bursts in a stream's queue. A client that is further behind had better load the page."""
 A_PAGE = 20
-"""More than so many at once are a page, which is loaded in one request."""
+"""More updates than this at once are a page, which is loaded in one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 
@@ -31,28 +32,31 @@ class StreamEvent(StrEnum):
     ROW = "row"
     """A burst that is new to the viewer."""
     GROUP = "group"
-    """One that the viewer has, grown."""
+    """A burst that the viewer has already has grown."""
     MARKED = "marked"
-    """One that the viewer has, or hid before: its mark was changed on one of the viewer's devices."""
+    """The mark of a burst that the viewer has, or had hidden, was changed on one of the viewer's devices."""
     HIDDEN = "hidden"
-    """The viewer hid it, on whichever device."""
+    """The burst is no longer visible: it was retracted, or the viewer hid it on any device."""
     COUNT = "count"
     RESET = "reset"
-    """What the client has may lack something: it loads its first page again."""
+    """The client may lack something: it loads its first page again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPosition:
-    """Up to where a stream has told everything, and to whom: the id of its events."""
+    """Event id: the time up to which a stream has sent everything, with fingerprints of what its viewer sees."""
 
     as_of: datetime
     sight: bytes
     marks: bytes
-    """As the client has them."""
+    """Fingerprint of the marks as the client has them."""
 
     @classmethod
     def by(cls, look: InboxView) -> Self:
-        """By a page: it has what was durable at its moment, and what was published since is heard again."""
+        """Return the position of a page.
+
+        The page has what was durable at its moment. What was published since is sent again.
+        """
         return cls(as_of=look.now - SETTLED_AFTER, sight=sight(look.viewer), marks=marking(look.viewer))
 
 
@@ -65,27 +69,33 @@ class News:
 
 
 def told(burst: Burst, before: Burst | None, look: InboxView, since: datetime) -> StreamEvent | None:
-    """What a viewer who has what was visible at `since` is told of a burst; None for nothing at all.
+    """Return the event for a viewer who has what was visible at `since`; None if there is none.
 
-    `before` is the burst as this process knew it, None when it hears of it for the first time.
+    `before` is the burst as this process knew it, None if it was not known.
     """
     if not look.admits(burst):
         return StreamEvent.HIDDEN if _taken_from(look, burst, before) else None
     if before is None:
         return StreamEvent.ROW if burst.opened_at > since else StreamEvent.GROUP
-    # Somebody who isn't blocked may have joined those who are.
+    # A mentioner who is not blocked may have joined blocked ones.
     return StreamEvent.GROUP if visible(before, look.viewer, now=look.now) else StreamEvent.ROW
 
 
 def _taken_from(look: InboxView, burst: Burst, before: Burst | None) -> bool:
-    """Whether the viewer may have it on the page, and it was taken back since. Who could never see it hears nothing."""
+    """Return whether the viewer's page may have the burst and lost it since.
+
+    Bursts that the viewer could never see cause no event.
+    """
     if before is not None:
         return look.admits(before)
     return burst.silent and look.admits(burst.once)
 
 
 def sight(viewer: Viewer) -> bytes:
-    """Two viewers of one sight see the same bursts; what they have marked aside. Of one length, and tells nothing."""
+    """Return a fingerprint of everything except marks that decides which bursts the viewer sees.
+
+    It has a fixed length and reveals nothing.
+    """
     follows = sorted((str(subject), since.timestamp()) for subject, since in viewer.follows.items())
     volumes = sorted((str(subject), volume) for subject, volume in viewer.volume.items())
     digests = (viewer.overall.zone, viewer.overall.digest_hour) if viewer.digested else None
@@ -93,14 +103,17 @@ def sight(viewer: Viewer) -> bytes:
 
 
 def marking(viewer: Viewer) -> bytes:
-    """What the viewer has marked, burst by burst; what was seen is in the badge. Of one length, and tells nothing."""
+    """Return a fingerprint of the viewer's marks of bursts. What was seen is not in it, but in the badge.
+
+    It has a fixed length and reveals nothing.
+    """
     return _digest(sorted((str(key), mark) for key, mark in viewer.marks.by_burst.items()))
 
 
 def marked(before: Viewer, after: Viewer) -> set[BurstKey]:
-    """The bursts whose mark is another one now."""
-    one, other = before.marks.by_burst, after.marks.by_burst
-    return {key for key in {*one, *other} if one.get(key) is not other.get(key)}
+    """Return the bursts whose mark differs."""
+    old, new = before.marks.by_burst, after.marks.by_burst
+    return {key for key in {*old, *new} if old.get(key) is not new.get(key)}
 
 
 def _digest(facts: object) -> bytes:
@@ -115,16 +128,16 @@ class BufferedBurst:
 
 @dataclass(slots=True, kw_only=True)
 class RecentBurstBuffer:
-    """The bursts that a process heard last, each as it is now, in the order of hearing."""
+    """The bursts that a process received last, in order of receipt, each in its latest state."""
 
     most: int = REMEMBERED
     since: datetime | None = None
-    """Everything that was published from this moment on is here; None while that is not so."""
+    """Everything published from this time on is in the buffer. None while there is no such time."""
     heard: "OrderedDict[BurstKey, BufferedBurst]" = field(default_factory=OrderedDict)
 
     def known(self, key: BurstKey) -> Burst | None:
-        found = self.heard.get(key)
-        return found.burst if found else None
+        buffered = self.heard.get(key)
+        return buffered.burst if buffered else None
 
     def keep(self, burst: Burst, now: datetime) -> None:
         self.heard[burst.key] = BufferedBurst(burst, now)
@@ -134,47 +147,50 @@ class RecentBurstBuffer:
             self.since = max(self.since, oldest.at + TICK) if self.since else None
 
     def after(self, moment: datetime) -> Iterator[Burst]:
-        """Those heard since then, the latest first."""
-        for heard in reversed(self.heard.values()):
-            if heard.at < moment:
+        """Yield the bursts received since `moment`, latest first."""
+        for buffered in reversed(self.heard.values()):
+            if buffered.at < moment:
                 return
-            yield heard.burst
+            yield buffered.burst
 
     def shown(self, look: InboxView, moment: datetime) -> Iterator[Burst]:
-        """Those of them that a viewer sees."""
+        """Yield the bursts received since `moment` that the viewer sees listed individually."""
         subjects = {*look.subjects}
         return (burst for burst in self.after(moment) if burst.key.subject in subjects and look.admits(burst))
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Stream:
-    """One open stream: what waits to be sent on it. A burst waits once, however often it grows meanwhile."""
+    """Queue of one open stream. A burst is queued once, however often it grows meanwhile."""
 
     since: datetime
-    """What opened later is new to the client."""
+    """Bursts that opened later are new to the client."""
     ends_at: float
-    """Seconds since 1970, when the client's token ends."""
+    """Unix time at which the client's token expires, in seconds."""
     written_at: datetime
     as_of: datetime = LONG_AGO
     marks: bytes = b""
-    """Of the client's person, as the client was told."""
+    """Fingerprint of the user's marks, as last sent to the client."""
     waiting: dict[BurstKey, tuple[StreamEvent, Entry]] = field(default_factory=dict)
     remarked: dict[BurstKey, Entry] = field(default_factory=dict)
     resets: bool = False
     counted: Badge | None = None
     writing: bool = False
-    """A write is under way, since `written_at`."""
+    """A write has been in progress since `written_at`."""
     closed: bool = False
-    """It ends when all has been sent."""
+    """The stream ends once everything queued is sent."""
     cut: bool = False
-    """It ends at once: its client reads too slowly."""
+    """The stream ends at once: its client reads too slowly."""
     abort: Callable[[], object] | None = None
-    """Ends a write that is under way."""
+    """Aborts a write in progress."""
     wake: Wake = field(default_factory=Wake)
 
     def put(self, event: StreamEvent, entry: Entry) -> None:
-        """A row to somebody is a row, though it grew before that was known: who lacks it makes nothing of a group. What
-        was taken back meanwhile is hidden, and nothing else."""
+        """Queue an event.
+
+        A queued row stays a row if the burst grows: a client without the row cannot use a group. A burst that was
+        retracted meanwhile is hidden, and nothing else.
+        """
         first = self.waiting.pop(entry.key, (event, entry))[0]
         row = StreamEvent.ROW in (first, event) and event is not StreamEvent.HIDDEN
         self.waiting[entry.key] = StreamEvent.ROW if row else event, entry
@@ -183,14 +199,14 @@ class Stream:
         self.wake.set()
 
     def mark(self, entries: Collection[Entry]) -> None:
-        """More than a page of them are a reset: there are a hundred in one request."""
+        """Queue bursts whose marks changed. More than a page of them become a reset: one request can mark a hundred."""
         self.remarked |= {entry.key: entry for entry in entries}
         if len(self.remarked) > A_PAGE:
             self.reset()
         self.wake.set()
 
     def reset(self) -> None:
-        """Whatever waited is on the page that the client loads now."""
+        """Replace the queue by a reset: the page that the client loads now has everything that was queued."""
         self.waiting.clear()
         self.remarked.clear()
         self.resets, self.counted = True, None
@@ -206,10 +222,13 @@ class Stream:
         self.wake.set()
 
     def take(self, look: InboxView, badge: Badge | None) -> list[News]:
-        """All that waits, judged once more as it leaves: a burst may have been hidden since it was put there."""
+        """Return and clear the queue.
+
+        Visibility is checked again, because a burst may have been hidden since it was queued.
+        """
         news = [News(event=StreamEvent.RESET)] if self.resets else []
-        news += [one for event, entry in self.waiting.values() if (one := _waited(event, entry, look))]
-        news += [one for entry in self.remarked.values() if (one := _remarked(entry, look))]
+        news += [item for event, entry in self.waiting.values() if (item := _waited(event, entry, look))]
+        news += [item for entry in self.remarked.values() if (item := _remarked(entry, look))]
         if badge is not None and badge != self.counted:
             news.append(News(event=StreamEvent.COUNT, badge=badge))
             self.counted = badge
@@ -233,7 +252,7 @@ def _remarked(entry: Entry, look: InboxView) -> News | None:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Listener:
-    """A person with open streams. Without a viewer, nothing is known yet."""
+    """A user with open streams. Without a viewer, nothing is known of the user yet."""
 
     user: UserId
     member: Member
@@ -241,13 +260,13 @@ class Listener:
     sight: bytes = b""
     marks: bytes = b""
     remarked: set[BurstKey] = field(default_factory=set)
-    """Named by those who marked them, and not told yet."""
+    """Bursts that mark changes named and that are not sent yet."""
     unread: set[BurstKey] | None = None
-    """As far as a badge counts."""
+    """Unread bursts, as far as a badge counts."""
     digested_at: datetime
-    """Of the digests that fell due until then nothing is left to be told."""
+    """Digests that fell due by this time need not be sent any more."""
     due_at: datetime | None = None
-    """When the next one falls due; None for who has none."""
+    """When the next digest falls due; None for users without digests."""
     loaded_at: datetime = LONG_AGO
     uncounted: bool = True
     streams: list[Stream] = field(default_factory=list)
@@ -262,26 +281,26 @@ class Listener:
         return InboxView(viewer=self.viewer, member=self.member, now=now)
 
     def hear(self, burst: Burst, before: Burst | None, now: datetime) -> None:
-        look = self.look(now)
+        view = self.look(now)
         for stream in self.streams:
-            if event := told(burst, before, look, stream.since):
+            if event := told(burst, before, view, stream.since):
                 stream.put(event, burst)
-        self._count(burst, look)
+        self._count(burst, view)
 
     def hear_inside(self, burst: Burst, before: Burst | None, now: datetime) -> None:
-        """Of what a digest tells that streams have: where it moves they load the page again."""
-        look = self.look(now)
-        if moved_inside(burst, before, look) and told_at(burst, look) <= self.digested_at:
+        """Reset if the burst changes a digest that the streams have already: their clients load the page again."""
+        view = self.look(now)
+        if moved_inside(burst, before, view) and told_at(burst, view) <= self.digested_at:
             self.reset()
 
     def reset(self) -> None:
-        """Of its streams and its badge."""
+        """Reset all streams, and count the badge again."""
         for stream in self.streams:
             stream.reset()
         self.uncounted, self.loaded_at = True, LONG_AGO
 
     def hear_digest(self, digest: Digest, now: datetime) -> None:
-        """It is a row to all streams, as no page had it before it was due."""
+        """Queue the digest as a row on all streams: no page had it before it was due."""
         for stream in self.streams:
             stream.put(StreamEvent.ROW, digest)
         self._count(digest, self.look(now))

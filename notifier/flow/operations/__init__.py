@@ -1,1 +1,1 @@
-"""What operators look at: overview, previews, counts."""
+"""Reports for operators: overview, previews, audience counts and event status."""

@@ -1,4 +1,4 @@
-"""The census of a subject: how many people each tier has, and whom a rule leaves out, by the sets as they stand now."""
+"""Count a subject's followers per tier and per suppression rule, from the current sets."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,49 +10,49 @@ from notifier.domain.errors import Poison, Unavailable
 from notifier.domain.ids import Lane, Subject, UserId
 from notifier.ports.audience import MemberSets
 
-# The live sets of many shards, a few at a time, so that memory doesn't depend on followers.
+# Read the live sets of many shards in batches, so that memory does not depend on the number of followers.
 
 AT_ONCE = 32
-"""Shards: fifteen sets of each are some 8 MB."""
+"""Shards per batch: fifteen sets of each are about 8 MB."""
 
 Advance = Callable[[int], object]
-"""Told of shards that are done."""
+"""Called with the number of shards that were just finished."""
 
 
 def lives(
     sets: MemberSets, subject: Subject, shards: Sequence[int], advance: Advance, restricted_to: UserId | None = None
 ) -> Iterator[tuple[int, ShardSets]]:
-    """Raises Unavailable, also where a set can't be read."""
+    """Yield each shard with its live sets. Raises Unavailable, also if a set cannot be read."""
     for first in range(0, len(shards), AT_ONCE):
-        some = shards[first : first + AT_ONCE]
+        batch = shards[first : first + AT_ONCE]
         try:
-            found = sets.live(subject, some, restricted_to)
-        except Poison as poison:  # who only looks asks for nothing, and is told how one does
+            live_sets = sets.live(subject, batch, restricted_to)
+        except Poison as poison:  # counting requests no repair; the message says how to request one
             raise Unavailable(f"{poison.detail} Try `notifier audience verify @{subject.owner} --repair`.") from poison
-        yield from zip(some, found, strict=True)
-        advance(len(some))
+        yield from zip(batch, live_sets, strict=True)
+        advance(len(batch))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """Everybody who follows is in a tier or is left out by a rule."""
+    """Audience of a subject. Each follower is in a tier or is suppressed by a rule."""
 
     subject: Subject
     lane: Lane
     head: int
-    """Followers by the head, which is what planning reads."""
+    """Followers according to the head, which planning reads."""
     shards: int
-    """Those in which somebody follows."""
+    """Shards with at least one follower."""
     tiers: Mapping[Tier, int]
     phones: Mapping[Tier, int]
-    """Of the tier's people those whose phone may ring."""
+    """Users of each tier whose phone may get alerts."""
     suppressed: Mapping[str, int]
     first: int
-    """Of the tiers' people those who want the first burst of a day alone."""
+    """Users in the tiers who want only the first burst of a day."""
 
     @property
     def followers(self) -> int:
-        """By the bitmaps."""
+        """Return the number of followers according to the bitmaps."""
         return sum(self.tiers.values()) + sum(self.suppressed.values())
 
 
@@ -62,7 +62,10 @@ class Census:
     rule: TierRule = by_activity
 
     def count(self, subject: Subject, lane: Lane, advance: Callable[[int], object] = lambda _: None) -> Counted:
-        """Tells `advance` of shards that are counted. Raises Unavailable, also where a set can't be read."""
+        """Count the audience. Calls `advance` with the number of counted shards.
+
+        Raises Unavailable, also if a set cannot be read.
+        """
         head = self.sets.head(subject)
         shards = [shard for shard, n in enumerate(head.counts) if n]
         tiers, phones, suppressed = Counter[Tier](), Counter[Tier](), Counter[str]()
@@ -83,10 +86,10 @@ class Census:
     def _count(
         self, live: ShardSets, lane: Lane, tiers: Counter[Tier], phones: Counter[Tier], suppressed: Counter[str]
     ) -> int:
-        """Adds one shard; returns how many of its tiers want the first burst of a day alone."""
-        found = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
-        for tier, people in found.tiers.items():
+        """Add one shard. Return how many users in its tiers want only the first burst of a day."""
+        division = divide(live, first_of_day=True, rows_for_dormant=lane is Lane.STANDARD, rule=self.rule)
+        for tier, people in division.tiers.items():
             tiers[tier] += count(people)
             phones[tier] += count(people & live.phones)
-        suppressed.update(found.suppressed)
-        return sum(count(people & live.first_only) for people in found.tiers.values())
+        suppressed.update(division.suppressed)
+        return sum(count(people & live.first_only) for people in division.tiers.values())

@@ -1,4 +1,4 @@
-"""The fate of an event: what became of every account it names, and how far each burst's fan-out is."""
+"""Status of an event: the outcome for each named account, and each burst's fan-out progress."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,35 +28,35 @@ PULLED_ALONE = "Served by pull: the budget of fan-outs was spent."
 TAKEN_BACK = "Taken back: nobody sees it any more."
 LEFT_TO_FOLLOWERS = "Its author is protected now: it is left to those who follow the author."
 LOOKED_THROUGH = 20_000
-"""Records of a stream: 40 s of the peak's 500 a second."""
+"""Records of a stream that are searched: 40 s at the peak of 500 a second."""
 
 
 class EventStatus(StrEnum):
     ACCEPTED = "accepted"
     """Durable, and not sequenced yet."""
     SEQUENCED = "sequenced"
-    """At least one account is told about; the others follow as the coordinator comes to them."""
+    """At least one account has an outcome; the others follow as the coordinator processes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierFate:
-    """How far the rows of a tier are."""
+    """Progress of a tier's rows."""
 
     tier: Tier
     state: State
     slices: int
     ended: int
     people: int
-    """Counted by the slices that ended."""
+    """Users counted by the slices that ended."""
     eta_seconds: float | None
-    """None while nothing is known to reckon with."""
+    """None while there is no basis for an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstFate:
     burst: Burst
     tiers: Sequence[TierFate]
-    """Empty until the burst has its plan."""
+    """Empty until the burst has a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,31 +84,33 @@ class Fates:
     log: EventLog
     clock: Clock
     turns: AbstractContextManager[object] | None = None
-    """Held by whoever looks through the log; raises Unavailable where somebody else has it for too long."""
+    """Lock held while the log is searched. Raises Unavailable if another search holds it for too long."""
 
     def look_up(self, source: str | None, id: str) -> EventReport:
-        """Of the event, or of every event with this id when no source is named.
+        """Return the status of the event, or of every event with this id if `source` is None.
 
-        An event that was accepted is never unknown: the cache answers fast, and the log when the cache is away or was
-        emptied. Raises NotFound for an event that was never accepted, and Unavailable, because a guess could be
-        wrong, when more waits in the log than is looked through, or somebody else has looked through it for a while.
+        An accepted event is never unknown: the cache answers fast, and the log answers if the cache is down or was
+        emptied. Raises NotFound for an event that was never accepted. Raises Unavailable if more records wait in the
+        log than are searched, or if another search holds the lock for too long: a guess could be wrong.
         """
-        # The store first: an event sequenced between the two looks is then told as accepted, never as unknown.
+        # Read the store first: an event sequenced between the two reads is then reported as accepted, never as unknown.
         accounts = self._accounts(source, id)
         if not accounts:
             if self._remembered(source, id) or self._waits(source, id):
                 return EventReport(id=id, status=EventStatus.ACCEPTED, accounts=())
-            # And last: one that was ahead of every look at the log was sequenced meanwhile.
+            # Read it again last: an event that stayed ahead of the log search was sequenced meanwhile.
             accounts = self._accounts(source, id)
         if not accounts:
             raise NotFound(f"The event is {id}.")
-        told = any(account.refusal or account.bursts for account in accounts)
-        return EventReport(id=id, status=EventStatus.SEQUENCED if told else EventStatus.ACCEPTED, accounts=accounts)
+        sequenced = any(account.refusal or account.bursts for account in accounts)
+        return EventReport(
+            id=id, status=EventStatus.SEQUENCED if sequenced else EventStatus.ACCEPTED, accounts=accounts
+        )
 
     def _remembered(self, source: str | None, id: str) -> bool:
         try:
             return self.recent.recall(source, id)
-        except CacheUnavailable:  # fails open: the log knows too, and is slower to tell
+        except CacheUnavailable:  # fails open: the log has the event too, and is slower
             return False
 
     def _waits(self, source: str | None, id: str) -> bool:
@@ -116,39 +118,45 @@ class Fates:
             return self._looked_through(source, id)
 
     def _looked_through(self, source: str | None, id: str) -> bool:
-        """Along the way of an event, so that one that moves on meanwhile is met at the next look."""
+        """Search the streams in the order that an event passes them.
+
+        So an event that moves on meanwhile is found in the next stream.
+        """
         whole = True
         for stream in topics.MENTIONS_PASS:
-            found = self._waits_in(stream, source, id)
-            if found:
+            waits = self._waits_in(stream, source, id)
+            if waits:
                 return True
-            whole = whole and found is not None
+            whole = whole and waits is not None
         if not whole:
             raise Unavailable(f"Too much waits to be sequenced to say what became of {id}.")
         return False
 
     def _waits_in(self, stream: str, source: str | None, id: str) -> bool | None:
-        """None when it wasn't found, and not everything was looked at."""
-        # All but a few records are passed over by their bytes: the id as they hold it, its length ahead of it.
+        """Return whether the event waits in the stream; None if it was not found and not all records were searched."""
+        # Most records are skipped by their bytes: a match contains the packed id, which begins with its length.
         sought, looked_at = pack(id), 0
-        for one in self.log.waiting(stream, topics.GROUPS[stream], LOOKED_THROUGH):
+        for waiting in self.log.waiting(stream, topics.GROUPS[stream], LOOKED_THROUGH):
             looked_at += 1
-            event = _event_of(one.record) if sought in one.record.value else None
+            event = _event_of(waiting.record) if sought in waiting.record.value else None
             if event and event.id == id and source in (None, event.source):
                 return True
         return None if looked_at == LOOKED_THROUGH else False
 
     def _accounts(self, source: str | None, id: str) -> Sequence[AccountFate]:
-        """Outcomes before holds: what is let go between the two looks is then told as on its way, never as unknown."""
+        """Read outcomes before holds.
+
+        A mention that is released between the two reads is then reported as on its way, never as unknown.
+        """
         outcomes, now = self.bursts.outcomes(source, id), self.clock.now()
-        told = {(outcome.event, outcome.account) for outcome in outcomes}
+        known = {(outcome.event, outcome.account) for outcome in outcomes}
         return [
             *self._routed(outcomes, now),
             *(
-                one
+                fate
                 for hold in self.holds.of([id])
-                for one in held(hold, now)
-                if source in (None, hold.id.source) and (hold.id, one.account) not in told
+                for fate in held(hold, now)
+                if source in (None, hold.id.source) and (hold.id, fate.account) not in known
             ),
         ]
 
@@ -164,7 +172,7 @@ class Fates:
 
 
 def note_of(burst: Burst) -> str | None:
-    """Why fewer see it, or are told of it, than its audience."""
+    """Return why fewer users than the audience see the burst or are notified of it; None if no reason applies."""
     if burst.retracted:
         return TAKEN_BACK
     if burst.narrowed:
@@ -177,45 +185,45 @@ def _event_of(record: Record) -> EventId | None:
         return (
             unpack(Event, record.value).id if record.stream == topics.MENTIONS else unpack(Mention, record.value).event
         )
-    except Poison:  # it is on its way to the dead letters
+    except Poison:  # the record is on its way to the dead letters
         return None
 
 
 def by_account(outcomes: Sequence[Outcome], fates: Mapping[BurstKey, BurstFate]) -> Sequence[AccountFate]:
-    """In the order in which the accounts come first."""
+    """Group the outcomes by event and account, in order of first appearance."""
     named = dict.fromkeys((outcome.event, outcome.account) for outcome in outcomes)
-    found = {name: [outcome for outcome in outcomes if (outcome.event, outcome.account) == name] for name in named}
+    grouped = {name: [outcome for outcome in outcomes if (outcome.event, outcome.account) == name] for name in named}
     return [
         AccountFate(
             source=event.source,
             account=account,
-            refusal=next((outcome.refusal for outcome in of if outcome.refusal), None),
-            bursts=[fates[outcome.burst] for outcome in of if outcome.burst and outcome.burst in fates],
+            refusal=next((outcome.refusal for outcome in account_outcomes if outcome.refusal), None),
+            bursts=[fates[outcome.burst] for outcome in account_outcomes if outcome.burst and outcome.burst in fates],
         )
-        for (event, account), of in found.items()
+        for (event, account), account_outcomes in grouped.items()
     ]
 
 
 def held(hold: HeldMention, now: datetime) -> Sequence[AccountFate]:
-    """Of its accounts, while nothing else is known of them."""
+    """Return the status of a held mention's accounts. It applies while they have no other outcome."""
     why = hold.refusal(now)
     return [AccountFate(source=hold.id.source, account=name, refusal=why, bursts=()) for name in hold.accounts]
 
 
 def _tiers(burst: Burst, account: BurstProgress, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
-    """Where nothing was planned because the purse was empty, all of it was left to the pull path."""
-    found = tiers(account, throttles=throttles, now=now)
-    return [replace(tier, state=State.PULLED) for tier in found] if burst.pull_only else found
+    """Return the progress of all tiers. A burst without fan-out budget is left entirely to the pull path."""
+    all_tiers = tiers(account, throttles=throttles, now=now)
+    return [replace(tier, state=State.PULLED) for tier in all_tiers] if burst.pull_only else all_tiers
 
 
 def tiers(account: BurstProgress, *, throttles: Collection[str], now: datetime) -> Sequence[TierFate]:
-    """`throttles` are those in force now."""
+    """Return the progress of all tiers. `throttles` are the ids of those in force now."""
     return [_tier(account, tier, throttles=throttles, now=now) for tier in TIERS]
 
 
 def _tier(account: BurstProgress, tier: Tier, *, throttles: Collection[str], now: datetime) -> TierFate:
     rows = [s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
-    ended = [standing.ended for standing in rows if standing.ended]
+    ended = [slice_state.ended for slice_state in rows if slice_state.ended]
     state = state_of(rows, throttles=throttles, now=now)
     return TierFate(
         tier=tier,
@@ -228,8 +236,12 @@ def _tier(account: BurstProgress, tier: Tier, *, throttles: Collection[str], now
 
 
 def state_of(standings: Sequence[SliceState], *, throttles: Collection[str], now: datetime) -> State:
-    """Of an ended tier the worst of its slices; of any other the liveliest, where half done is in flight."""
-    states = {standing.state(now, throttles=throttles) for standing in standings}
+    """Return the state of a tier.
+
+    If all slices ended, it is the worst of their states. Otherwise it is the most active state, and a half-done tier is
+    in flight.
+    """
+    states = {slice_state.state(now, throttles=throttles) for slice_state in standings}
     waiting = states - {State.DONE, State.PULLED, State.DEAD}
     if not waiting:
         return next((state for state in (State.DEAD, State.PULLED) if state in states), State.DONE)
@@ -241,7 +253,7 @@ def state_of(standings: Sequence[SliceState], *, throttles: Collection[str], now
 
 
 def _eta(account: BurstProgress, state: State, *, slices: int, ended: int, now: datetime) -> float | None:
-    """By the mean rate since the burst opened, so that it grows while nothing moves."""
+    """Estimate by the mean rate since the burst opened, so that the estimate grows while nothing progresses."""
     if ended == slices:
         return 0.0
     if not ended or state is State.PARKED:

@@ -1,7 +1,8 @@
-"""The overview: what operators look at, told by the ledger and the store, and by the cache where that alone knows.
+"""Operator overview from the ledger and the store, and from the cache where only it knows.
 
-One look costs a few reads of a ledger's account, whatever the number of followers; a seal is read once, because it
-never changes. Nothing here is right by counting along: who asks for the first time sees the same.
+One read costs a few reads of ledger accounts, whatever the number of followers. Audience snapshots are read once,
+because they never change. Totals do not depend on earlier reads. Two numbers do: the rate of mentions compares two
+reads, and the snapshots of a large burst are counted over several reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,21 +37,24 @@ from notifier.ports.push import LineReport
 
 LOOKED_BACK = timedelta(hours=1)
 LISTED = 256
-"""Of the newest bursts: what they grew by is the rate of mentions."""
+"""Newest bursts that are read. Their growth is the rate of mentions."""
 WATCHED = 32
-"""Open bursts whose accounts are read, the newest: one of 200 million followers takes 5 ms."""
+"""Newest open bursts whose ledger accounts are read. A burst of 200 million followers takes 5 ms."""
 SHOWN = 8
 COUNTED_EVERY = timedelta(seconds=10)
-"""Who sleeps: that changes by the quarter of an hour."""
+"""Interval between two counts of deferred bursts: their number changes by the quarter of an hour."""
 PACE_OVER = timedelta(seconds=3)
-"""A slice is a quarter of a second of work: over so long the rate is smooth, and still of now."""
+"""A slice is a quarter of a second of work. Over this interval the rate is smooth, and still current."""
 SEALS_AT_ONCE = 512
-"""In one look: 70 ms. A burst of 200 million followers has all its seals counted after three."""
+"""Audience snapshots counted per read: 70 ms. A burst of 200 million followers is completely counted after three
+reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstOverview:
-    """The burst that is looked at: the newest with work left, or else the newest of all; of the large ones if any."""
+    """The burst shown: the newest with work left, otherwise the newest of all. Large bursts come first, if there are
+    any.
+    """
 
     burst: Burst
     followers: int
@@ -58,23 +62,24 @@ class BurstOverview:
     fillings: Sequence[Filling]
     books: Books
     sealed: int
-    """Shards whose seal is in the books; the rest isn't sealed or isn't counted yet."""
+    """Shards whose audience snapshot is in the books. The others have no snapshot yet, or it is not counted yet."""
     settled: bool
     waits_until: datetime | None
-    """When the first of its slices goes on that wait for somebody to wake, or for a provider."""
+    """When the first slice goes on that waits for the end of quiet hours, or for a provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """What the disposable part says of itself; None throughout while it doesn't answer."""
+    """State of the disposable cache. While the cache does not answer, all fields are empty or None."""
 
     answers: bool
     generation: str | None
-    """Another one than before: it was emptied, and is rebuilt. None: emptied, and not rebuilt yet."""
+    """A different value than before means that the cache was emptied and is rebuilt. None: emptied and not rebuilt
+    yet."""
     behind: Mapping[Pool, Behind]
     pressure: float | None
     left_alone: Mapping[str, LeftAlone]
-    """Providers and push services to which nothing is sent for a while."""
+    """Providers and push services whose circuit is open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +88,24 @@ class Snapshot:
     mentions_per_second: float
     open_bursts: int
     sleeping_bursts: int
-    """Beside those, the ones of which nothing is to be done before somebody wakes, or a provider wants to be asked."""
+    """Deferred bursts, in addition to the open ones. There is nothing to do before quiet hours end or a provider may be
+    called again."""
     bursts: Sequence[Burst]
-    """The newest."""
+    """The newest bursts."""
     running: BurstOverview | None
     pace: DeliveryRate
     throttles: Sequence[Throttle]
-    """In force or ramping."""
+    """Throttles in force or ramping."""
     stopped_lanes: Mapping[str, LaneStop]
     """Lanes that are stopped by their dead-letter limit."""
     cache: Cache
 
     def seconds_behind(self, pool: Pool) -> float | None:
-        """None where nobody says, or a throttle holds what is left."""
-        behind = self.cache.behind.get(pool)
-        if behind is None or (behind.slices and behind.since is None):
+        """Return the pool's delay. None if no delay is reported, or a throttle holds the remaining work."""
+        backlog = self.cache.behind.get(pool)
+        if backlog is None or (backlog.slices and backlog.since is None):
             return None
-        return (self.at - behind.since).total_seconds() if behind.since else 0.0
+        return (self.at - backlog.since).total_seconds() if backlog.since else 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,19 +122,19 @@ class Overview:
     pull: PullIndex
     clock: Clock
     counts: dict[BurstKey, int] = field(default_factory=dict)
-    """Of the bursts listed at the last look."""
+    """Mentions of the bursts listed at the last read."""
     looked_at: datetime | None = None
     watched: frozenset[BurstKey] = frozenset()
-    """Had work left at the last look: their last facts count too."""
+    """Bursts with work left at the last read: their last ledger entries count, too."""
     counted_at: datetime | None = None
     sleeping: int = 0
-    """Then."""
+    """Deferred bursts at `counted_at`."""
     tallied: BurstKey | None = None
     tallies: dict[int, SnapshotCounts] = field(default_factory=dict)
-    """Of the burst that is looked at."""
+    """Counted audience snapshots of the burst shown, by shard."""
 
     def read(self) -> Snapshot:
-        """One look. Raises StoreUnavailable; without the cache everything else is told."""
+        """Read the overview once. Raises StoreUnavailable; without the cache everything else is still reported."""
         now = self.clock.now()
         listed = [b for b in self.recent.since(now - LOOKED_BACK, None, LISTED) if b.key.subject.kind is Kind.MENTION]
         unsettled = self.ledger.open()
@@ -136,7 +142,7 @@ class Overview:
         shown = _shown(listed, unsettled_now)
         wanted = dict.fromkeys([*unsettled[-WATCHED:], *self.watched, *([shown.key] if shown else [])])
         accounts = self.ledger.read(wanted)
-        # Of those that fell asleep nothing more comes: they would be watched for a night.
+        # Deferred bursts get no more entries: they would be watched all night.
         self.watched = frozenset(k for k, account in accounts.items() if not account.settled and k in unsettled_now)
         throttles = [t for t in self.throttles.since(now - RAMP) if t.active(now) or t.ramping(now)]
         return Snapshot(
@@ -168,7 +174,7 @@ class Overview:
     def _running(
         self, burst: Burst, account: BurstProgress | None, throttles: Sequence[Throttle], now: datetime
     ) -> BurstOverview | None:
-        if account is None:  # it is readable before its plan is
+        if account is None:  # the burst is readable before its plan
             return None
         holding = frozenset(throttle.id for throttle in throttles)
         self._tally(account)
@@ -190,9 +196,9 @@ class Overview:
         shards = (shard for first, last in account.plan.ranges for shard in range(first, last + 1))
         missing = [shard for shard in shards if shard not in self.tallies]
         for start in range(0, len(missing), SEALS_AT_ONCE):
-            found = self.seals.tallies(key, missing[start : start + SEALS_AT_ONCE])
-            self.tallies |= found
-            if found:  # the next look goes on
+            tallies = self.seals.tallies(key, missing[start : start + SEALS_AT_ONCE])
+            self.tallies |= tallies
+            if tallies:  # the next read goes on from here
                 return
 
     def _cache(self) -> Cache:
@@ -217,10 +223,10 @@ def _waits_until(standings: Iterable[SliceState], now: datetime) -> datetime | N
     return min((s.waits_until for s in standings if s.waits_until and s.waits(now)), default=None)
 
 
-# Freshness: how old the numbers are that tiers are made of, and how much was said that isn't in them yet.
+# Freshness: age of the data that tiers are computed from, and accepted records that are not in it yet.
 
 COUNTED = 1_000
-"""Of a stream's records: more than so many are that many."""
+"""Maximum records counted per stream."""
 OF_AUDIENCES = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 
 
@@ -228,22 +234,25 @@ OF_AUDIENCES = (topics.FOLLOWS, topics.USERS, topics.ACTIVITY)
 class Fresh:
     activity: Published
     rolled_up_at: datetime | None
-    """When those who were around came into the sets last; None where nobody knows."""
+    """When active users last came into the sets; None if that is unknown."""
     waiting: Mapping[str, int]
-    """By stream what was accepted and isn't in rows and bitmaps yet."""
+    """Accepted records per stream that are not in rows and bitmaps yet."""
 
 
 def freshness(log: EventLog, hours: ActiveHours, clock: Clock, every: timedelta) -> Fresh:
-    """Raises LogUnavailable."""
-    standing, at = rolled_up(hours, clock, every)
+    """Return the age of the audience data. Raises LogUnavailable."""
+    publication, at = rolled_up(hours, clock, every)
     groups = topics.GROUPS
     waiting = {stream: sum(1 for _ in log.waiting(stream, groups[stream], COUNTED)) for stream in OF_AUDIENCES}
-    return Fresh(activity=standing, rolled_up_at=at, waiting=waiting)
+    return Fresh(activity=publication, rolled_up_at=at, waiting=waiting)
 
 
 def rolled_up(hours: ActiveHours, clock: Clock, every: timedelta) -> tuple[Published, datetime | None]:
-    """`every` is how often it should be; nothing where tiers are held as they were loaded."""
+    """Return how the active sets are published, and when they were last rolled up.
+
+    `every` is the interval of the roll-up; zero if tiers are frozen as they were loaded.
+    """
     last = None
-    with suppress(CacheUnavailable):  # then nobody knows of a roll-up, and none is done
+    with suppress(CacheUnavailable):  # without the cache no roll-up is known, and none is done
         last = hours.last_rolled_up() if every else None
     return published(last, clock.now(), every), last

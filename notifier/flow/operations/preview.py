@@ -1,4 +1,4 @@
-"""The preview: what a mention would do now, by the decisions that the real one would meet, and without a trace."""
+"""Preview of a mention: apply the decisions of a real one now, without side effects."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -27,24 +27,24 @@ from notifier.ports.retractions import Retractions
 
 LOOKED_BACK = timedelta(hours=1)
 LISTED, LARGE = 256, 32
-"""Of the newest bursts so many are looked at, and by so many large ones is reckoned how long it would take."""
+"""Newest bursts that are read, and large ones among them that the speeds are estimated from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previewed:
-    """One account's share of a mention."""
+    """Effect of a mention on one named account."""
 
     account: UserId
     refusal: MentionRefusal | None
-    """Why its followers would be told nothing."""
+    """Why the account's followers would not be notified."""
     lane: Lane = Lane.STANDARD
     verdict: Verdict = Verdict.ALL
     followers: int = 0
     burst: Burst | None = None
     joins: bool = False
-    """It is open already: the mention makes its text grow, and nobody is told anew."""
+    """The burst is open already: the mention extends its text, and no user is notified again."""
     tiers: Mapping[Tier, TierForecast] | None = None
-    """None where nothing would be fanned out."""
+    """None if nothing would be fanned out."""
     dormant: int = 0
     dormant_phones: int = 0
     suppressed: Mapping[str, int] | None = None
@@ -66,13 +66,14 @@ class Preview:
     rule: TierRule = by_activity
     pushed: Collection[Tier] = PUSHED
     turns: AbstractContextManager[object] | None = None
-    """Held while audiences are counted, which takes a core; raises Unavailable where somebody else has it."""
+    """Lock held while audiences are counted, which takes a core. Raises Unavailable if another caller holds it."""
 
     def estimate(self, event: Event, begun: Callable[[int], Advance] = lambda _: lambda _: None) -> Sequence[Previewed]:
-        """In the order in which the accounts are named. `begun` is told how many shards are to be counted, of each
-        account, and gives whom to tell of those that are. Raises Unavailable, also where a set can't be read.
+        """Return the effect on each account, in the order in which the event names them.
 
-        The mentioner's cap isn't asked: to ask is to spend. Nor is it asked whether the event came before.
+        For each account, `begun` is called with the number of shards to count, and returns the callback for counted
+        shards. The mentioner's cap is not checked, because a check would consume it. Duplicates of the event are not
+        looked for either. Raises Unavailable, also if a set cannot be read.
         """
         known = self.reaching([event])
         with self.turns or nullcontext():
@@ -89,10 +90,10 @@ class Preview:
         if mention.retracted:
             return Previewed(account=name, refusal=MentionRefusal.RETRACTED)
         burst, joins = self._decided(published(head, nonce=""), mention)
-        found = Previewed(
+        previewed = Previewed(
             account=name, refusal=None, lane=lane, verdict=verdict, followers=followers, burst=burst, joins=joins
         )
-        return found if joins or burst.pull_only else self._counted(found, burst, begun)
+        return previewed if joins or burst.pull_only else self._counted(previewed, burst, begun)
 
     def _decided(self, head: Head, mention: Mention) -> tuple[Burst, bool]:
         record = Numbered(partition="preview", offset=0, mention=mention)
@@ -119,8 +120,8 @@ class Preview:
 
     def _reaches(self, forecast: Forecast) -> Mapping[Tier, TierForecast]:
         now = self.clock.now()
-        held, lately = self.throttles.since(now - RAMP), self._speeds()
-        return {tier: forecast.reach(tier, lately.get(tier), allowance(held, tier, now)) for tier in TIERS}
+        throttles, speeds_by_tier = self.throttles.since(now - RAMP), self._speeds()
+        return {tier: forecast.reach(tier, speeds_by_tier.get(tier), allowance(throttles, tier, now)) for tier in TIERS}
 
     def _speeds(self) -> Mapping[Tier, float]:
         newest = self.recent.since(self.clock.now() - LOOKED_BACK, None, LISTED)
