@@ -10,8 +10,8 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox_versions import BurstChanges, Position
 
 READ_EVERY = timedelta(milliseconds=500)
-"""Longest time since the last comparison with the store after which a cache may answer. A retraction that never reached
-Redis disappears within this time."""
+"""A cache answers only if it was compared with the store within this time. A retraction that never reached Redis is
+gone after it."""
 IDLE_FOR = timedelta(minutes=2)
 """After this long without a reader, a restart costs less than reading what was missed. Longer than clients wait between
 two polls."""

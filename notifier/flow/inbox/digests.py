@@ -18,8 +18,9 @@ A_DAY = GATHERED + 1
 
 @dataclass(slots=True, kw_only=True)
 class Digests:
-    """Walk through the days that are due and within retention. Without digested subjects it ends at once and reads
-    nothing.
+    """Walk through the days that are due and within retention.
+
+    Without digested subjects it ends at once and reads nothing.
     """
 
     timeline: Timeline

@@ -144,8 +144,9 @@ class Evaluation:
         return {entry.key: entry for entry in known.values() if self.look.admits(entry)}
 
     async def partial(self, found: Sequence[Entry] = ()) -> Page:
-        """Return a partial page of the entries read so far and those that the inbox rows point to. Raises
-        StoreUnavailable.
+        """Return a partial page of the entries read so far, and those that the inbox rows point to.
+
+        Raises StoreUnavailable.
         """
         more = await self.source.pointed_to(self.look, self.after, self.limit)
         return partial_page(self.look, [*found, *more], self.limit)

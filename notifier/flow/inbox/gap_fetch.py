@@ -21,8 +21,8 @@ LARGEST_SEQ = 253_402_300_799
 """The last second of the year 9999: the last one that a `datetime` can hold."""
 
 NOWHERE = Subject(Kind.MENTION, UserId(""))
-"""A subject that cannot exist. It is read instead of every subject that has nothing for the viewer, so that a subject
-that exists costs as much work as one that does not."""
+"""A subject that cannot exist. It is read instead of every subject that has nothing for the viewer. So a subject that
+exists costs as much work as one that does not."""
 
 
 def opening_second(entry: Entry, now: datetime) -> datetime:
@@ -57,9 +57,9 @@ class GapPage:
 
     items: Sequence[Item]
     next: InboxPosition | None
-    """The next page starts behind this place; None at the end of the range."""
+    """The next page starts behind this position; None at the end of the range."""
     partial: bool
-    """The store answered too slowly: items may be missing."""
+    """The store did not answer: items may be missing."""
     look: InboxView
 
 
@@ -141,8 +141,9 @@ def _query(look: InboxView, subject: Subject, within: SeqRange, after: InboxPosi
 
 
 def _visible_since(look: InboxView, subject: Subject) -> datetime | None:
-    """Return the opening time from which on the inbox lists the subject's bursts individually, or None if it lists
-    none.
+    """Return the opening time from which on the inbox lists the subject's bursts individually.
+
+    None if it lists none.
     """
     viewer = look.viewer
     if subject not in look.subjects:

@@ -22,7 +22,7 @@ class SharedLoads(Protocol[K, V]):
 
 
 class Singleflight(Generic[K, V]):
-    """One instance per event loop. A cancelled caller leaves its load running for the others."""
+    """One instance per event loop. A canceled caller leaves its load running for the others."""
 
     def __init__(self) -> None:
         self._flights: dict[K, asyncio.Task[Mapping[K, V]]] = {}
@@ -49,7 +49,7 @@ class Singleflight(Generic[K, V]):
             if self._flights.get(key) is flight:
                 del self._flights[key]
         if not flight.cancelled():
-            flight.exception()  # marks the exception as retrieved, even if every caller was cancelled
+            flight.exception()  # marks the exception as retrieved, even if every caller was canceled
 
 
 async def _landed(flight: asyncio.Task[Mapping[K, V]]) -> Mapping[K, V]:

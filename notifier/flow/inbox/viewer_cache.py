@@ -68,7 +68,7 @@ class CachedViewer:
     """Versions under which the facts were read. Empty if the facts may be used once and not be cached."""
     connection: int
     read_at: datetime
-    """When the read began."""
+    """When the read of the facts began."""
     openings: dict[int, CachedFirstPage] = field(default_factory=dict)
     """First pages by page size."""
     last: Page | None = None

@@ -53,7 +53,7 @@ class Shift:
     async def attend(self) -> None:
         """Wait until the shift has begun; begin it if necessary.
 
-        Cancelling a caller does not stop the beginning. After a failure the next call begins again.
+        Canceling a caller does not cancel the start. After a failure, the next call starts again.
         """
         if self.begun is None or _failed(self.begun):
             self.begun = asyncio.create_task(self.begin())
@@ -90,8 +90,7 @@ SWEPT_EVERY = 1.0
 HEARS_WITHIN = 0.5
 """Seconds that the first stream waits for the bus, so that its client need not load the page twice."""
 HEARTBEAT = timedelta(seconds=15)
-"""Proxies and phones close connections that are silent for 30 s to a minute. A write that takes longer than this is cut
-off."""
+"""Proxies and phones close connections silent for 30 s to a minute. A write that takes longer than this is cut off."""
 RESTS_AFTER = timedelta(minutes=2)
 """Time without a stream after which the hub stops. A client that was cut off is back within a minute, and still gets
 what it missed."""
@@ -134,7 +133,10 @@ class Hub:
         self.metrics.streams.set(0)  # a predecessor that was killed left its own number
 
     async def open(self, user: UserId, ends_at: float) -> tuple[Listener, Stream]:
-        """Open a stream, to be closed with `leave`. Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable."""
+        """Open a stream. The caller closes it with `leave`.
+
+        Raises TooManyStreams, StreamsFull, NotFound and StoreUnavailable.
+        """
         self._admit(user)
         try:
             await self.shift.attend()

@@ -193,8 +193,9 @@ class Hearers:
                     del listeners_by_subject[subject]
 
     async def _count(self, listener: Listener, now: datetime) -> None:
-        """Count the unread set as `GET /v1/inbox/unread` does. Later updates change the set, so nothing is counted
-        twice.
+        """Count the unread set as `GET /v1/inbox/unread` does.
+
+        Later updates change the set, so nothing is counted twice.
         """
         view = listener.look(now)
         unread_keys = await self.tab.unread(view)

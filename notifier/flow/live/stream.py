@@ -18,10 +18,9 @@ from notifier.flow.inbox.digests import moved_inside, told_at
 from notifier.flow.inbox.page import Badge, Entry, InboxView, Shown, badge_of
 
 REMEMBERED = 10_000
-"""Bursts that a process can send again to clients that reconnect. They cover a token's quarter of an hour at eleven a
-second, and take 20 MB."""
+"""Bursts kept to be sent again to clients that reconnect: a token's quarter of an hour at eleven a second; 20 MB."""
 MOST_WAITING = 100
-"""Maximum bursts in a stream's queue. A client that is further behind had better load the page."""
+"""Maximum bursts in a stream's queue. A client that is further behind is cut off: it had better load the page."""
 A_PAGE = 20
 """More updates than this at once are a page, which is loaded in one request."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +31,7 @@ class StreamEvent(StrEnum):
     ROW = "row"
     """A burst that is new to the viewer."""
     GROUP = "group"
-    """A burst that the viewer has already has grown."""
+    """A burst that is already on the viewer's page has grown."""
     MARKED = "marked"
     """The mark of a burst that the viewer has, or had hidden, was changed on one of the viewer's devices."""
     HIDDEN = "hidden"
@@ -111,7 +110,7 @@ def marking(viewer: Viewer) -> bytes:
 
 
 def marked(before: Viewer, after: Viewer) -> set[BurstKey]:
-    """Return the bursts whose mark differs."""
+    """Return the bursts whose marks differ between two states of a viewer."""
     old, new = before.marks.by_burst, after.marks.by_burst
     return {key for key in {*old, *new} if old.get(key) is not new.get(key)}
 
@@ -154,7 +153,7 @@ class RecentBurstBuffer:
             yield buffered.burst
 
     def shown(self, look: InboxView, moment: datetime) -> Iterator[Burst]:
-        """Yield the bursts received since `moment` that the viewer sees listed individually."""
+        """Yield the bursts received since `moment` that the viewer sees as individual rows."""
         subjects = {*look.subjects}
         return (burst for burst in self.after(moment) if burst.key.subject in subjects and look.admits(burst))
 
@@ -260,7 +259,7 @@ class Listener:
     sight: bytes = b""
     marks: bytes = b""
     remarked: set[BurstKey] = field(default_factory=set)
-    """Bursts that mark changes named and that are not sent yet."""
+    """Bursts that were named by mark changes, and are not sent yet."""
     unread: set[BurstKey] | None = None
     """Unread bursts, as far as a badge counts."""
     digested_at: datetime

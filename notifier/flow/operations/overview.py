@@ -1,8 +1,9 @@
-"""Operator overview from the ledger and the store, and from the cache where only it knows.
+"""Operator overview from the ledger, the store, and the cache where only it knows.
 
 One read costs a few reads of ledger accounts, whatever the number of followers. Audience snapshots are read once,
-because they never change. Totals do not depend on earlier reads. Two numbers do: the rate of mentions compares two
-reads, and the snapshots of a large burst are counted over several reads.
+because they never change. Most numbers do not depend on earlier reads. There are three exceptions. The mention rate
+compares two reads, and the pace includes bursts that had work left at the read before. The snapshots of a large burst
+are counted over several reads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,15 +47,12 @@ COUNTED_EVERY = timedelta(seconds=10)
 PACE_OVER = timedelta(seconds=3)
 """A slice is a quarter of a second of work. Over this interval the rate is smooth, and still current."""
 SEALS_AT_ONCE = 512
-"""Audience snapshots counted per read: 70 ms. A burst of 200 million followers is completely counted after three
-reads."""
+"""Audience snapshots counted per read: 70 ms. A burst of 200 million followers is fully counted after three reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstOverview:
-    """The burst shown: the newest with work left, otherwise the newest of all. Large bursts come first, if there are
-    any.
-    """
+    """The burst shown: the newest with work left, or else the newest; among the large ones, if there are any."""
 
     burst: Burst
     followers: int
@@ -74,8 +72,7 @@ class Cache:
 
     answers: bool
     generation: str | None
-    """A different value than before means that the cache was emptied and is rebuilt. None: emptied and not rebuilt
-    yet."""
+    """A new value means that the cache was emptied and rebuilt. None: emptied and not rebuilt yet."""
     behind: Mapping[Pool, Behind]
     pressure: float | None
     left_alone: Mapping[str, LeftAlone]
@@ -88,8 +85,7 @@ class Snapshot:
     mentions_per_second: float
     open_bursts: int
     sleeping_bursts: int
-    """Deferred bursts, in addition to the open ones. There is nothing to do before quiet hours end or a provider may be
-    called again."""
+    """Deferred bursts, in addition to the open ones. They wait for the end of quiet hours, or for a provider."""
     bursts: Sequence[Burst]
     """The newest bursts."""
     running: BurstOverview | None
