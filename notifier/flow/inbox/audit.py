@@ -174,13 +174,13 @@ def _by_day(look: InboxView, opened: Sequence[Burst]) -> Iterator[tuple[InboxPos
 
 
 def _reached(opened: OpenedInbox, last: InboxPosition, found: Sequence[Entry]) -> bool:
-    look, page = opened.look, opened.page
+    view, page = opened.look, opened.page
     if page is not None and (page.next is None or last > page.next):
         return False
-    seen_at = look.viewer.marks.seen_at
+    seen_at = view.viewer.marks.seen_at
     if opened.badge is None or (seen_at is not None and last.opened_at <= seen_at):
         return True
-    return sum(_settled(look, entry) and unread(entry, look.viewer) for entry in found) > BADGE_MOST
+    return sum(_settled(view, entry) and unread(entry, view.viewer) for entry in found) > BADGE_MOST
 
 
 def _told(listed: Sequence[tuple[BurstKey, bool]]) -> str:

@@ -46,9 +46,9 @@ class Lately:
         page = self._pages.get(user)
         if page is None or now - page.look.now > KEPT:
             return None
-        look = replace(page.look, now=now)
-        shown = [look.shown(item.entry) for item in page.items if look.admits(item.entry)]
-        return Page(items=shown[:limit], next=None, seen=None, partial=True, look=look)
+        view = replace(page.look, now=now)
+        shown = [view.shown(item.entry) for item in page.items if view.admits(item.entry)]
+        return Page(items=shown[:limit], next=None, seen=None, partial=True, look=view)
 
     def seen(self, user: UserId, token: SeenToken) -> None:
         if page := self._pages.get(user):
