@@ -1,1 +1,1 @@
-"""Everything the flow needs from outside, in the flow's words; one port a file, at most five methods each."""
+"""Interfaces of the external systems that the flow uses: contracts for adapters."""

@@ -1,4 +1,4 @@
-"""Who was around, by hour: told by whoever saw it, read by the roll-up, and forgotten within hours or at any moment."""
+"""Ports of user activity, follows, the active sets and the member bitmaps."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,140 +13,146 @@ from notifier.domain.fencing import Stamp
 from notifier.domain.ids import Member, Subject, UserId
 
 KEPT = timedelta(hours=8)
-"""For so long an hour can be read after it was told of: a roll-up that is away for longer loses what was between.
+"""How long the activity of an hour can be read. A roll-up that is down for longer loses the hours in between.
 
-25 MB an hour where all of 200 million people look in every hour, and up to 49 MB as a server keeps strings that grow.
+An hour takes 25 MB if all of 200 million users are active in every hour, and up to 49 MB because of the way the server
+grows strings.
 """
 
 
 class Activity(Protocol):
-    """Asynchronous: the read path tells. Raises CacheUnavailable."""
+    """Activity as the read path reports it. Asynchronous. Raises CacheUnavailable."""
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
-        """In one round trip; twice is once, and of two who tell at the same time neither loses the other's."""
+        """Mark the members as active in the hour, in one round trip. Idempotent; concurrent calls both count."""
         ...
 
 
 class ActiveHours(Protocol):
-    """Raises CacheUnavailable."""
+    """Activity by hour, kept in a cache that may be emptied at any time. Blocking. Raises CacheUnavailable."""
 
     def touch(self, members: Collection[Member], hour: int) -> None:
-        """As the read path does: of all who tell at the same time none loses another's."""
+        """Mark the members as active in the hour, as the read path does. Concurrent calls all count."""
         ...
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Who was touched in that hour, in those of the shards where it is anybody; in one round trip."""
+        """Return the members active in that hour, without empty shards, in one round trip."""
         ...
 
     def rolled_up(self, at: datetime, lasting: timedelta) -> None:
-        """The roll-up's word: what was told until then is in the sets. Forgotten after `lasting`."""
+        """Record that the sets contain all activity reported before `at`. Expires after `lasting`."""
         ...
 
     def last_rolled_up(self) -> datetime | None:
-        """None when nothing was said lately, or the cache was emptied since."""
+        """Return the time of the last roll-up; None if it has expired or the cache was emptied."""
         ...
 
 
-# The stays: who is in which set of the active, and until when. What the sets that workers read are made of.
+# Active sets: members that were active, with the hour in which each entry expires. Workers read sets made from these.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stay:
     kind: SetKind
     until: int
-    """The last hour, since 1970; FOREVER for what never ends."""
+    """Last hour in which the entry counts, in hours since 1970; FOREVER if it never expires."""
     shard: int
     bits: Bits
 
 
 class Stays(Protocol):
-    """Durable. Raises StoreUnavailable or Full, and Poison where a stored bitmap can't be read."""
+    """Active-set entries. Durable. Blocking.
+
+    Raises StoreUnavailable or Full, and Poison if a stored bitmap cannot be read.
+    """
 
     def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """All who stay in the set in this hour: together, whatever hour each of them ends in; by shard."""
+        """Return by shard all members of the set in this hour, whatever hour their entries expire in."""
         ...
 
     def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """Those whose stay ends with this hour, as they were put."""
+        """Return the members whose entry expires with this hour, exactly as stored."""
         ...
 
     def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
-        """Replaces each, unless a later stamp stands there. What is put without one is an import's, which is before
-        every stamp."""
+        """Replace each stored entry, unless it has a higher fencing token.
+
+        An import writes without a token, which is lower than every token.
+        """
         ...
 
     def forget(self, hour: int) -> None:
-        """Those that ended before this hour. A store that forgets by itself does so two days later, or more."""
+        """Delete entries that expired before this hour. A store with a TTL does so two days later or more."""
         ...
 
 
-# Who follows whom since when: the rows from which the bitmaps of followers are made, and can be made again.
+# Follows: rows with the start of each follow. The follower bitmaps can be rebuilt from them.
 
 Pair = tuple[Subject, Member]
 
 
 class Follows(Protocol):
-    """Durable. Everything raises StoreUnavailable; whoever writes again writes the same."""
+    """Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
     def write(self, follows: Collection[Follow]) -> None:
-        """Each, unless what stands of its pair has the higher sequence. In any order, and any number of times."""
+        """Store each follow unless the stored one of its pair has a higher sequence. Order does not matter."""
         ...
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
-        """Each in place of what stands of its subject and block. Of any size: what it takes from is read as it goes."""
+        """Replace the stored row of each subject and block. The input may be of any size and is read lazily."""
         ...
 
     def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
-        """Each where nothing stands of its subject and block; elsewhere, what stands stays, and is told.
+        """Store each row if its subject and block have none yet; return the existing rows, which are kept.
 
-        Of two who settle one place at once the same row stands for both.
+        If two callers write the same place concurrently, both see the same row.
         """
         ...
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
-        """Whether each follows, by what stands now: the member's own word, or else the block's."""
+        """Return whether each member follows: the member's own row decides, otherwise the block's row."""
         ...
 
     def followers(self, subject: Subject, shard: int) -> Bits:
-        """Everybody who follows, by the same rows."""
+        """Return all followers in the shard, according to the same rows."""
         ...
 
 
-# The member sets: followers, mutes, activity and the like, as bitmaps by shard.
+# Member sets: followers, mutes, activity and others, as bitmaps by shard.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardBlob:
     kind: SetKind
     owner: Subject | None
-    """None for the sets of everybody."""
+    """None for account-wide sets, which belong to no subject."""
     shard: int
     bits: Bits
 
 
 class MemberSets(Protocol):
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        """The sets that decide who the subject's audience is in each of these shards, as they stand now.
+        """Return the current sets that decide the subject's audience in each of these shards.
 
-        Raises StoreUnavailable, or Poison where a stored bitmap can't be read.
+        Raises StoreUnavailable, or Poison if a stored bitmap cannot be read.
         """
         ...
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
-        """One set in those of the shards in which it is stored. Raises as `live` does."""
+        """Return one set in those of the shards in which it is stored. Raises like `live`."""
         ...
 
     def head(self, subject: Subject) -> SetHead:
-        """The follower counts; all zero for a subject that nobody follows."""
+        """Return the follower counts; all are zero for a subject without followers."""
         ...
 
     def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
-        """Replaces each named shard of each named set, unless a later stamp stands there.
+        """Replace each named shard of each named set, unless the stored one has a higher fencing token.
 
-        What is put without one is an import's, which is before every stamp.
+        An import writes without a token, which is lower than every token.
         """
         ...
 
     def put_heads(self, heads: Mapping[Subject, SetHead], stamp: Stamp | None = None) -> None:
-        """The same of the counts."""
+        """Replace the follower counts, with the same rule for fencing tokens as `put`."""
         ...

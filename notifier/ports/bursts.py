@@ -1,4 +1,4 @@
-"""The canonical bursts, and the mentions that they are made of."""
+"""Ports of the bursts, their mentions and the sequence heads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from notifier.ports.inbox import InboxPosition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one account that an event names: a burst for each subject, a refusal, or one of each."""
+    """Result for one account named by an event: a burst per subject, a refusal, or one of each."""
 
     event: EventId
     account: UserId
@@ -25,51 +25,52 @@ class Outcome:
 
 class Bursts(Protocol):
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
-        """Durable when it returns; of two writes of a burst the higher version stands, a mention is written once.
+        """Write bursts and mentions. They are durable on return.
 
-        The bursts are readable before the mentions' ids are known. What is `changed` was written before, and stands as
-        it is here from now on, unless it was changed by a burst of a higher version. Raises StoreUnavailable or Full.
+        For each burst the higher version wins; a mention is written once. The bursts are readable before the event
+        IDs of the mentions are known. `changed` replaces mentions written earlier, unless a burst of a higher version
+        has changed them. Blocking. Raises StoreUnavailable or Full.
         """
         ...
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]: ...
 
     def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
-        """Of each subject's events those that already have their burst in it: the dedupe that counts."""
+        """Return the events of each subject that already have a burst in it. This is the authoritative dedupe."""
         ...
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
-        """Remembers why accounts' followers got no mention."""
+        """Record why the followers of some accounts got no mention."""
         ...
 
     def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
-        """Of the event, or of every event with this id when no source is named."""
+        """Return the outcomes of the event; without a source, those of every event with this ID."""
         ...
 
 
 class RecentBursts(Protocol):
     def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        """Bursts opened since then, newest first, behind a place: what the pull index is rebuilt from, page by page."""
+        """Return bursts opened since `moment`, newest first, after a position. The pull index is rebuilt page by page."""
         ...
 
 
-# The heads: one row a subject, changed by compare-and-set alone.
+# Sequence heads: one row per subject, changed only by compare-and-set.
 
 
 class Heads(Protocol):
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """The newest committed head of each; a fresh one for a subject that has none."""
+        """Return the latest committed head of each subject; a new head for a subject without one."""
         ...
 
     def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
-        """Replaces each head whose stored version is exactly one below, and says which ones were.
+        """Replace each head whose stored version is exactly one lower; return for each whether it was replaced.
 
-        Each swap stands alone; durable when it returns. A swap whose answer was lost is resolved by the nonce: the
-        writer is told True if the stored head is its own. Raises StoreUnavailable or Full when the outcome of some
-        isn't known; loading again tells.
+        Each swap is independent, and durable on return. The nonce resolves a swap whose answer was lost: the writer
+        gets True if the stored head is its own. Blocking. Raises StoreUnavailable or Full if an outcome is unknown;
+        load the heads again to find out.
         """
         ...
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        """Subjects whose outbox isn't empty: the work of those who died."""
+        """Return subjects with a non-empty outbox: work left behind by crashed coordinators."""
         ...

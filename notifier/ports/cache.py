@@ -1,4 +1,4 @@
-"""Small things that may be forgotten at any moment: fast duplicate answers, token buckets, the backpressure flag."""
+"""Ports of disposable cache data: event digests, token buckets, backpressure and backlog."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
@@ -11,59 +11,59 @@ from notifier.domain.token_bucket import BucketLimit
 
 
 class Recent(Protocol):
-    """Event ids of the last day, each with the digest of its body. Raises CacheUnavailable."""
+    """Event IDs of the last day with the digest of each body. Blocking. Raises CacheUnavailable."""
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        """Of those that are remembered, in one round trip; one that can't be read isn't."""
+        """Return the digests of known events in one round trip; an unreadable entry counts as unknown."""
         ...
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
-        """To be called once the events are in the log; of two bodies of one id the first is kept."""
+        """Store the digests. Call this after the events are in the log; the first digest of an ID is kept."""
         ...
 
     def recall(self, source: str | None, id: str) -> bool:
-        """Whether such an event was accepted lately; of any source when none is named."""
+        """Return whether such an event was accepted recently; from any source if `source` is None."""
         ...
 
 
 class Buckets(Protocol):
-    """Token buckets shared by all processes, by the server's clock; a bucket that was lost is full again.
+    """Token buckets shared by all processes, on the server's clock. A lost bucket is full again.
 
-    Not idempotent: a repeated call takes the tokens twice. Each call is one round trip. Raises CacheUnavailable, and
-    then the tokens may be taken or not.
+    Not idempotent: a repeated call takes the tokens twice. Each call is one blocking round trip. Raises
+    CacheUnavailable; then the tokens may or may not have been taken.
     """
 
     def take(self, name: str, limit: BucketLimit) -> bool:
-        """Take one token; False when none is left."""
+        """Take one token; return False if none is left."""
         ...
 
     def spend(self, spent: Mapping[str, int], limit: BucketLimit) -> Mapping[str, float]:
-        """Take tokens that were given away already, and return what each bucket has left.
+        """Take tokens that were already granted locally; return what is left in each bucket.
 
-        The result is negative where several processes gave away the same tokens, at most as deep as a full bucket.
+        The result is negative if several processes granted the same tokens, at most by the size of a full bucket.
         """
         ...
 
 
 class Pressure(Protocol):
-    """The monitor's word to the dispatcher. Raises CacheUnavailable."""
+    """Backpressure level that the monitor reports to the dispatcher. Blocking. Raises CacheUnavailable."""
 
     def raise_to(self, level: float, lasting: timedelta) -> None:
-        """0 is no pressure, 1 stops P2; forgotten after `lasting`, so that a dead monitor holds nobody back."""
+        """Set the level: 0 is none, 1 stops P2. It expires after `lasting`, so a dead monitor blocks nothing."""
         ...
 
     def level(self) -> float:
-        """0 when nothing was said lately, or nothing that can be read."""
+        """Return the level; 0 if it has expired or cannot be read."""
         ...
 
 
 class BacklogReport(Protocol):
-    """The dispatcher's word on how much waits in the ledger. Raises CacheUnavailable."""
+    """Pending work in the ledger, as reported by the dispatcher. Blocking. Raises CacheUnavailable."""
 
     def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
-        """Forgotten after `lasting`."""
+        """Store the backlog of each pool. It expires after `lasting`."""
         ...
 
     def told(self) -> Mapping[Pool, Behind]:
-        """Empty when nothing was said lately, or nothing that can be read."""
+        """Return the backlog of each pool; empty if the report has expired or cannot be read."""
         ...

@@ -1,4 +1,4 @@
-"""Epochs: numbers that only rise, one for each time that somebody begins to be the one who writes something."""
+"""Ports of epochs, leases, task queues, throttles, the clock and nonces."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,70 +9,75 @@ from notifier.domain.delivery.throttle import Throttle
 
 
 class Epochs(Protocol):
-    def begin(self, name: str) -> int:
-        """A higher one than anybody was given for this name. Durable.
+    """Increasing numbers, one per term of a writer. Fencing tokens are made from them."""
 
-        Raises StoreUnavailable; then one may be left out.
+    def begin(self, name: str) -> int:
+        """Return a number higher than any that was returned for this name. Durable. Blocking.
+
+        Raises StoreUnavailable; then a number may be skipped.
         """
         ...
 
 
-# Leadership: one dispatcher, one reconciler and one monitor at a time, without anybody to appoint them.
+# Leadership: leases for one dispatcher, one reconciler and one monitor at a time.
 
 
 class Leases(Protocol):
-    """Durable. Raises StoreUnavailable or Full."""
+    """Durable. Blocking. Raises StoreUnavailable or Full."""
 
     def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
-        """True while the lease is the owner's, taken or renewed for another term."""
+        """Take or renew the lease for another term; return whether the owner holds it."""
         ...
 
 
-# The task queues: they only wake workers; what is lost or doubled in them, the ledger makes good.
+# Task queues only wake workers. The ledger corrects lost and duplicate tasks.
 
 
 class Queue(Protocol):
-    """May lose, double and reorder. Raises QueueUnavailable."""
+    """May lose, duplicate and reorder tasks. Blocking. Raises QueueUnavailable."""
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
-        """Each to its pool, where those that pass (`Slice.passes`) come out before all others, by whomever and whenever
-        they were queued; at most one other per worker is out already."""
+        """Queue each slice in its pool.
+
+        Priority slices (`Slice.passes`) are delivered before all others, regardless of when and from which process they
+        were queued. At most one other slice per worker has been handed out already.
+        """
         ...
 
     def depth(self, pool: Pool) -> int:
-        """Waiting, without those a worker holds."""
+        """Return the number of waiting slices, without those that workers hold."""
         ...
 
 
-# The throttles that operators set, durable and audited.
+# Throttles set by operators.
 
 
 class Throttles(Protocol):
-    """Durable. Raises StoreUnavailable, and Full where it writes."""
+    """Durable, with an audit log. Blocking. Raises StoreUnavailable, and Full for writes."""
 
     def put(self, throttle: Throttle) -> None:
-        """Sets it, and writes who did to the audit in the same step."""
+        """Store the throttle, and write its author to the audit log in the same step."""
         ...
 
     def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
-        """Ends it now; None when there is no such throttle or it has ended."""
+        """End the throttle now; return None if it does not exist or has already ended."""
         ...
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        """Those that are in force or ended after the moment, oldest first."""
+        """Return the throttles that are active or ended after `moment`, oldest first."""
         ...
 
 
-# Time and chance as dependencies, so that a simulator can own them.
+# Time and randomness are dependencies, so that the simulator can control them.
 
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """Aware UTC, in whole milliseconds."""
+        """Return the time as an aware UTC datetime in whole milliseconds."""
         ...
 
 
 class Nonces(Protocol):
     def new(self) -> str:
-        """A name that nobody else will ever make."""
+        """Return a globally unique name."""
         ...

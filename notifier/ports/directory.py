@@ -1,4 +1,4 @@
-"""The directory: outside ids and member numbers, both ways."""
+"""Ports of the directory (user IDs and member numbers) and of the account flags."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from notifier.domain.audience.id_ranges import IdRange
 from notifier.domain.ids import Member, UserId
 
 LEASED = 1_024
-"""Numbers that a process takes at a time, at least; those that it hasn't given when it ends are nobody's."""
+"""Minimum of member numbers that a process leases at once. Numbers unused at its exit are never assigned."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,65 +22,70 @@ class DirectoryEntry:
 
 
 class Directory(Protocol):
-    """Durable; a number once given is never given again. Everything raises StoreUnavailable."""
+    """Maps user IDs to member numbers and back. Durable; a number is never reused. Blocking.
+
+    Every method raises StoreUnavailable.
+    """
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
-        """Of those who exist, in one look-up."""
+        """Return the entries of existing users in one lookup."""
         ...
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
-        """The way back."""
+        """Return the user of each member."""
         ...
 
     def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        """Of everybody, for ever: who has none is given one. The empty name is nobody's.
+        """Return the permanent member number of each user, and assign one to users without. The empty ID gets none.
 
-        Cut off, or done twice at once, all who ask are told the same; a number may be left over, and is in no set.
+        Idempotent: after an interruption, or with concurrent calls, every caller gets the same numbers. A number may
+        be left unused; it is in no set.
         """
         ...
 
     def lease(self, count: int) -> Member:
-        """The first of so many numbers, at least one, that are nobody's but whose the caller makes them."""
+        """Lease `count` consecutive numbers (at least one) and return the first. Only the caller may assign them."""
         ...
 
     def end(self) -> Member:
-        """Beyond all numbers that anybody was given or has leased."""
+        """Return the first number above all assigned and leased ones."""
         ...
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
-        """Writes what is known of them, replacing what was known before.
+        """Write the entries, replacing existing ones.
 
-        Their numbers are their own, leased by the caller, or beyond all that anybody was given or has leased; these are
-        leased by it. Raises NumberTaken where one is somebody else's, or another is their own.
+        Each number must be the user's own, leased by the caller, or above all assigned and leased numbers; the call
+        leases the latter. Raises NumberTaken if a number belongs to another user, or the user has another number.
         """
         ...
 
     def enrol_range(self, ids: IdRange) -> None:
-        """One entry, whatever its size, before any of its ids has a number; single accounts within it override it.
+        """Write one entry for the range, whatever its size. Single accounts in it override the entry.
 
-        Of its numbers the same is true. Raises NumberTaken where it overlaps with another one.
+        Call this before any ID of the range has a number. The numbers obey the same rules as in `enrol`. Raises
+        NumberTaken if the range overlaps with another one.
         """
         ...
 
     def range_of(self, user: UserId) -> IdRange | None:
-        """The one that an id is in, and with it everybody else of that range."""
+        """Return the range that contains the user's ID, or None."""
         ...
 
 
-# What was said of accounts, flag by flag: the rows from which the VIPs' bitmaps are made, and can be made again.
+# Account flags reported by the platform. The bitmaps of VIPs can be rebuilt from these rows.
 
 
 class Flags(Protocol):
-    """Durable. Everything raises StoreUnavailable, and Full where it writes; whoever writes again writes the same."""
+    """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
 
     def write(self, flagged: Iterable[Flagged]) -> None:
-        """Each, unless what stands of its place ranks higher. In any order, and any number of times."""
+        """Store each flag unless the stored one ranks higher. Order does not matter."""
         ...
 
     def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
-        """What stands of them; without those of which nothing was ever said."""
+        """Return the current flags, without places that have none."""
         ...
 
     def members(self, flag: Flag, shard: int) -> Bits:
-        """Everybody of the shard for whom it is set, by the same rows."""
+        """Return all members of the shard with the flag set, according to the same rows."""
         ...

@@ -1,4 +1,4 @@
-"""The event log: ordered streams of records by partition, read by groups."""
+"""Ports of the partitioned event log, the dead letters and the lane tallies."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,93 +12,99 @@ from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally
 class Record:
     stream: str
     key: str
-    """Records of one key share a partition, and so an order."""
+    """Records with the same key go to the same partition and keep their order."""
     value: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """A record with its place."""
+    """A stored record with its partition and offset."""
 
     partition: str
-    """Written `mentions.celebrity/3`: the stream and the partition. Where a stream may be deleted and made again, its
-    name has a mark of its life, as `mentions.celebrity@1f2e3d4c/3`: offsets begin anew with each."""
+    """Stream and partition, for example `mentions.celebrity/3`.
+
+    If the log can delete and recreate a stream, the name includes an ID of the incarnation, as in
+    `mentions.celebrity@1f2e3d4c/3`. The offsets of each incarnation start over.
+    """
     offset: int
-    """Rises within the partition; gaps are possible."""
+    """Increases within the partition; gaps are possible."""
     record: Record
 
 
 class Consumer(Protocol):
-    """One member of a group; holds some partitions by lease while it polls. Not thread-safe."""
+    """One member of a consumer group. It holds partitions by lease while it polls. Blocking; not thread-safe."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
-        """At most `limit` records that follow what this consumer polled last, in order within a partition.
+        """Return at most `limit` records that follow the last polled ones, in order within a partition.
 
-        Waits up to `wait` for the first. A partition gained by take-over starts behind the group's commit. Raises
-        LogUnavailable.
+        Wait up to `wait` for the first record. A partition taken over from another consumer starts after the group's
+        committed offset. Raises LogUnavailable.
         """
         ...
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Everything up to and including these offsets is done, for ever.
+        """Mark everything up to and including these offsets as processed, for good.
 
-        Never moves back. Positions of partitions that were lost meanwhile are dropped in silence: their new owner
-        does the work again.
+        A committed offset never moves back. Positions of partitions that the consumer has lost are ignored silently:
+        their new owner repeats the work.
         """
         ...
 
     def holds(self) -> bool:
-        """Whether all that it polled and didn't commit is still its own to do: by the log's word, asked now.
+        """Ask the log whether this consumer still owns every polled record that it has not committed.
 
-        Once it says no, all of that comes again, to whoever has it by then. Raises LogUnavailable.
+        After False, the log delivers all of these records again, to the current owner of each partition. Raises
+        LogUnavailable.
         """
         ...
 
     def lag(self) -> int:
-        """Records in this consumer's partitions behind the group's commit."""
+        """Return the number of records in this consumer's partitions after the group's committed offsets."""
         ...
 
     def close(self) -> None:
-        """Gives the partitions back at once."""
+        """Release the partitions immediately."""
         ...
 
 
 class EventLog(Protocol):
     def append(self, records: Sequence[Record]) -> None:
-        """All are durable when it returns: they survive a crash of any process. Order within a key is kept.
+        """Append the records. All are durable on return and survive the crash of any process.
 
-        Thread-safe; appends of several threads share a sync. Raises LogUnavailable or Full, and Poison where a record
-        is larger than the log ever takes; then some may have been written.
+        The order within a key is kept. Blocking and thread-safe; concurrent appends share one sync. Raises
+        LogUnavailable or Full, and Poison for a record that is larger than the log accepts. After an error some
+        records may have been written.
         """
         ...
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        """Joins the group; an owner that died is replaced when its lease ends (5 s)."""
+        """Join the consumer group. A crashed owner is replaced when its lease expires (5 s)."""
         ...
 
     def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
-        """At most `limit` records that the group hasn't committed, oldest first within a partition.
+        """Yield at most `limit` records that the group has not committed, oldest first within a partition.
 
-        Fewer than `limit` are all of them. Read as they are asked for, a few in memory at a time: one that is done
-        meanwhile may be left out. It joins no group and moves nothing. Raises LogUnavailable, also on the way.
+        Fewer than `limit` records means that these are all. Records are read lazily, with a few in memory at a time; a
+        record that is committed meanwhile may be missing. The call joins no group and moves no offset. Raises
+        LogUnavailable, also during iteration.
         """
         ...
 
     def forget(self, before: datetime) -> int:
-        """Drops records that were appended before then and are done in every group, and says how many it dropped.
+        """Drop records appended before `before` that every group has committed; return how many were dropped.
 
-        A log that drops them by itself answers 0.
+        A log with its own retention returns 0.
         """
         ...
 
 
-# The dead letters: what could never be processed, with its cause, kept for a person to look at.
+# Dead letters: records that can never be processed, kept with their cause for an operator.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     id: str
-    """The place it came from, so that a second death of the same record is the same letter."""
+    """Identifies the source position, so that a second failure of the same record is the same letter."""
     stage: str
     cause: str
     body: bytes
@@ -109,41 +115,41 @@ class DeadLetters(Protocol):
     """Durable. Raises StoreUnavailable or Full."""
 
     def put(self, letter: DeadLetter) -> None:
-        """Once by id."""
+        """Store the letter. Idempotent by ID."""
         ...
 
     def list(self, limit: int) -> Sequence[DeadLetter]:
-        """Newest first."""
+        """Return at most `limit` letters, newest first."""
         ...
 
 
-# Lane tallies: deaths and stop of each lane, shared by all processes.
+# Lane tallies: dead-letter counts and stop of each lane, shared by all processes.
 
 
 class LaneTallies(Protocol):
-    """One tally for each lane, changed by compare-and-set alone.
+    """One tally per lane, changed only by compare-and-set.
 
-    Durable: a tally that was stored survives a crash of any process. Blocking. Raises StoreUnavailable, and Full where
-    it writes; then a change may have happened or not, and reading again tells.
+    Durable: a stored tally survives the crash of any process. Blocking. Raises StoreUnavailable, and Full for writes.
+    After an error the change may or may not have been made; read again to find out.
     """
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-        """Return the tally of each lane; an empty one for a lane that has none. One look-up.
+        """Return the tally of each lane in one lookup; an empty tally for a lane without one.
 
-        May miss a change whose answer was lost; `swap` never does.
+        The result may miss a change whose answer was lost; `swap` never does.
         """
         ...
 
     def swap(self, tally: LaneTally) -> LaneTally:
-        """Store the tally if the stored version is exactly one below, and return what is stored afterwards.
+        """Store the tally if the stored version is exactly one lower; return the tally stored afterwards.
 
         The caller has won if it gets its own tally back. A swap whose answer was lost may be repeated, and wins again.
         """
         ...
 
     def resume(self, lane: str, who: str, reason: str, now: datetime) -> LaneStop | None:
-        """End the stop of a lane, empty its tally, and write both to the audit in the same step.
+        """End the stop of a lane, reset its tally, and write both to the audit log in the same step.
 
-        Returns the stop that was ended; None if the lane isn't stopped, and then nothing changes.
+        Return the stop that was ended, or None if the lane is not stopped; then nothing changes.
         """
         ...

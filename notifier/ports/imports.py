@@ -1,4 +1,4 @@
-"""The rows of an import, as they are read from somewhere; and its edges: kept in runs, and given back as one line."""
+"""Row formats of an import source, and the port that sorts its follow edges."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 class Some(Protocol):
-    """Rows of a source, in order; those that were rejected are counted, and not here."""
+    """A batch of rows of a source, in order. Rejected rows count in `read` but are not contained."""
 
     @property
     def read(self) -> int:
-        """Up to here, from the source's beginning."""
+        """Rows read so far, from the start of the source."""
         ...
 
     def __len__(self) -> int: ...
@@ -32,7 +32,7 @@ class ImportBatch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Who follows whom."""
+    """Follow edges: `followers[i]` follows `followed[i]`."""
 
     followers: Sequence[UserId]
     followed: Sequence[UserId]
@@ -44,7 +44,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedFollows:
-    """The same of a source whose ids are whole numbers; who follows himself is among them."""
+    """Follow edges of a source with integer IDs. Accounts that follow themselves are included."""
 
     followers: Ids
     followed: Ids
@@ -55,28 +55,31 @@ class NumberedFollows:
 
 
 class Edges(Protocol):
-    """Durable, and one importer's at a time. Raises Full, and Environment where another one has it."""
+    """Durable external sort of follow edges, used by one importer at a time. Blocking.
+
+    Raises Full, and Environment if another importer has it.
+    """
 
     def read(self) -> int:
-        """Up to where the source was read: so many of its rows are in runs. It goes on there."""
+        """Return the number of source rows stored in sorted runs; the import resumes there."""
         ...
 
     def add(self, keys: Keys, read: int) -> None:
-        """A run, and with it up to where the source has been read: both or neither, whenever the process dies."""
+        """Store a sorted run and the source position in one atomic step, even if the process crashes."""
         ...
 
     def line(self) -> Iterator[tuple[Keys, int]]:
-        """All that wasn't taken yet, each once, in pieces that cut no block off; with each the mark that takes it."""
+        """Yield all keys not yet taken, each once, in chunks that never split a block, with the mark for `take`."""
         ...
 
     def left(self) -> int:
-        """So many weren't taken yet, those that are in several runs counted in each."""
+        """Return the number of keys not yet taken. A key in several runs counts once per run."""
         ...
 
     def take(self, mark: int) -> None:
-        """What was given up to this mark is written where it belongs."""
+        """Record that everything yielded up to this mark has been written to its final place."""
         ...
 
     def forget(self) -> None:
-        """Everything: the import is done."""
+        """Delete everything: the import is finished."""
         ...

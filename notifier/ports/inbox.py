@@ -1,4 +1,4 @@
-"""The inbox, as the write path knows it: rows by range of members, no person named."""
+"""Ports of the inbox rows, the inbox timeline and the audience snapshots."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,26 +15,27 @@ from notifier.domain.ids import BurstKey, Member, Subject, UserId
 
 class InboxStore(Protocol):
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
-        """Durable when it returns; the same rows again change nothing.
+        """Write the rows. They are durable on return. Idempotent: the same rows again change nothing.
 
-        Short transactions, so that a tier in a hurry never waits long behind bulk; `going` is called between them, and
-        may raise. Raises StoreUnavailable or Full. Then, too, some rows may have been written.
+        The write uses short transactions, so that an urgent tier never waits long behind bulk. `going` is called
+        between them and may raise. Raises StoreUnavailable or Full. After any error some rows may have been written.
         """
         ...
 
     def sweep(self, now: datetime, limit: int) -> int:
-        """Deletes up to about `limit` expired rows and seals; returns how many, 0 when none is left, and always where
-        they end by themselves.
+        """Delete up to about `limit` expired rows and audience snapshots; return how many were deleted.
+
+        Return 0 if nothing expired is left, and always for stores that expire rows themselves.
         """
         ...
 
 
-# The canonical bursts and the inbox rows, as the read path knows them.
+# Bursts and inbox rows, as the read path reads them.
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class InboxPosition:
-    """A place in a list that is newest first: bursts are ordered by opening, then by key."""
+    """A position in a newest-first list: bursts are ordered by opening time, then by key."""
 
     opened_at: datetime
     burst: BurstKey
@@ -53,33 +54,39 @@ class Timeline(Protocol):
         authors: Collection[UserId] | None = None,
         since: datetime | None = None,
     ) -> Sequence[Burst]:
-        """The newest bursts of these subjects behind the place, newest first, none left out: all of them, or the public
-        ones and those restricted to the followers of one of the authors, as if there were no others; and only those
-        that opened at or after `since`, which costs as much as there are.
+        """Return the newest bursts of these subjects after `place`, newest first, without gaps.
 
-        Fewer than `limit` means that there are no more within the retention. This alone makes a page right.
+        Without `authors`, all bursts count. With `authors`, public bursts and bursts restricted to the followers of
+        one of the authors count; all others are skipped as if they did not exist. With `since`, only bursts that
+        opened at or after it count, and the cost grows with their number.
+
+        Fewer than `limit` results means that no more exist within the retention. Only this method makes a page
+        complete.
         """
         ...
 
     async def rows(
         self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        """The newest rows of these subjects that reach the member behind the place, newest first.
+        """Return the newest rows of these subjects after `place` that address the member, newest first.
 
-        The cost follows the number of subjects and of their bursts, whoever else shares the partition. Rows never prove
-        absence.
+        The cost depends on the number of subjects and of their bursts, not on other members in the same partition.
+        A missing row proves nothing.
         """
         ...
 
 
-# The seals: what each burst's audience was in each shard, decided by whoever came first.
+# Audience snapshots: the audience of each burst in each shard. The first writer wins.
 
 
 class Seals(Protocol):
-    """Durable for a week. Raises StoreUnavailable, and Full where it writes."""
+    """Durable for a week. Blocking. Raises StoreUnavailable, and Full for writes."""
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
-        """Of those shards that have one. Whoever needs only a part asks for it: a large seal is 64 KiB."""
+        """Return the snapshots of those shards that have one.
+
+        A large snapshot is 64 KiB: callers that need only a part use the methods below.
+        """
         ...
 
     def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]: ...
@@ -89,5 +96,8 @@ class Seals(Protocol):
     def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]: ...
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
-        """Inserts each seal if the shard has none yet; returns what stands now, the winner's, in the same order."""
+        """Store each snapshot if its shard has none yet; return the stored snapshot of each shard, in the same order.
+
+        On a conflict that is the snapshot of the first writer.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The ledger, the sleepers and the claims: the record of all work, from which every queue can be refilled."""
+"""Ports of the delivery ledger, deferred bursts, slice claims and the archive."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,66 +16,83 @@ from notifier.domain.ids import BurstKey
 
 
 class Ledger(Protocol):
-    """Durable. Raises StoreUnavailable, and Full where it writes."""
+    """Durable record of all fan-out work; every queue can be refilled from it. Blocking.
+
+    Raises StoreUnavailable, and Full for writes.
+    """
 
     def plan(self, plans: Sequence[Plan]) -> None:
-        """Writes each plan once, and lists its burst as open; a second plan of a burst changes nothing."""
+        """Store each plan once and list its burst as open. Idempotent: a second plan of a burst changes nothing."""
         ...
 
     def open(self, since: datetime | None = None) -> Sequence[BurstKey]:
-        """Bursts with work left that don't sleep, oldest first; all, or those that opened then or later."""
+        """Return bursts with unfinished work that are not deferred, oldest first.
+
+        With `since`, return only bursts that opened at or after it.
+        """
         ...
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        """The account of each burst that has a plan."""
+        """Return the progress of each burst that has a plan."""
         ...
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        """Writes each cell (slice, fact, n) unless it is there already, and says which were written now. Of what
-        happens time and again (dispatched, attempt, waits) a cell may count as being there once a later one is."""
+        """Write each cell (slice, fact, n) unless it exists; return for each entry whether it was written now.
+
+        For repeated facts (dispatched, attempt, waits) a cell may count as existing once a cell with a higher `n` does.
+        """
         ...
 
     def close(self, bursts: Collection[BurstKey]) -> None:
-        """Takes them off the list of open bursts; their accounts stay."""
+        """Remove the bursts from the list of open bursts; their progress is kept."""
         ...
 
 
 class Sleepers(Protocol):
-    """The list of bursts of which nothing is to be done before a moment, beside that of the open ones. An open burst is
-    in one of them; in both for a while, which is harmless, and never in neither, whoever dies or is late.
-    Durable. Raises StoreUnavailable, and Full where it writes."""
+    """List of deferred bursts: bursts without any work to do before a known time.
+
+    An unfinished burst is on this list or on the list of open bursts. For a while it may be on both, which is harmless,
+    but it is never on neither, even if a process crashes or stalls. Durable. Blocking. Raises StoreUnavailable, and
+    Full for writes.
+    """
 
     def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
-        """From the open ones to these. `now` is when that was found, before any of them wakes: what was decided longer
-        ago than that loses against what is decided since. Said again with another moment, the earlier one counts."""
+        """Move the bursts from the open list to this list.
+
+        `now` is the time of the decision, before any of the bursts wakes. A decision loses against any newer one. If
+        a burst is deferred twice, the earlier wake-up time wins.
+        """
         ...
 
     def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
-        """Back to the open ones those whose moment has come, so many at most; which they are."""
+        """Move at most `most` bursts whose wake-up time has passed back to the open list, and return them."""
         ...
 
     def count(self) -> int:
-        """How many are listed; more than a look at a few rows, so not for every second."""
+        """Return the number of deferred bursts. This reads more than a few rows: do not call it every second."""
         ...
 
 
 class Claims(Protocol):
-    """Compare-and-set on one row a slice. Raises StoreUnavailable or Full."""
+    """Leases on slices: one row per slice, changed by compare-and-set. Blocking. Raises StoreUnavailable or Full."""
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        """The slice is the caller's until then, from where the last holder had reached; None while a claim holds."""
+        """Claim the slice until `until`, resuming at the last holder's checkpoint; None while another claim holds."""
         ...
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
-        """Keeps what the claim says it has reached, too; None when another holds the slice by now: the caller stops."""
+        """Renew the claim and store its checkpoint; None if another worker holds the slice by now.
+
+        After None the caller must stop working on the slice.
+        """
         ...
 
     def release(self, claim: Claim, now: datetime) -> None:
-        """Gives the slice back as far as it is; nothing when it is another's by now."""
+        """Release the slice with the claim's checkpoint. Does nothing if another worker holds the slice by now."""
         ...
 
 
-# Everything in the store, as facts for outsiders: what `notifier dump` prints and checks read.
+# Archive: the whole content of the store, as `notifier dump` and external checks read it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +102,16 @@ class StoredRow:
 
 
 class Archive(Protocol):
-    """Streams, in an order of the store's; constant memory whatever the size. Raises StoreUnavailable."""
+    """Streams in store order, with constant memory at any size. Blocking. Raises StoreUnavailable."""
 
     def bursts(self) -> Iterator[Burst]: ...
 
     def accounts(self) -> Iterator[BurstProgress]: ...
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:
-        """By shard."""
+        """Yield the burst's audience snapshots by shard."""
         ...
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        """Of one burst, or of all."""
+        """Yield the rows of one burst, or of all bursts."""
         ...

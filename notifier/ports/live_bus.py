@@ -1,4 +1,4 @@
-"""The live bus: a word to those who watch now; what was lost of it is said as soon as anything can be said."""
+"""Ports of the live bus, which notifies connected clients of changes."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, UserId
 
 CAUGHT_UP_EVERY = timedelta(seconds=1)
-"""A reader that was not told for twice as long that it has caught up can be taken for deaf."""
+"""Interval of the caught-up signal. A reader without a signal for twice as long can be considered disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissedUpdates:
-    """Bursts may have grown before this word without a word of it."""
+    """Bursts may have grown before this message without a message of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """A person's marks were changed, and are durable."""
+    """A user's marks changed. The change is durable."""
 
     user: UserId
     bursts: tuple[BurstKey, ...]
-    """Which were marked; none where the list was seen."""
+    """Bursts that were marked; empty if the inbox was marked as seen."""
     by: str
-    """Whoever tells it, and needn't be told."""
+    """Name of the process that published the message; it has notified its own clients already."""
 
 
 Word = Burst | MissedUpdates | Marked
@@ -33,23 +33,24 @@ Word = Burst | MissedUpdates | Marked
 
 class LiveBus(Protocol):
     def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
-        """One message each, in order, whatever the number of listeners; a burst only after it and its index are
-        durable.
+        """Publish one message per item, in order, at a cost that does not depend on the number of listeners.
 
-        Raises CacheUnavailable: then any of them may have been heard, and any may not.
+        Publish a burst only after it and its index entries are durable. Blocking. Raises CacheUnavailable; then each
+        message may or may not have been delivered.
         """
         ...
 
 
 class LiveReader(Protocol):
     def listen(self) -> AsyncGenerator[Word | None, None]:
-        """What is published from now on, in order, for ever. None says that it has caught up: first when it begins to
-        hear, then every second, and everything published up to then has been given.
+        """Yield every message published from now on, in order, without end.
 
-        Raises CacheUnavailable as soon as it may have missed something; who listens anew begins with a gap.
+        None is the caught-up signal: everything published before it has been yielded. The first one comes when the
+        subscription starts, then one follows every second (CAUGHT_UP_EVERY). Raises CacheUnavailable as soon as a
+        message may have been lost; treat a new subscription as starting with a gap.
         """
         ...
 
     async def tell(self, word: Marked) -> None:
-        """To all who listen, oneself included. Raises CacheUnavailable."""
+        """Publish the message to all listeners, including this process. Raises CacheUnavailable."""
         ...

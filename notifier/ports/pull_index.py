@@ -1,4 +1,4 @@
-"""The pull index: the newest bursts of every subject, in a cache that may be emptied at any moment."""
+"""Ports of the pull index: the newest bursts of every subject, in a disposable cache."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,66 +10,67 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox import InboxPosition
 
 FRESH_FOR = timedelta(seconds=3)
-"""An index that nobody has compared with the store for so long proves nothing: announcements may have been missed, by
-a cache that hung or a writer that died. The reconcilers compare every second."""
+"""Maximum age of the last comparison with the store. An older index proves nothing.
+
+Announcements may have been missed, because the cache stalled or a writer crashed. The reconcilers compare every second.
+"""
 
 
 class PullIndex(Protocol):
-    """Disposable. Raises CacheUnavailable; the caller goes on, because the store alone makes a page right.
+    """Disposable. Blocking. Raises CacheUnavailable; the caller continues, because the store alone completes a page.
 
-    What is missing is known by the store, and nobody needs to remember it: whoever has announced all that the store
-    held at a moment says so with `compared`, and without that word, repeated, the index proves nothing.
+    The store knows what is missing, so no process has to remember it. A process that has announced everything in the
+    store at some moment calls `compared`. Without that call, repeated regularly, the index proves nothing.
     """
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        """Adds or renews entries. A list that has a gap before a new entry starts again with it.
+        """Add or update entries. A list with a gap before a new entry starts over with it.
 
-        Where it fails on a cache that still answers, the index proves nothing until it is compared again.
+        If this fails on a cache that still answers, the index proves nothing until it is compared again.
         """
         ...
 
     def generation(self) -> str | None:
-        """None after a wipe or a gap, until somebody has rebuilt the index.
+        """Return the current generation; None after a wipe or a gap, until the index has been rebuilt.
 
-        To be called before a rebuild reads its bursts: what is lost from here on makes the rebuild fail.
+        Call this before a rebuild reads its bursts: any loss after this call makes the rebuild fail.
         """
         ...
 
     def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        """Adds the bursts, all opened since then and readable at `as_of`, and declares the index complete.
+        """Add the bursts, all opened since `since` and readable at `as_of`, and declare the index complete.
 
-        The pages come newest first, one is in memory at a time, and announcements go on between any two. A burst
-        announced meanwhile stays. Raises CacheUnavailable, too, when something was lost since generation(); then the
-        rebuild begins again, and until its end the index as a whole isn't complete.
+        Pages come newest first, with one in memory at a time; announcements continue between pages, and bursts
+        announced meanwhile stay. Raises CacheUnavailable, also if anything was lost since generation(); the rebuild then
+        starts over. The index as a whole is not complete before the rebuild ends.
         """
         ...
 
     def compared(self, since: datetime, as_of: datetime) -> None:
-        """Says that every burst readable at `as_of` has been announced; lists older than `since` may be let go.
+        """Record that every burst readable at `as_of` has been announced; lists older than `since` may be dropped.
 
-        The last word stands, also where it is of an earlier moment. One of a moment that is still to come, because the
-        clock was set back, proves nothing until then. Raises CacheUnavailable, too, when something was lost since
-        generation().
+        The last call wins, even if its time is earlier. A time in the future, after the clock was set back, proves
+        nothing until it is reached. Raises CacheUnavailable, also if anything was lost since generation().
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulled:
-    """What the index proves of some subjects: it lists every burst of theirs that opened at or after `complete_since`.
+    """Proven content of the index for some subjects: every burst of theirs that opened at or after `complete_since`.
 
-    `complete_since` is None when it proves nothing.
+    `complete_since` is None if the index proves nothing.
     """
 
     places: Sequence[InboxPosition]
     complete_since: datetime | None
     as_of: datetime | None = None
-    """When it was last compared with the store; a burst that became readable later may be missing."""
+    """Time of the last comparison with the store. A burst that became readable later may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectList:
-    """What the index proves of one subject: all its bursts that opened at or after `complete_since`, newest first."""
+    """Proven content of the index for one subject: bursts opened at or after `complete_since`, newest first."""
 
     complete_since: datetime
     places: Sequence[tuple[datetime, BurstKey]]
@@ -77,20 +78,20 @@ class SubjectList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectLists:
-    """One consistent look at some subjects. Subjects of which the index proves nothing are left out."""
+    """One consistent read of several subjects, without those for which the index proves nothing."""
 
     lists: Mapping[Subject, SubjectList]
     as_of: datetime
-    """When the index was last compared with the store; a burst that became readable later may be missing."""
+    """Time of the last comparison with the store. A burst that became readable later may be missing."""
 
 
 class PullReader(Protocol):
     """Asynchronous. Raises CacheUnavailable."""
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists | None:
-        """Return the list of each subject; None when the index was not compared lately and so proves nothing."""
+        """Return the list of each subject; None if the last comparison with the store is too old to prove anything."""
         ...
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
-        """All in one consistent look: an index emptied meanwhile proves nothing."""
+        """Return the subjects' newest bursts in one consistent read. An index emptied meanwhile proves nothing."""
         ...
