@@ -1,4 +1,4 @@
-"""All ports of the write path and of the read path, as a profile provides them."""
+"""Containers of all ports, as each deployment profile provides them."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from notifier.ports.users import Overalls, Partings, People, Preferences, Wants
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """The write path's ports. All block."""
+    """Ports of the write path. All are blocking."""
 
     log: EventLog
     directory: Directory
@@ -70,16 +70,16 @@ class Ports:
     queue: Queue
     providers: Mapping[Platform, Provider]
     platforms: Collection[Platform]
-    """Those of them that alerts go to: for the others nobody said by which key."""
+    """Platforms that alerts go to: those with configured credentials."""
     clock: Clock
     nonces: Nonces
     chance: Callable[[], float]
-    """From 0 to 1, and never 1 itself."""
+    """Returns a random number in [0, 1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPorts:
-    """The read path's ports. All are asynchronous, and their connections belong to one event loop."""
+    """Ports of the read path. All are asynchronous, and their connections belong to one event loop."""
 
     people: People
     preferences: Preferences

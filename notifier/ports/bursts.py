@@ -50,7 +50,7 @@ class Bursts(Protocol):
 
 class RecentBursts(Protocol):
     def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
-        """Return bursts opened since `moment`, newest first, after a position. The pull index is rebuilt page by page."""
+        """Return bursts opened since `moment`, newest first, after a position. The pull index is rebuilt from them."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The change feed of bursts: how a cache of the read path follows what the store holds."""
+"""Ports that keep caches of the read path current: burst change feed and viewer versions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from notifier.domain.users.visibility import Viewer
 from notifier.ports.inbox import InboxPosition
 
 MOST = 5_000
-"""Changed bursts in one answer. Reading more of them costs more than to fill a cache again."""
+"""Maximum of changed bursts in one answer. Reading more costs more than filling a cache again."""
 CLOCKS_DIFFER = timedelta(seconds=3)
-"""How far the clock of a writer may be from the clock of a follower, in either direction."""
+"""Maximum difference between the clocks of a writer and a reader of the feed, in either direction."""
 
 
 class Position:
-    """A place in the feed. It means something only to the store that returned it, and only in this process."""
+    """A position in the feed. Only valid for the store that returned it, and only in this process."""
 
     __slots__ = ()
 
@@ -25,75 +25,75 @@ class Position:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesSince:
     bursts: Sequence[Burst]
-    """Each changed burst once, as it is now or newer; the burst that changed last is the last."""
+    """Each changed burst once, in its current version or a newer one; ordered by last change."""
     viewers_lapsed: bool
-    """Facts of viewers changed, and the process that changed them could not tell the caches."""
+    """Whether facts of viewers changed without a notification, because their writer could not reach the caches."""
     position: Position
-    """Where the next call goes on."""
+    """Position for the next call."""
 
 
 class BurstChanges(Protocol):
-    """The bursts that were written lately.
+    """Change feed of recently written bursts. Asynchronous. Raises StoreUnavailable; `lapse` also raises Full.
 
-    `Bursts.write` puts each burst that it writes into the feed, after the burst is readable and before it returns. A
-    write that raised may be in the feed or not. Asynchronous. Raises StoreUnavailable, and `lapse` also Full.
+    `Bursts.write` adds each burst to the feed after the burst is readable and before it returns. A write that raised
+    may or may not be in the feed.
     """
 
     async def begin(self) -> Position:
-        """Return the end of the feed. Everything that is cached must have been read after this call returned.
+        """Return the end of the feed. Everything in the cache must have been read after this call returned.
 
         The first call of `after` may repeat bursts that were written up to a few seconds before.
         """
         ...
 
     async def after(self, position: Position) -> ChangesSince | None:
-        """Return what changed since the position.
+        """Return the changes since the position.
 
-        Each write that returned before this call began is in this answer or was in an earlier one, provided that the
-        clocks differ by no more than CLOCKS_DIFFER. None when the position is too old or more than MOST bursts changed:
-        then the caller forgets what it cached and begins again. The same position may be given again after an error.
+        Each write that returned before this call began is in this answer or an earlier one, if the clocks differ by no
+        more than CLOCKS_DIFFER. None if the position is too old or more than MOST bursts changed: then the caller
+        clears its cache and begins again. After an error the same position may be used again.
         """
         ...
 
     async def lapse(self) -> None:
-        """Record that facts of viewers changed and the caches were not told. Durable when it returns; idempotent."""
+        """Record that facts of viewers changed without notifying the caches. Durable on return; idempotent."""
         ...
 
 
-# Lapses: facts of viewers that changed while the caches of the read path could not be told.
+# Viewer lapses: viewer facts changed and the read path's caches could not be notified.
 
 
 class ViewerLapses(Protocol):
-    """The synchronous side of `BurstChanges.lapse`, for the write path."""
+    """The blocking counterpart of `BurstChanges.lapse`, for the write path."""
 
     def record(self) -> None:
-        """Every follower of the feed hears of the lapse with its next call of `after`.
+        """Record a lapse; every reader of the feed gets it with its next call of `after`.
 
-        Durable when it returns; idempotent. Raises StoreUnavailable or Full: then it may be recorded or not.
+        Durable on return; idempotent. Raises StoreUnavailable or Full; then it may or may not be recorded.
         """
         ...
 
 
-# Versions by which a process knows whether the inbox that it cached is still current.
+# Viewer versions: a process uses them to check whether the inbox that it cached is still current.
 
 Scope = NewType("Scope", str)
-"""What shares one version: the facts of one member, or those of everybody."""
+"""Facts that share one version: those of one member, or of all members."""
 
 NewsPosition = NewType("NewsPosition", str)
-"""How far a reader has followed the news."""
+"""Position of a reader in the news."""
 
 CHANGE_LASTS = timedelta(seconds=15)
-"""A change that its writer never finishes (it died) counts as unfinished for so long: no write takes longer."""
+"""How long an unfinished change counts, if its writer crashed. No write takes longer."""
 
 VERSION_KEPT = timedelta(hours=2)
-"""An unused version is forgotten; the next reader reads the store once more."""
+"""How long an unused version is kept. After that the next reader reads the store again."""
 
 
 EVERYBODY = Scope("all")
-"""Changes with every bulk write: of block rows, which are many members' at once, and of imports."""
+"""Changes with every bulk write, that is, of imports and of block rows, which hold many members."""
 
 MOST_SCOPES = 500
-"""Members in one change. More are a change of everybody: cheaper than to mark each, and rare."""
+"""Maximum of members in one change. Larger changes mark EVERYBODY: they are rare, and it is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:
@@ -101,117 +101,118 @@ def member_scope(member: Member) -> Scope:
 
 
 def scopes_of(members: Collection[Member]) -> Collection[Scope]:
-    """What a change of these members' facts has to mark."""
+    """Return the scopes to mark for a change of these members' facts."""
     return [member_scope(member) for member in members] if len(members) <= MOST_SCOPES else [EVERYBODY]
 
 
 REMEMBERED_FOR = timedelta(minutes=5)
-"""How long the facts of a VIP stay in Redis: as long as a process trusts facts in its own memory."""
+"""How long the facts of a VIP stay in Redis: as long as a process trusts the facts in its own memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedPage:
-    """A first page that another process evaluated by these facts, with its badge."""
+    """First inbox page, with its badge, that another process evaluated from these facts."""
 
     limit: int
     count: int
-    """Items on the page."""
+    """Number of items on the page."""
     bursts: bytes
-    """Of the items, newest first, packed: a process that sends the page as it is rendered needs none of them."""
+    """The items' bursts, newest first, packed. A process that sends the rendered page needs none of them."""
     newest: datetime | None
-    """When the latest of them was opened."""
+    """Opening time of the newest item."""
     next: InboxPosition | None
     unread: int
     more_unread: bool
     current_at: datetime
-    """Everything that was announced before is in it, and everything durable half a second before; by the clock of the
-    process that evaluated it."""
+    """Time up to which the page is current, by the clock of the process that evaluated it.
+
+    The page contains everything announced before it, and everything durable half a second before it.
+    """
     valid_until: datetime
-    """From then on time alone may change it."""
+    """After this time the page may change through the passage of time alone."""
     rendered: bytes = b""
-    """What the API made of it."""
+    """The page as the API rendered it."""
     maker: bytes = b""
-    """Names the software and the secret by which it was made."""
+    """Identifies the software and the secret that made the rendered page."""
 
     @property
     def own_bytes(self) -> int:
-        """Of the memory that it takes, packed, unpacked and sent; measured with tracemalloc."""
+        """Return the memory that the page takes packed, unpacked and sent; the factor was measured with tracemalloc."""
         return 3 * (len(self.bursts) + len(self.rendered))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedViewer:
-    """A VIP's facts that another process read. Whoever finds them must look whether the versions still stand."""
+    """Facts of a VIP that another process read. Before using them, check that their versions are still current."""
 
     viewer: Viewer
     member: Member
     versions: Mapping[Scope, str]
-    """Under which the facts were read."""
+    """Versions under which the facts were read."""
     read_at: datetime
-    """When the read began, by the clock of the process that read."""
+    """When the read began, by the clock of the reading process."""
     page: RememberedPage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLook:
-    """The answer to one look-up, true at one moment after it was sent."""
+    """Answer to one lookup, valid at one moment after it was sent."""
 
     versions: Mapping[Scope, str] = field(default_factory=dict)
-    """Scopes that have a version and are not being changed. A missing scope has no version that can be compared."""
+    """Versions of unchanging scopes. A missing scope has no version to compare."""
     changing: Collection[Scope] = ()
-    """Scopes that a writer is changing now: what is read of them may be cached by nobody."""
+    """Scopes that a writer is changing now: facts read from them must not be cached."""
     news: Sequence[Burst] | None = None
-    """Bursts published since the position that was asked for, oldest first; None where some may be missing."""
+    """Bursts published since the requested position, oldest first; None if some may be missing."""
     position: NewsPosition | None = None
-    """Pass it to the next look-up. None: the news could not be read."""
+    """Position for the next lookup; None if the news could not be read."""
     remembered: Mapping[UserId, RememberedViewer] = field(default_factory=dict)
-    """Of the users asked for, those of whom anything is remembered."""
+    """Remembered viewers among the requested users."""
     connection: int = 0
-    """Changes when the connection was made anew: the server behind it may have lost versions that were set before."""
+    """Changes with every new connection: the server behind it may have lost earlier versions."""
 
 
 LOOK_WITHIN = timedelta(milliseconds=150)
-"""How long a look-up may take. Without an answer the store is read: a page has a deadline, and this is its share."""
+"""Timeout of a lookup, its share of a page's deadline. Without an answer the store is read."""
 
 
 class ViewerVersions(Protocol):
-    """The writers' side, synchronous. Disposable: raises CacheUnavailable, and may lose everything at any moment.
+    """Writer side. Blocking. Disposable: it may lose everything at any time. Raises CacheUnavailable.
 
-    A writer calls `begin`, changes the store, then calls `finish`. Between the two nobody caches the scopes. A crash in
+    A writer calls `begin`, changes the store, then calls `finish`. In between the scopes are not cached. A crash in
     between leaves them uncached for CHANGE_LASTS.
     """
 
     def begin(self, scopes: Collection[Scope], change: str) -> None:
-        """Mark the scopes as changing. `change` names this change; no other change has the same name."""
+        """Mark the scopes as changing. `change` identifies this change and must be unique."""
         ...
 
     def finish(self, scopes: Collection[Scope], change: str) -> None:
-        """Remove the mark of this change; the old version does not come back. Idempotent."""
+        """Remove this change's mark; the old version does not come back. Idempotent."""
         ...
 
 
 class InboxVersions(Protocol):
-    """The readers' side, asynchronous, and the writers' calls for what users change themselves.
+    """Reader side, with the writer calls for changes that users make themselves. Asynchronous.
 
     Raises CacheUnavailable.
 
-    A version says nothing about what the facts are. It proves that no change began between two look-ups that return
-    the same version. So facts that were read after the first of them are still current at the second.
+    A version says nothing about the facts themselves. It proves that no change began between two lookups that return
+    the same version. So facts that were read after the first lookup are still current at the second.
     """
 
     async def look(
         self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
     ) -> VersionLook:
-        """Return the versions, the news and what is remembered of the users in one round trip. Without a position the
-        news begin now."""
+        """Return versions, news and remembered viewers in one round trip. Without a position the news begin now."""
         ...
 
     async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
-        """Give a version to those scopes that have none, and return the versions that they have now, without news."""
+        """Set a version for those scopes that have none; return the current versions, without news."""
         ...
 
     async def remember(self, viewer: RememberedViewer) -> None:
-        """Keep the facts for other processes for REMEMBERED_FOR."""
+        """Store the facts for other processes for REMEMBERED_FOR."""
         ...
 
     async def begin(self, scopes: Collection[Scope], change: str) -> None: ...

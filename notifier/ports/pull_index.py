@@ -41,8 +41,8 @@ class PullIndex(Protocol):
         """Add the bursts, all opened since `since` and readable at `as_of`, and declare the index complete.
 
         Pages come newest first, with one in memory at a time; announcements continue between pages, and bursts
-        announced meanwhile stay. Raises CacheUnavailable, also if anything was lost since generation(); the rebuild then
-        starts over. The index as a whole is not complete before the rebuild ends.
+        announced meanwhile stay. Raises CacheUnavailable, also if anything was lost since generation();
+        the rebuild must then start over. The index as a whole is not complete before the rebuild ends.
         """
         ...
 

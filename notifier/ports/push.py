@@ -1,4 +1,4 @@
-"""The alert on the phone: who is to be spared it, and the durable record of what was sent."""
+"""Ports of push suppression, the send log, rate limits, providers and devices."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,196 +18,217 @@ from notifier.domain.push.send_log import Sending, Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spare:
-    """Of one shard's members; those of whom it says nothing may be alerted now."""
+    """Push suppression in one shard. Members in neither bitmap may be alerted now."""
 
     never: Bits = field(default_factory=nobody)
-    """To whom it isn't pushable, nor will be."""
+    """Members that must not be alerted of this burst, now or later."""
     asleep: Bits = field(default_factory=nobody)
-    """Others, who have quiet hours now."""
+    """Other members, currently in quiet hours."""
     until: datetime | None = None
-    """When to look again: as the first of those end, or at the quarter of an hour that follows."""
+    """When to check again: when the first of those quiet hours ends, or at the quarter hour after that."""
 
 
 class Spared(Protocol):
-    """Whose phone stays silent: what people did since the seal, read in ranges and never person by person."""
+    """Push suppression since the audience snapshot, read in ranges and never user by user. Blocking."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
-        """Of each shard's members who follow the burst's subject, or followed it once, those to whom it isn't pushable
-        now, and those whose account was deleted. Who sleeps and is to be spared for another reason, too, is told of
-        as one who is never alerted.
+        """Return by shard the followers, and former followers, of the subject that must not be alerted now.
 
-        Says nothing about others: a seal never names them. Reads what stands now, of all shards together; the cost
-        grows with those who have such a fact (a mark, a block of the opener or the account, a later follow, a mute, a
-        word of everything), not with the shards. Raises StoreUnavailable: without an answer no phone may ring.
+        Members with deleted accounts are included. A member in quiet hours that is suppressed for another reason, too,
+        counts as never alerted.
+
+        Other members are not covered: a snapshot never contains them. The call reads the current state of all shards
+        together. Its cost grows with the members that have a relevant fact, not with the number of shards. Such facts
+        are a mark, a block of the opener or the subject's account, a later follow, a mute, and account preferences.
+
+        Raises StoreUnavailable: without an answer no alert may be sent.
         """
         ...
 
 
 class SendLog(Protocol):
-    """Durable for as long as a burst may be delivered. One writer of each sending, the holder of the slice's claim.
-    Raises StoreUnavailable, and Full where it writes."""
+    """Record of sent batches, durable as long as a burst may be delivered. Blocking.
+
+    Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and Full for writes.
+    """
 
     def read(self, burst: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[Sending, Sequence[Window]]:
-        """The windows of those shards' sendings, of every tier, in their order; without sendings that have none."""
+        """Return the batches of the shards' send logs, of all tiers, in order; empty send logs are missing."""
         ...
 
     def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
-        """To be called before they are sent: writes each unless its sending has one of this number, and says which were
-        written. One that wasn't is another's: the caller has lost the claim."""
+        """Write each batch before it is sent (write-ahead), unless its send log has one with this number.
+
+        Return for each whether it was written. One that was not belongs to another worker: the caller has lost the
+        claim.
+        """
         ...
 
     def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
-        """To be called after they were sent, with what was missed. Said again, the last word stands."""
+        """Close the batches after they were sent, with the failed attempts. Idempotent: the last call wins."""
         ...
 
 
-# What bounds alerts: each provider's pace, who is left alone, each person's caps, and how slow the tab is.
+# Limits on alerts: provider rates, circuit breaker reports, frequency caps and the inbox latency report.
 
 
 class Paces(Protocol):
-    """One pace for each provider, of all workers together: the rule is `domain/pace`.
+    """One rate per provider, shared by all workers, according to `domain/push/rate_limit`. Blocking.
 
-    Of all who draw or tell at the same moment none loses another's. Not durable: what was forgotten begins anew, at
-    the floor. Raises CacheUnavailable, and then nobody knows whether something was drawn.
+    Concurrent calls all count. Not durable: lost state starts over at the lowest rate. Raises CacheUnavailable; then
+    tokens may or may not have been taken.
     """
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
-        """How many alerts may go now, 0 to `wanted`. Drawn is spent, sent or not; who gets less comes again after some
-        hundredths of a second."""
+        """Return how many alerts may be sent now, from 0 to `wanted`.
+
+        Granted alerts are consumed, sent or not. A caller that gets fewer tries again after some hundredths of a
+        second.
+        """
         ...
 
     def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
-        """How many the provider refused for its quota, and whether it was slow to answer. Where neither is so, nobody
-        is asked."""
+        """Report how many alerts the provider refused for its quota, and whether it answered slowly.
+
+        If neither happened, no request is made.
+        """
         ...
 
 
 class FrequencyCapStore(Protocol):
-    """Each person's alerts of the last day: the rule is `domain/caps`."""
+    """Each member's alerts of the last day, according to `domain/push/frequency_cap`. Blocking."""
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        """What holds for each of them, up to some thousands of one shard; the new ones are counted in the same step.
+        """Return the ruling for each member, up to a few thousand of one shard, and count new alerts in the same step.
 
-        A few round trips, whoever they are. Said twice it spends once: of somebody for whom it was new it then says
-        AGAIN. Of two who say different bursts of one person at the same moment neither misses the other's. Not durable:
-        what is forgotten is as if it had not rung. Raises CacheUnavailable, and then some may be counted.
+        The call takes a few round trips. Idempotent: for a member whose alert was new, a repeat returns AGAIN.
+        Concurrent calls for different bursts of one member both count. Not durable: a lost alert counts as never sent.
+        Raises CacheUnavailable; then some members may have been counted.
         """
         ...
 
 
 class TabReport(Protocol):
-    """The word of those who answer people to those who alert them. Raises CacheUnavailable."""
+    """Inbox latency, reported by API processes to push workers. Blocking. Raises CacheUnavailable."""
 
     def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
-        """How long pages take; the last word of each process counts, and is forgotten after `lasting`."""
+        """Report the latency of inbox pages. The last report of each process counts, and expires after `lasting`."""
         ...
 
     def worst(self) -> timedelta | None:
-        """Of all processes; None when none of them said anything lately, or nothing that can be read."""
+        """Return the highest latency of all processes; None if no report is current and readable."""
         ...
 
 
 class LineReport(Protocol):
-    """The word of those who alert to whoever watches: which providers and push services are left alone. Nobody decides
-    by it. Raises CacheUnavailable."""
+    """Open circuits of providers and push services, reported by push workers to operators. Blocking.
+
+    It is only displayed; no decision depends on it. Raises CacheUnavailable.
+    """
 
     def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
-        """Of several processes the last word about a line counts; it is forgotten after `lasting`."""
+        """Report an open circuit. For each circuit the last report wins; it expires after `lasting`."""
         ...
 
     def told(self) -> Mapping[str, LeftAlone]:
-        """By line, without what was forgotten or can't be read."""
+        """Return the reports by circuit, without expired or unreadable ones."""
         ...
 
 
-# A provider: Apple, Google or a browser's push service, that rings a person's devices.
+# Push providers: Apple, Google or a browser's push service.
 
 
 class Provider(Protocol):
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
-        """Each device with what became of its alert, in the order in which that is known; devices are taken as there is
-        room for them on their way.
+        """Yield each device with the receipt of its alert, in the order in which results arrive.
 
-        Blocks. Never waits to try again, and never tries again by itself what may have arrived: that is the caller's,
-        who sends it with the same ids. Raises nothing for what a provider does.
+        Devices are consumed as capacity allows. Blocking. Never retries or waits for a retry, because an alert may have
+        arrived: the caller retries, with the same IDs. Raises nothing for a provider's failures.
         """
         ...
 
 
-# Requests over HTTP/2, many at once on few connections: what every sender of alerts is made from.
+# HTTP/2 transport: many concurrent requests on few connections. All providers use it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
     origin: str
-    """`https://api.push.apple.com:443`; each has connections of its own."""
+    """For example `https://api.push.apple.com:443`. Each origin has its own connections."""
     path: str
     headers: Sequence[tuple[str, str]]
-    """Names in small letters, without those that begin with a colon."""
+    """Lowercase names, without pseudo-headers."""
     body: bytes
     suspect: bool = False
-    """Travels on a connection apart: a provider that refuses it may narrow the one that it came on."""
+    """Use a separate connection: a provider that rejects this request may throttle the connection it arrived on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Names in small letters."""
+    """Lowercase names."""
     body: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """No answer."""
+    """No response."""
 
     reason: str
     left: bool
-    """Whether the request may have reached somebody who acts on it. False: it is safe to say that nobody did."""
+    """Whether the request may have reached a server that acts on it. False: it is certain that none did."""
 
 
 class Transport(Protocol):
-    """Blocking, for one thread at a time; never sleeps for longer than an answer may take, and sends nothing twice that
-    may have arrived."""
+    """Blocking, for one thread at a time. It never sleeps longer than a response may take.
+
+    It never resends a request that may have arrived.
+    """
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
-        """Each post with its answer, in the order in which answers come. Takes posts as there is room for them on their
-        way, so that memory doesn't grow with how many there are. Raises nothing for what the other side does."""
+        """Yield each request with its response, in the order in which responses arrive.
+
+        Requests are consumed as capacity allows, so memory does not grow with their number. Raises nothing for
+        failures of the remote side.
+        """
         ...
 
 
-# Which devices people have: the rows that alerts are sent by, and from which the bitmap of who has one is made.
+# Registered devices. The bitmap of members with a device can be rebuilt from these rows.
 
 
 class Devices(Protocol):
-    """Durable. Everything raises StoreUnavailable, and Full where it writes; whoever writes again writes the same.
+    """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes.
 
-    A device has one holder: the member whose registration ranks highest of all that was said of it, or nobody, where
-    what ranks highest is that it is gone. A registration ends by itself KEPT after its moment.
+    A device has at most one holder: the member of its highest-ranking record, or none if that record is a removal.
+    Registrations expire KEPT after their time.
     """
 
     def write(self, words: Collection[DeviceWord]) -> None:
-        """In any order, any number of times, beside others who write of the same devices.
+        """Store registrations and removals, in any order and concurrently with other writers of the same devices.
 
-        When it returns, whoever held one of these devices by a word that ranks lower holds it no more, in whatever is
-        read from then on. Cut off on the way, it is so of some; nobody has got a device before all who held it by what
-        was known have lost it.
+        After return, every later read shows that members with a lower-ranking registration have lost the device. After
+        an interruption that holds for some devices. No member gains a device before all known earlier holders have
+        lost it.
         """
         ...
 
     def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
-        """What ranks highest of each; without those of which nothing is known."""
+        """Return the highest-ranking record of each device; unknown devices are missing."""
         ...
 
     def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
-        """All that each of them holds, by platform and id; without those who hold none."""
+        """Return all devices of each member, by platform and ID; members without devices are missing."""
         ...
 
     def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        """Those of the shard's members named by the bitmap, in the members' order: read by ranges of their blocks, and
-        never person by person. A few blocks at a time are in memory."""
+        """Yield the devices of the shard's members in the bitmap, in member order.
+
+        They are read in block ranges, never member by member, with a few blocks in memory at a time.
+        """
         ...
 
     def people(self, shard: int) -> Bits:
-        """Everybody of the shard who holds a device, by the same rows."""
+        """Return all members of the shard that hold a device, according to the same rows."""
         ...

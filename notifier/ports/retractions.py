@@ -1,4 +1,4 @@
-"""What was taken back, kept longer than what it is about; and the trails that lead to the mentions it is about."""
+"""Ports of retractions, erasure, held mentions and the reach of mentioners."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,109 +15,119 @@ from notifier.ports.event_log import DeadLetter
 
 @dataclass(frozen=True, slots=True, order=True)
 class MentionLocation:
-    """Where a mention is kept."""
+    """Burst and event that identify a stored mention."""
 
     burst: BurstKey
     event: EventId
 
 
 class Retractions(Protocol):
-    """Durable. Everything raises StoreUnavailable, and Full where it writes; whoever writes again writes the same.
+    """Retractions, kept longer than the mentions they concern. Durable and idempotent. Blocking.
 
-    Mentions come to their trails with `Bursts.write`, and are on all of them before that returns. Whoever writes a
-    retraction and then follows its trails, and whoever writes a mention and then asks what stands: one of the two
-    always sees what the other wrote.
+    Every method raises StoreUnavailable, and Full for writes.
+
+    A retraction key leads to mentions. `Bursts.write` registers each mention under all of its keys before it returns.
+    One process writes a retraction and then follows its keys; another writes a mention and then reads the current
+    retractions. At least one of the two always sees the other's write.
     """
 
     def write(self, retractions: Collection[Retraction]) -> None:
-        """Each, unless what stands under its trail ranks higher."""
+        """Store each retraction unless the stored one of its key ranks higher."""
         ...
 
     def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
-        """What stands under them; most have nothing."""
+        """Return the current retraction of each key; most keys have none."""
         ...
 
     def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
-        """All that they lead to, one after another, or what of it is in the burst; read as it is asked for, however
-        much there is."""
+        """Yield the location of every mention under the keys, or only of those in `burst`.
+
+        The locations are read lazily, however many there are.
+        """
         ...
 
     def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
-        """The mentions as they stand there, also those that were retracted."""
+        """Return the mentions as stored there, including retracted ones."""
         ...
 
     def within(self, burst: BurstKey) -> Iterator[Mention]:
-        """All of a burst's mentions, as `read` has them; read as they are asked for."""
+        """Yield all mentions of a burst, as `read` returns them. They are read lazily."""
         ...
 
 
-# What is left of somebody's words beside mentions: events that are held, and dead letters.
+# Erasure targets: other places where an author's text may remain (held events, dead letters).
 
 
 class Traces(Protocol):
-    """Durable. Everything raises StoreUnavailable, and Full where it writes; whoever blanks again changes nothing."""
+    """Durable and idempotent. Blocking. Every method raises StoreUnavailable, and Full for writes."""
 
     def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
-        """The authors', decided or not, whose event has a text; read as they are asked for."""
+        """Yield the authors' held mentions that still have a text, decided or not. They are read lazily."""
         ...
 
     def blank(self, holds: Collection[HeldMention]) -> None:
-        """Their events have no text any more, also where somebody puts them again. All else of them stays."""
+        """Erase the text of the held events, for good: a later `put` does not restore it. Other fields stay."""
         ...
 
     def letters(self) -> Iterator[DeadLetter]:
-        """All that have a body, in no order; read as they are asked for."""
+        """Yield all dead letters that have a body, unordered. They are read lazily."""
         ...
 
     def empty(self, letters: Collection[DeadLetter]) -> None:
-        """They have no body any more, also where somebody puts them again. All else of them stays."""
+        """Erase the bodies of the letters, for good: a later `put` does not restore them. Other fields stay."""
         ...
 
 
-# Mentions that are held until a person decides.
+# Held mentions: they wait for a moderator's decision.
 
 
 class Holds(Protocol):
-    """Durable; a hold is known as long as its event may be asked for, its text while it may wait. Raises
-    StoreUnavailable, and Full where it writes."""
+    """Durable. A held mention is kept as long as its event may be queried; its text as long as it may wait. Blocking.
+
+    Raises StoreUnavailable, and Full for writes.
+    """
 
     def put(self, holds: Collection[HeldMention]) -> None:
-        """Each, unless it is there: of an event the first hold stands, decided or not."""
+        """Store each held mention unless its event has one, decided or not: the first one wins."""
         ...
 
     def waiting(self) -> Iterator[HeldMention]:
-        """Those that nobody has decided yet, in no order; read as they are asked for. One that is decided meanwhile may
-        be left out."""
+        """Yield the undecided ones, unordered. They are read lazily; one decided meanwhile may be missing."""
         ...
 
     def count(self) -> int:
-        """How many wait."""
+        """Return how many are undecided."""
         ...
 
     def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
-        """Of every event with one of these ids, whatever its source, by id and source; decided and lapsed ones as well.
-        One look-up, for routers."""
+        """Return those of every event with one of these IDs, from any source, ordered by ID and source.
+
+        Decided and expired ones are included. One lookup, for routers.
+        """
         ...
 
     def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
-        """Decides what waits, once, and writes who did to the audit in the same step; False where it doesn't wait."""
+        """Decide a waiting mention once, and write `who` to the audit log in the same step.
+
+        Return False if the mention is not waiting.
+        """
         ...
 
 
-# What operators said of mentioners: how far their mentions may carry, with who said so, why and when.
+# Reach limits that operators set for mentioners, with author, reason and time.
 
 
 class Reaches(Protocol):
-    """Durable. Raises StoreUnavailable, and Full where it writes."""
+    """Durable. Blocking. Raises StoreUnavailable, and Full for writes."""
 
     def say(self, word: ReachWord) -> None:
-        """Unless what stands of the account was said later; it is written to the audit in the same step."""
+        """Store the limit unless the account's current one is newer, and write it to the audit log in the same step."""
         ...
 
     def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
-        """What stands of them; without those of whom nothing was ever said. One look-up, for routers."""
+        """Return the current limits; users without any are missing. One lookup, for routers."""
         ...
 
     def listed(self) -> Sequence[ReachWord]:
-        """What stands of everybody of whom something was said, by name."""
+        """Return the current limits of all users that ever had one, by user name."""
         ...

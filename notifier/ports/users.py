@@ -1,4 +1,4 @@
-"""One person's durable facts: follows, blocks, volume and marks; the truth that the predicate is asked with."""
+"""Ports of each user's durable facts: visibility, user blocks and preferences."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,125 +16,136 @@ from notifier.domain.users.visibility import Mark, Viewer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxContext:
-    """What an inbox is opened with."""
+    """Facts that are needed to open an inbox."""
 
     member: Member
     viewer: Viewer
     vip: bool
-    """Worth remembering for other processes: VIPs open their inboxes often, and are few."""
+    """Whether the user is a VIP. VIPs open their inboxes often and are few, so other processes may reuse the facts."""
 
 
 class People(Protocol):
-    """Asynchronous: the read path. Raises StoreUnavailable, and Full where it writes."""
+    """Users as the read path sees them. Asynchronous. Raises StoreUnavailable, and Full for writes."""
 
     async def member(self, user: UserId) -> Member | None:
-        """None for a user that doesn't exist or was deleted."""
+        """Return the user's member number; None if the user does not exist or was deleted."""
         ...
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
-        """Everything that decides what the person sees; one's own writes are there at once.
+        """Return everything that decides what the user sees. The user's own writes are visible immediately.
 
-        Of more than MOST_BLOCKERS who block the person, the first by name, and those whom the person follows.
+        If more than MOST_BLOCKERS users block this user, the result has the first of them by name, and all those that
+        the user follows.
         """
         ...
 
     async def expected(self, user: UserId) -> Member | None:
-        """Return the member that the user's range of ids gives, where this process remembers the range.
+        """Return the member number according to the user's ID range, if this process has cached the range.
 
-        It reads nothing and proves nothing: the account may be deleted, or have a number of its own. `open` tells.
+        The call reads nothing and proves nothing: the account may be deleted or may have another number. `open`
+        verifies it.
         """
         ...
 
     async def open(self, user: UserId, expected: Member | None = None) -> InboxContext | None:
-        """`member` and then `viewer` in one call. None for a user that doesn't exist or was deleted.
+        """Return `member` and `viewer` in one call; None if the user does not exist or was deleted.
 
-        The answer doesn't depend on `expected`; with the right member the account is read beside everything else.
+        The result does not depend on `expected`. If `expected` is right, the account is read in parallel with the rest.
         """
         ...
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        """Moves `seen_at` forward, never back, and adds the newer bursts that were shown."""
+        """Move `seen_at` forward, never back, and add the newer bursts that were shown."""
         ...
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None: ...
 
 
-# Who blocks whom: the rows that a person's sight is made of, and by which a phone is spared.
+# User blocks: rows that decide what a user sees and that suppress pushes.
 
 
 class Partings(Protocol):
-    """Durable. Raises StoreUnavailable; whoever writes again writes the same."""
+    """Durable and idempotent. Blocking. Raises StoreUnavailable."""
 
     def write(self, partings: Collection[Parting]) -> None:
-        """Each, on both sides, unless what stands of its pair has the higher sequence. In any order, and any number of
-        times. Cut off, one of the two may know of it already."""
+        """Store each user block on both sides, unless the stored one of its pair has a higher sequence.
+
+        Order does not matter. After an interruption only one side may have been written.
+        """
         ...
 
 
-# What people want of subjects: the rows from which bitmaps of mutes and volumes are made, and can be made again.
+# Subject preferences: the bitmaps of mutes and volumes can be rebuilt from these rows.
 
 Pair = tuple[Subject, Member]
 
 
 class Wants(Protocol):
-    """Durable. Everything raises StoreUnavailable; whoever writes again writes the same."""
+    """Subject preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
     def write(self, words: Collection[Word]) -> None:
-        """Each, unless what stands of its pair and of what it is about was said later. In any order, and any number of
-        times."""
+        """Apply each change; for each field of a pair the latest change wins. Order does not matter."""
         ...
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
-        """Replaces the block's."""
+        """Replace the mutes of each subject and block."""
         ...
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        """What stands by what the members said themselves; without those who said nothing."""
+        """Return the preferences that the members set themselves; pairs without one are missing."""
         ...
 
     def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        """Everybody who has muted it or wants less, by the same rows; of each of the kinds, also where it is nobody."""
+        """Return the members that muted the subject or reduced its volume, by set kind, empty sets included.
+
+        The sets follow from the same rows.
+        """
         ...
 
 
-# What people say of everything: the rows from which everybody's bitmaps of it are made, and can be made again.
+# Account preferences: the account-wide bitmaps can be rebuilt from these rows.
 
 
 class Overalls(Protocol):
-    """Durable. Everything raises StoreUnavailable; whoever writes again writes the same."""
+    """Account preferences. Durable and idempotent. Blocking. Every method raises StoreUnavailable."""
 
     def write(self, words: Collection[OverallWord]) -> None:
-        """Each, unless what stands of what it is about was said later. In any order, and any number of times."""
+        """Apply each change; for each field the latest change wins. Order does not matter."""
         ...
 
     def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
-        """Without those who said nothing."""
+        """Return the preferences of the members; members that never set any are missing."""
         ...
 
     def sets(self, shard: int) -> Mapping[SetKind, Bits]:
-        """Everybody in the shard who wants less of everything, or no alerts, by the same rows; of each of the kinds,
-        also where it is nobody."""
+        """Return the shard's members with a lower account-wide volume or a push setting, by set kind.
+
+        Empty sets are included. The sets follow from the same rows.
+        """
         ...
 
 
-# What one person wants of subjects and of everything, as the person reads and says it; fan-out follows behind it.
+# Preferences of one user, as the API reads and writes them. Fan-out picks up changes later.
 
 
 class Preferences(Protocol):
-    """Asynchronous: people wait. Raises StoreUnavailable, and Full where it writes."""
+    """Asynchronous, because users wait. Raises StoreUnavailable, and Full for writes."""
 
     async def read(self, member: Member) -> Mapping[Subject, Want]:
-        """Of every subject of which the member, or the member's block, said something. One's own words at once."""
+        """Return the preference for every subject with a setting by the member or the member's block.
+
+        The member's own writes are visible immediately.
+        """
         ...
 
     async def write(self, word: Word) -> None:
-        """Unless what stands of what it is about was said later."""
+        """Apply the change; for each field the latest change wins."""
         ...
 
     async def overall(self, member: Member) -> Overall:
-        """What the member says of everything. One's own words at once."""
+        """Return the member's account preferences. The member's own writes are visible immediately."""
         ...
 
     async def say(self, word: OverallWord) -> None:
-        """Unless what stands of what it is about was said later."""
+        """Apply the change to the account preferences; for each field the latest change wins."""
         ...
