@@ -1,3 +1,5 @@
-"""The stages, in the order of the data: gateway, router, coordinator, dispatcher, work (delivery, push), tab; and
-beside them the reconciler and the monitor. A stage is a frozen record of ports with `__call__`; loops live in hosts.
+"""Processing stages, from event intake to inbox pages.
+
+In data order: gateway, router, coordinator, dispatcher, slice workers (delivery, push), inbox. The reconciler and the
+monitor run beside them. A stage is a dataclass of ports with `__call__`; hosts run the loops.
 """

@@ -1,4 +1,4 @@
-"""Lane guard: counts the deaths of a lane and stops the lane at the dead-letter limit."""
+"""Lane guard: counts the dead letters of a lane and stops it at the limit."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -23,19 +23,19 @@ from notifier.topics import LANES
 LOGGER = logging.getLogger("notifier.lanes")
 
 READ_EVERY = timedelta(seconds=1)
-"""A stop or a resume by another process is noticed within this."""
+"""Maximum delay until this process notices a stop or a resume by another process."""
 ADD_EVERY = timedelta(seconds=10)
-"""Between two writes of successes, while deaths are in the window. Without deaths nothing is written."""
+"""Interval between writes of successes while deaths are in the window. Without deaths nothing is written."""
 TRIES = 16
-"""Swaps that other processes win first. Few processes share a lane, and one of them wins each round."""
+"""Maximum of swaps lost to other processes. Few processes share a lane, and one of them wins each round."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LaneGuard:
     """The dead-letter limit of one lane, as one process sees it.
 
-    The tally in the store decides, so that a restart doesn't begin a new count and processes of a lane count together.
-    Not thread-safe: a lane is worked on by one thread of a process.
+    The tally in the store decides: a restart does not begin a new count, and all processes of a lane count together.
+    Not thread-safe: one thread of a process works on a lane.
     """
 
     lane: str
@@ -45,14 +45,17 @@ class LaneGuard:
     metrics: Metrics
     owner: str
     tally: LaneTally | None = None
-    """The tally that was read or written last; None before the first read."""
+    """The last tally that was read or written; None before the first read."""
     successes: int = 0
-    """Handled since then, and not in the tally yet."""
+    """Records handled since then that are not in the tally yet."""
     read_at: datetime | None = None
     added_at: datetime | None = None
 
     def check(self) -> LaneStop | None:
-        """Return the stop of the lane, read at most once a second. Raises StoreUnavailable before the first read."""
+        """Return the stop of the lane, or None. The store is read at most once a second.
+
+        Raises StoreUnavailable before the first successful read.
+        """
         now = self.clock.now()
         if self.tally is not None and not due(self.read_at, READ_EVERY, now):
             return self.tally.stop
@@ -60,7 +63,7 @@ class LaneGuard:
         return self._read().stop
 
     def record_successes(self, count: int) -> None:
-        """Count records that were handled. Never raises: a success that isn't written only leaves the window longer."""
+        """Count handled records. Never raises: a success that is not written only makes the window longer."""
         if not self.limit.is_enabled:
             return
         self.successes += count
@@ -72,11 +75,11 @@ class LaneGuard:
             self._change(self._with_successes)
 
     def admit_death(self, record: str, cause: str) -> bool:
-        """Count the death of a record, or stop the lane. Returns whether the record may be buried.
+        """Count the death of a record, or stop the lane. Return whether the record may become a dead letter.
 
-        Call before the dead letter is written. The count is durable when this returns, so no crash or restart lets more
-        records be buried than the limit allows. A crash before the letter repeats the record, which counts once.
-        Raises StoreUnavailable or Full.
+        Call this before the dead letter is written. The count is durable on return, so no crash or restart lets more
+        records become dead letters than the limit allows. After a crash before the letter the record is repeated, and
+        counts once. Raises StoreUnavailable or Full.
         """
 
         def counted(tally: LaneTally) -> LaneTally:
@@ -91,11 +94,11 @@ class LaneGuard:
         return count_successes(tally, self.limit, self.successes)
 
     def _change(self, change: Callable[[LaneTally], LaneTally]) -> LaneTally:
-        """Replace the tally by what the change makes of it, and return what is stored afterwards."""
+        """Apply the change to the tally by compare-and-set; return the tally that is stored afterwards."""
         current = self.tally or self._read()
         for _ in range(TRIES):
             changed = change(current)
-            if changed == current:  # stopped, counted before, or without a limit
+            if changed == current:  # stopped, already counted, or no limit
                 return self._adopt(current)
             wanted = replace(changed, version=current.version + 1)
             current = self.tallies.swap(wanted)
@@ -110,7 +113,7 @@ class LaneGuard:
         except StoreUnavailable:
             if self.tally is None:  # fails closed: the lane may be stopped
                 raise
-            return self.tally  # fails open: without the store nothing can be buried
+            return self.tally  # fails open: without the store no dead letter can be written
         # A plain read may be older than what this process has written.
         return self._adopt(stored if self.tally is None else max(stored, self.tally, key=lambda tally: tally.version))
 
@@ -120,12 +123,12 @@ class LaneGuard:
         if tally.stop is not None and tally.stop != before:
             self._log_stop(tally.stop)
         elif tally.stop is None and before is not None:
-            self.successes = 0  # the window is a new one
+            self.successes = 0  # a new window begins
             LOGGER.warning("lane %s was resumed", self.lane, extra={"lane": self.lane})
         return tally
 
     def _log_stop(self, stop: LaneStop) -> None:
-        """Once for each stop and process: the lane is checked every second."""
+        """Log each stop once per process: the lane is checked every second."""
         LOGGER.error(
             "lane %s is stopped by its dead-letter limit: %s; %s waits with: %s",
             self.lane,
@@ -138,7 +141,7 @@ class LaneGuard:
 
 @dataclass(slots=True, kw_only=True)
 class LaneGuards:
-    """The guards of the lanes that a process works on."""
+    """The guards of all lanes that a process works on."""
 
     limit: DeadLetterLimit
     tallies: LaneTallies

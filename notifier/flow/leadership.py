@@ -1,4 +1,4 @@
-"""Leadership: a lease on being the only one at a job, renewed when a third of its term has passed."""
+"""Leadership of a singleton job: a lease, renewed after a third of its term."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,8 +15,10 @@ class Leadership:
     until: datetime | None = None
 
     def held(self, now: datetime) -> bool:
-        """False while another has the job. Two may believe to lead only if one was stopped for longer than the term
-        within a round; every effect of a leader is written once or idempotent for that reason.
+        """Return whether this process leads; False while another process holds the lease.
+
+        Two processes can both believe that they lead only if one stalls for longer than the term within a round. So
+        every effect of a leader is either written once or idempotent.
         """
         if self.until is None or now >= self.until - self.term * 2 / 3:
             held = self.leases.hold(self.name, self.owner, now, self.term)

@@ -47,17 +47,17 @@ class Spared(Protocol):
 
 
 class SendLog(Protocol):
-    """Record of sent batches, durable as long as a burst may be delivered. Blocking.
+    """Record of what was sent, window by window; durable as long as a burst may be delivered. Blocking.
 
     Each send log has one writer, the holder of the slice's claim. Raises StoreUnavailable, and Full for writes.
     """
 
     def read(self, burst: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[Sending, Sequence[Window]]:
-        """Return the batches of the shards' send logs, of all tiers, in order; empty send logs are missing."""
+        """Return the windows of the shards' send logs, of all tiers, in order; empty send logs are missing."""
         ...
 
     def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
-        """Write each batch before it is sent (write-ahead), unless its send log has one with this number.
+        """Write each window before it is sent (write-ahead), unless its send log has one with this number.
 
         Return for each whether it was written. One that was not belongs to another worker: the caller has lost the
         claim.
@@ -65,7 +65,7 @@ class SendLog(Protocol):
         ...
 
     def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
-        """Close the batches after they were sent, with the failed attempts. Idempotent: the last call wins."""
+        """Close the windows after they were sent, with the failed attempts. Idempotent: the last call wins."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""From a plan to rows: dispatch, work on slices, reconciliation."""
+"""Delivery of a burst's rows: dispatching, slice workers and reconciliation."""

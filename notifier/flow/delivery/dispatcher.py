@@ -1,7 +1,7 @@
-"""The dispatcher: feeds every pool's queue from the ledger, keeps it shallow, and queues again what was lost.
+"""Dispatcher: fills each pool's queue from the ledger and re-queues lost slices.
 
-It is one process at a time, by lease. All it keeps in memory can be read from the ledger again, which is what a new
-one does first.
+One process dispatches at a time, by lease. All of its in-memory state can be rebuilt from the ledger; a new leader does
+that first.
 """
 
 import logging
@@ -28,21 +28,21 @@ from notifier.ports.ledger import Ledger, Sleepers
 LOGGER = logging.getLogger("notifier.dispatcher")
 
 READ_EVERY = timedelta(milliseconds=100)
-"""Of bursts in flight: the credits last a pool for longer. New bursts are looked for in every round."""
+"""Interval for reading bursts in flight. The credits of a pool last longer. New bursts are read every round."""
 LISTED_EVERY = timedelta(seconds=1)
-"""Of all open bursts; in between, only those are listed that opened lately."""
+"""Interval for listing all open bursts; rounds in between list only recently opened ones."""
 LATELY = timedelta(seconds=2)
-"""A burst has its plan within this, or it was re-stamped; one that hasn't is found when all are listed."""
+"""A burst has its plan within this time, or it was re-stamped. A later one is found when all are listed."""
 READ_AT_ONCE = 256
-"""Open bursts that are new to this process: those of a predecessor mustn't keep the newest waiting."""
+"""Open bursts read per round that are new to this process: a backlog must not delay the newest bursts."""
 WOKEN_AT_ONCE = 32
-"""Of sleepers, in a round: all of a quarter of an hour may wake at one moment, and to read so many takes 30 ms, for
-which whatever is new waits."""
+"""Deferred bursts woken per round. All of a quarter hour may wake at once; reading 32 takes 30 ms and delays new
+bursts."""
 LOOKED_FOR_EVERY = timedelta(seconds=10)
-"""What this process laid down it wakes in time; what others did, before their leadership ended, within this."""
+"""Interval for waking bursts that an earlier leader deferred; this process wakes its own on time."""
 TOLD_EVERY = timedelta(seconds=1)
 TOLD_FOR = timedelta(seconds=5)
-"""How far the pools are behind; whoever asks later learns that nobody says."""
+"""Lifetime of the backlog report. After that, readers see no report."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,22 +57,22 @@ class Dispatcher:
     metrics: Metrics
     read_at_once: int = READ_AT_ONCE
     backlog: Backlog = field(default_factory=Backlog)
-    """What rests can't change without this stage; what moves is read anew."""
+    """Progress of open bursts. Idle bursts change only through this stage; moving ones are re-read."""
     unread: deque[BurstKey] = field(default_factory=deque)
-    """Listed as open, and not read yet."""
+    """Bursts listed as open and not yet read."""
     unreadable: set[BurstKey] = field(default_factory=set)
     moments: set[datetime] = field(default_factory=set)
-    """At which those wake that were laid down here: few, as people are looked for at quarters of an hour."""
+    """Wake-up times of bursts deferred by this process: few, because they are rounded to quarter hours."""
     done_at: dict[str, datetime] = field(default_factory=dict)
-    """When each of the duties was done last that a round may leave out."""
+    """When each periodic duty was last done."""
 
     def __call__(self) -> int:
-        """One round; returns how many slices were queued."""
+        """Run one round; return how many slices were queued."""
         now = self.clock.now()
         if not self.leadership.held(now):
             self._forget()
             return 0
-        # Whose moment has come is laid down no more: after a round that failed, some of them may be.
+        # Wake due bursts before deferring any: after a round that failed, some due ones may still be in the backlog.
         self.backlog.wake(now)
         self._refresh(now)
         self.rates.refresh(now)
@@ -113,17 +113,17 @@ class Dispatcher:
             self.ledger.close(settled)
             self.backlog.drop(settled)
         if sleepers := self.backlog.sleepers():
-            # Nothing of them can change before they wake, but by who has lost his claim: he is heard when they do.
+            # Deferred bursts only change through a worker that lost its claim; its entries are read on wake-up.
             self.sleepers.lay(sleepers, now)
-            self.backlog.drop([one.burst for one in sleepers])
-            self.moments.update(one.until for one in sleepers)
+            self.backlog.drop([deferred.burst for deferred in sleepers])
+            self.moments.update(deferred.until for deferred in sleepers)
 
     def _woken(self, now: datetime) -> Sequence[BurstKey]:
         due = {moment for moment in self.moments if moment <= now}
         if not self._due("wake", LOOKED_FOR_EVERY, now) and not due:
             return ()
         woken = self.sleepers.wake(now, WOKEN_AT_ONCE)
-        # Of more the next round wakes the rest.
+        # If the batch was full, more may be due: the next round wakes them.
         self.moments = self.moments | {now} if len(woken) == WOKEN_AT_ONCE else self.moments - due
         return woken
 
@@ -139,7 +139,7 @@ class Dispatcher:
         return key not in self.backlog.accounts and key not in self.unreadable
 
     def _read(self, keys: Sequence[BurstKey]) -> Sequence[BurstProgress]:
-        """An account that can't be read holds up no other; it stays open for whoever mends it."""
+        """Read the progress of the bursts. An unreadable one blocks no other; it stays open until it is repaired."""
         try:
             return list(self.ledger.read(keys).values())
         except Poison as cause:
@@ -151,58 +151,60 @@ class Dispatcher:
             return ()
 
     def _due(self, duty: str, every: timedelta, now: datetime) -> bool:
-        found = due(self.done_at.get(duty), every, now)
-        if found:
+        is_due = due(self.done_at.get(duty), every, now)
+        if is_due:
             self.done_at[duty] = now
-        return found
+        return is_due
 
     def _tell(self) -> None:
         behind = self.backlog.behind()
-        for pool, of in behind.items():
-            self.metrics.waiting.labels(pool).set(of.slices)
-            # Here, too: the workers of a stopped pool get no slice, and so never see that it was resumed.
+        for pool, pool_backlog in behind.items():
+            self.metrics.waiting.labels(pool).set(pool_backlog.slices)
+            # Also set here: workers of a stopped pool get no slice, so they do not notice a resume.
             self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped)
-        with suppress(CacheUnavailable):  # fails open: a monitor that isn't told takes nothing from P2
+        with suppress(CacheUnavailable):  # fails open: without the report the monitor leaves P2 its credit
             self.report.tell(behind, TOLD_FOR)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
-        parked = [self._parked(piece, by, now) for piece, by in decision.park]
-        queued = [self._dispatched(piece, now) for piece in self._with_room(decision.queue)]
+        parked = [self._parked(slice_, throttle, now) for slice_, throttle in decision.park]
+        queued = [self._dispatched(slice_, now) for slice_ in self._with_room(decision.queue)]
         if not parked and not queued:
             return 0
-        # The fact before the deed: a crash in between leaves a slice that nobody claims, and it is queued again when
-        # its deadline has passed. The other way round, a slice could be queued without anybody knowing.
+        # Record before queueing. A crash in between leaves a slice that no worker claims; it is queued again after its
+        # deadline. In the opposite order, a slice could be in the queue without a record in the ledger.
         written = self.ledger.record(parked + queued)
         self.backlog.enter(parked + queued, now)
         mine = [e.slice for e, won in zip(queued, written[len(parked) :], strict=True) if won]
         return self._enqueue(mine, now)
 
     def _with_room(self, slices: Sequence[Slice]) -> Sequence[Slice]:
-        """Without the repeats for a queue that is full: nobody empties it, and what waits there isn't lost."""
-        repeats = {piece for piece in slices if self.backlog.accounts[piece.burst].standings[piece].dispatched}
-        full = {pool for pool in dict.fromkeys(piece.pool for piece in slices if piece in repeats) if self._full(pool)}
-        return [piece for piece in slices if piece not in repeats or piece.pool not in full]
+        """Drop repeats for pools with a full queue: its workers are stalled, and the queued tasks are not lost."""
+        repeats = {slice_ for slice_ in slices if self.backlog.accounts[slice_.burst].standings[slice_].dispatched}
+        full = {
+            pool for pool in dict.fromkeys(slice_.pool for slice_ in slices if slice_ in repeats) if self._full(pool)
+        }
+        return [slice_ for slice_ in slices if slice_ not in repeats or slice_.pool not in full]
 
     def _full(self, pool: Pool) -> bool:
         try:
             return self.queue.depth(pool) >= CREDITS[pool].slices
-        except QueueUnavailable:  # fails open: then nothing can be queued either, and it is tried again later
+        except QueueUnavailable:  # fails open: queueing fails as well, and is tried again later
             return False
 
     def _enqueue(self, slices: Sequence[Slice], now: datetime) -> int:
-        """Pool by pool: one whose broker is away takes no other with it."""
-        pools = dict.fromkeys(piece.pool for piece in slices)
-        return sum(self._enqueue_in([piece for piece in slices if piece.pool is pool], now) for pool in pools)
+        """Queue the slices pool by pool, so that one unavailable broker does not affect other pools."""
+        pools = dict.fromkeys(slice_.pool for slice_ in slices)
+        return sum(self._enqueue_in([slice_ for slice_ in slices if slice_.pool is pool], now) for pool in pools)
 
     def _enqueue_in(self, slices: Sequence[Slice], now: datetime) -> int:
         try:
             self.queue.enqueue(slices)
-        except QueueUnavailable:  # fails closed: nothing is spent, and a later round queues them
+        except QueueUnavailable:  # fails closed: no rate is spent, and a later round queues the slices
             self.metrics.outages.labels("queue").inc()
             return 0
-        for piece in slices:
-            self._spend(piece, now)
-            self.metrics.dispatched.labels(piece.pool).inc()
+        for slice_ in slices:
+            self._spend(slice_, now)
+            self.metrics.dispatched.labels(slice_.pool).inc()
         return len(slices)
 
     def _spend(self, piece: Slice, now: datetime) -> None:

@@ -1,6 +1,6 @@
-"""The reconciler: finishes what the dead left half done, keeps the pull index true to the store, and checks the sums.
+"""Reconciler: completes interrupted publishing, repairs the pull index, and verifies totals.
 
-Lost slices need no reconciler: the dispatcher queues whatever has an expired claim.
+Lost slices need no reconciler: the dispatcher re-queues every slice with an expired claim.
 """
 
 import logging
@@ -34,15 +34,15 @@ HEADS_AT_ONCE = 100
 SHARDS_AT_ONCE = 64
 SWEPT_AT_ONCE = 5_000
 LOG_KEPT_FOR = timedelta(days=1)
-"""Nothing reads a record that is done; a day of them helps whoever looks into what happened."""
+"""Retention of processed log records. Nothing reads them; one day helps to investigate incidents."""
 REBUILT_FROM = INBOX_WINDOW
-"""How far back the pull index reaches after a rebuild; older pages are the store's."""
+"""How far back a rebuilt pull index reaches. Older pages come from the store."""
 BURSTS_AT_ONCE = 1_000
-"""In a page of a rebuild: about a megabyte, and some milliseconds of the index's lock."""
+"""Bursts in a page of a rebuild: about a megabyte, and some milliseconds under the index's lock."""
 COMPARED_WITH_OVERLAP = timedelta(seconds=10)
-"""A burst becomes readable within a second of its opening, or is re-stamped; the rest is for a machine that halts."""
+"""A burst is readable within a second of its opening, or it is re-stamped. The rest covers a stalled machine."""
 COUNTED_EVERY = timedelta(minutes=1)
-"""What is held: people decide over it, and a flood of it is a long read."""
+"""Interval for counting held mentions. Moderators decide about them, and counting many takes long."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,17 +60,17 @@ class Reconciler:
     clock: Clock
     metrics: Metrics
     unsettled: set[BurstKey] = field(default_factory=set)
-    """Bursts that were open in the last round: those gone from the list since are checked."""
+    """Bursts that were open in the last round. Those closed since then are checked."""
     generation: str | None = None
-    """The pull index that this process has rebuilt."""
+    """Generation of the pull index that this process has rebuilt."""
     compared_at: datetime | None = None
-    """At this moment nothing that the store held was missing in it."""
+    """Last time at which the index had everything that the store held."""
     counted_at: datetime | None = None
-    """When it was told last how many mentions are held."""
+    """When held mentions were last counted."""
 
     def __call__(self) -> None:
-        """One round. An outage ends it; whatever else fails, fails alone: the other duties are done all the same."""
-        with suppress(CacheUnavailable):  # fails open: until the index stands again, the store is read instead
+        """Run one round. An outage ends it; any other failure is contained, and the remaining duties still run."""
+        with suppress(CacheUnavailable):  # fails open: until the index is complete again, the store is read instead
             self._alone("index", self._index)
         now = self.clock.now()
         if not self.leadership.held(now):
@@ -86,13 +86,13 @@ class Reconciler:
         for name, duty in duties.items():
             try:
                 self._alone(name, duty)
-            except Full as error:  # those that make room come last
+            except Full as error:  # the duties that free space come last
                 full = error
         if full:
             raise full
 
     def _alone(self, duty: str, work: Callable[[], object]) -> bool:
-        """Whether it succeeded. Raises OUTAGES, which are nobody's fault."""
+        """Run a duty; return whether it succeeded. Raises OUTAGES, which are not the duty's failure."""
         try:
             work()
         except OUTAGES:
@@ -104,12 +104,12 @@ class Reconciler:
         return True
 
     def _index(self) -> None:
-        """Announces what the store holds and the index may lack; all of it after a wipe, and at the start.
+        """Announce bursts that the index may lack: all of them at the start and after a wipe.
 
-        Coordinators announce as they publish. This is for those who died before, and for what Redis didn't take.
+        Coordinators announce while publishing. This covers crashed coordinators and failed writes to Redis.
         """
         generation = self.pull.generation()
-        now = self.clock.now()  # before the store is read: of what becomes readable later nothing is claimed
+        now = self.clock.now()  # before reading the store: the index claims nothing about what becomes readable later
         oldest = now - REBUILT_FROM
         if generation is None or generation != self.generation or self.compared_at is None:
             self.pull.rebuilt(pages(self.recent, oldest), oldest, now)
@@ -124,7 +124,7 @@ class Reconciler:
         self._finish(self.heads.unpublished(HEADS_AT_ONCE))
 
     def _finish(self, subjects: Collection[Subject]) -> None:
-        """One that can't be finished, because its head can't be read, keeps none of the others waiting."""
+        """Finish the subjects together, or one by one if that fails: an unreadable head must not block the others."""
         try:
             self.publisher.finish(subjects)
         except OUTAGES:
@@ -158,7 +158,7 @@ class Reconciler:
         ]
 
     def _tallies(self, account: BurstProgress) -> Iterator[SnapshotCounts]:
-        """A few shards' seals in memory at a time, whatever the number of followers."""
+        """Yield the snapshot counts of all shards, with a few shards in memory at a time."""
         for first, last in account.plan.ranges:
             for start in range(first, last + 1, SHARDS_AT_ONCE):
                 run = range(start, min(start + SHARDS_AT_ONCE, last + 1))
@@ -166,7 +166,7 @@ class Reconciler:
 
 
 def pages(recent: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
-    """Newest first; one is in memory at a time, however many there are."""
+    """Yield the bursts opened since `since`, newest first, with one page in memory at a time."""
     behind = None
     while page := recent.since(since, behind, BURSTS_AT_ONCE):
         yield page

@@ -1,4 +1,4 @@
-"""Delivery: a slice's shards are sealed and their rows written, the same bytes whoever does it and how often."""
+"""Delivery handler: snapshots the audience of a slice's shards and writes their inbox rows."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,17 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxStore, Seals
 
 SHARDS_AT_ONCE = 64
-"""A slice of a large P1 or P2 in one run, of about 160 ms. The store cuts it into short transactions, one a file: the
-more shards each holds, the less it costs. Between them the claim is renewed, however slow the store is."""
+"""Shards per write: a large P1 or P2 slice takes one write of about 160 ms.
+
+The store splits it into short transactions, one per file, which cost less per shard the more shards they hold. The
+claim is renewed between them, however slow the store is.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
+    """Writes the rows of one slice. Idempotent: every worker and every retry writes the same bytes."""
+
     sets: MendedSets
     seals: Seals
     inbox: InboxStore
@@ -40,43 +45,45 @@ class Delivery:
             phones += sum(part.phones for part in parts)
             if worth_it:
                 rows += self._write(burst, piece, parts, hold)
-                # Behind the write: a crash before this line writes the same rows again. A shard that was only sealed,
-                # because the slice was past its worth, isn't reached: another worker's clock may say otherwise.
+                # After the write: a crash before this line writes the same rows again. A shard that was only
+                # snapshotted because the slice expired is not checkpointed: another worker's clock may differ.
                 hold.reach(max(hold.claim.reached, parts[-1].shard + 1))
         now = self.clock.now()
         if worth_it:
             self.metrics.deliveries.labels(piece.tier).inc(people)
             self.metrics.delivery.labels(piece.tier).observe((now - burst.accepted_at).total_seconds())
-        # Even what is left to the pull path was sealed first: the books count people, not shards.
+        # Take the snapshot even if the rows are left to the pull path: the accounting counts members, not shards.
         fact = Fact.DONE if worth_it else Fact.PULLED
         return LedgerEntry(slice=piece, fact=fact, at=now, people=people, rows=rows, phones=phones)
 
     def parts(
         self, burst: Burst, shards: Sequence[int], tier: Tier, hold: SliceLease
     ) -> Iterator[Sequence[TierSnapshot]]:
-        """What the shards' seals say of the tier, a run at a time; missing ones are made from the live sets, once for
-        ever."""
+        """Yield the tier's part of each shard's audience snapshot, one run of shards at a time.
+
+        A missing snapshot is made from the live sets, once for good.
+        """
         for start in range(0, len(shards), SHARDS_AT_ONCE):
             run = shards[start : start + SHARDS_AT_ONCE]
             hold.keep()
-            found = dict(self.seals.parts(burst.key, run, tier))
-            if missing := [shard for shard in run if shard not in found]:
-                for standing in self.seals.insert(burst.key, self._seals(burst, missing)):
-                    found[standing.shard] = standing.part(tier)
-            yield [found[shard] for shard in run]
+            snapshots = dict(self.seals.parts(burst.key, run, tier))
+            if missing := [shard for shard in run if shard not in snapshots]:
+                for snapshot in self.seals.insert(burst.key, self._seals(burst, missing)):
+                    snapshots[snapshot.shard] = snapshot.part(tier)
+            yield [snapshots[shard] for shard in run]
 
     def _seals(self, burst: Burst, shards: Sequence[int]) -> Sequence[Seal]:
         try:
             live = self.sets.live(burst.key.subject, shards, burst.restricted_to)
             return [seal(burst, shard, sets, self.rule, self.pushed) for shard, sets in zip(shards, live, strict=True)]
         except RuleFailed:
-            # No other rule takes its place: the slice is tried again, and dies with the cause. Everybody sees the burst
-            # by the pull path meanwhile.
+            # No fallback rule: the slice is retried, and becomes a dead letter with this cause. Meanwhile all followers
+            # see the burst by the pull path.
             self.metrics.unruled.inc()
             raise
 
     def _write(self, burst: Burst, piece: Slice, parts: Sequence[TierSnapshot], hold: SliceLease) -> int:
-        """Writes the rows of the shards that no earlier holder has done; counts those of all."""
+        """Write the rows of shards that no earlier claim has completed; return the row count of all shards."""
         rows = [
             cut(
                 part.members,
@@ -87,7 +94,7 @@ class Delivery:
             )
             for part in parts
         ]
-        self.inbox.write([one for one in rows if one.shard >= hold.claim.reached], hold.going)
-        written = sum(one.written for one in rows)
+        self.inbox.write([shard_rows for shard_rows in rows if shard_rows.shard >= hold.claim.reached], hold.going)
+        written = sum(shard_rows.written for shard_rows in rows)
         self.metrics.rows.labels(piece.tier).inc(written)
         return written

@@ -1,4 +1,4 @@
-"""Work on one slice: claim it, do it, write down what became of it. The step's own doing is delivery's or push's."""
+"""Slice worker: claim one slice, run its handler, record the result in the ledger."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from notifier.ports.event_log import DeadLetter, DeadLetters
 from notifier.ports.ledger import Claims, Ledger
 
 DONE_WITH = (Fact.DONE, Fact.PULLED)
-"""A late copy of such a slice's task finds nothing to do."""
+"""Facts after which a duplicate task of the slice has nothing to do."""
 
 
 class LostClaim(Exception):
@@ -25,27 +25,30 @@ class LostClaim(Exception):
 
 
 class HandBack(Exception):
-    """The slice takes too long, or the worker has to end; somebody goes on where it stopped."""
+    """The slice used up its time share, or the worker is stopping; another worker resumes from the checkpoint."""
 
 
 @dataclass(slots=True)
 class SliceLease:
-    """A claim that renews itself while the work goes on."""
+    """A claim on a slice that renews itself while the work goes on."""
 
     claim: Claim
     claims: Claims
     clock: Clock
     alive: Callable[[], None] | None = None
-    """Called whenever the work has got a step further."""
+    """Called after each step of progress."""
     stopping: Callable[[], bool] | None = None
-    """Whether the process was told to end: then somebody else goes on, from where this work has come to."""
+    """Returns whether the process is stopping; another worker then resumes from the checkpoint."""
 
     def reach(self, shard: int) -> None:
-        """The shards below this one are done."""
+        """Record that all shards below this one are done."""
         self.claim = replace(self.claim, reached=shard)
 
     def keep(self) -> None:
-        """To be called between effects. Raises LostClaim or HandBack; what was written by then may be written again."""
+        """Call between effects. Raises LostClaim or HandBack.
+
+        The next holder may write everything written before the exception again.
+        """
         stopping = self.stopping is not None and self.stopping()
         if stopping or self.clock.now() >= self.claim.claimed_at + self.claim.slice.turn:
             raise HandBack
@@ -59,8 +62,10 @@ class SliceLease:
             self.going()
 
     def going(self) -> None:
-        """To be called while an effect goes on, which is always ended: handed back in its middle, one that is always
-        too slow would begin anew for ever. Raises LostClaim."""
+        """Renew the claim if due. Call inside an effect that must not be interrupted. Raises LostClaim.
+
+        Handing back in the middle of a slow effect would restart it forever.
+        """
         if self.alive is not None:
             self.alive()
         now, term = self.clock.now(), self.claim.slice.terms.claim
@@ -74,7 +79,7 @@ class SliceLease:
 
 class Doing(Protocol):
     def __call__(self, burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
-        """Does all of the slice; returns the entry that ends it."""
+        """Process the whole slice; return the ledger entry that completes or defers it."""
         ...
 
 
@@ -99,7 +104,7 @@ class Work:
 
     def _attempt(self, piece: Slice) -> Outcome:
         if self.guards.of(piece.pool).check() is not None:
-            # Not claimed and not counted: the dispatcher queues it again once the pool is resumed.
+            # Not claimed and not counted as an attempt: the dispatcher queues the slice again after a resume.
             return Again(reason="the pool is stopped by its dead-letter limit")
         now = self.clock.now()
         claim = self.claims.claim(piece, self.owner, now, now + piece.terms.claim)
@@ -107,7 +112,7 @@ class Work:
             return Again(reason="somebody else holds it")
         hold = SliceLease(claim, self.claims, self.clock, self.alive, self.stopping)
         try:
-            # The first to have it needn't ask: a slice has ended only after a claim.
+            # The first claim needs no check: a slice completes only after a claim.
             if claim.attempt > 1 and self._ended(piece):
                 return Again(reason="it has ended")
             burst = self.bursts.read([piece.burst])[piece.burst]
@@ -118,14 +123,14 @@ class Work:
             self.claims.release(hold.claim, self.clock.now())
             return Again(reason="handed back")
         except OUTAGES as outage:
-            # An outage uses up no attempt: the claim runs out, and the dispatcher queues the slice again.
+            # An outage uses up no attempt: the claim expires and the dispatcher queues the slice again.
             self.metrics.outages.labels("store").inc()
             return Again(reason=str(outage))
         except Exception as cause:
             return self._failed(piece, hold, cause)
 
     def _end(self, entry: LedgerEntry, hold: SliceLease) -> Outcome:
-        # The rows stand before the ledger says so; a crash in between writes the same rows again.
+        # Rows are durable before the ledger entry. A crash in between writes the same rows again.
         if entry.fact is Fact.WAITS:
             return self._wait(entry, hold)
         self.ledger.record([entry])
@@ -133,8 +138,8 @@ class Work:
         return Done(people=entry.people, rows=entry.rows)
 
     def _wait(self, entry: LedgerEntry, hold: SliceLease) -> Outcome:
-        # Noted before the slice is let go, or it would be queued at once; who dies in between holds it for a term more.
-        # By its holder alone, and in a cell of his own: what somebody else waits for may be the morning.
+        # Record before releasing, or the slice would be queued at once. After a crash in between, the claim expires.
+        # Only the holder writes it, in its own cell: another worker may be waiting for another time, such as morning.
         hold.going()
         n = self._standings(entry.slice)[entry.slice].waited + 1
         while not all(self.ledger.record([replace(entry, n=n)])):
@@ -150,23 +155,23 @@ class Work:
         return self.ledger.read([piece.burst])[piece.burst].standings
 
     def _failed(self, piece: Slice, hold: SliceLease, cause: Exception) -> Outcome:
-        """A failure of the slice's own: it is tried again at once, and dies of the fifth."""
+        """Record a failure of the slice itself: retry at once, and dead-letter it at the last attempt (ATTEMPTS)."""
         now = self.clock.now()
         attempt = self._standings(piece)[piece].attempts + 1
         reason = f"{type(cause).__name__}: {cause}"
         self.ledger.record([LedgerEntry(slice=piece, fact=Fact.ATTEMPT, n=attempt, at=now, note=reason)])
         if attempt < ATTEMPTS:
-            if not isinstance(cause, Poison):  # what can't be read may be made again: then the claim runs out first
+            if not isinstance(cause, Poison):  # a corrupt record may be repaired: let the claim expire first
                 self.claims.release(hold.claim, now)
             return Again(reason=reason)
-        # Counted before it is buried. A slice that may not die stays in the ledger, and is tried again after a resume.
+        # Count before writing the letter. A slice that the limit rejects stays in the ledger until the pool is resumed.
         if not self.guards.of(piece.pool).admit_death(str(piece), reason):
             return Again(reason="the pool is stopped by its dead-letter limit")
         self._bury(piece, reason, now)
         return Dead(cause=reason)
 
     def _bury(self, piece: Slice, reason: str, now: datetime) -> None:
-        # The letter first: a death in the ledger without one could not be looked into.
+        # The letter comes first: a dead slice in the ledger without a letter could not be investigated.
         letter = DeadLetter(id=str(piece), stage=piece.pool, cause=reason, body=str(piece).encode(), at=now)
         self.dead_letters.put(letter)
         self.ledger.record([LedgerEntry(slice=piece, fact=Fact.DEAD, at=now, note=reason)])

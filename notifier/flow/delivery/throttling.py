@@ -1,4 +1,4 @@
-"""The rates: what throttles, overload and stops leave of each pool, and what a throttled tier has saved up."""
+"""Pool rates after throttles, backpressure and stops; the monitor that sets the backpressure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -21,20 +21,20 @@ from notifier.ports.push import LineReport
 
 THROTTLES_READ_EVERY = timedelta(seconds=1)
 NOTHING = Credit(slices=0, shards=0)
-"""Credit of a pool that is stopped by its dead-letter limit. Nothing is parked: a stop has no end."""
+"""Credit of a pool stopped by its dead-letter limit. Its slices are not parked: a stop has no end time."""
 SAVED_AT_MOST = timedelta(seconds=1)
-"""A throttled tier saves up this much of its rate and no more."""
+"""Maximum that a throttled tier saves up, as a span of its rate."""
 
 
 @dataclass(slots=True)
 class Rates:
-    """What the throttles say now, and what each throttled tier's rate has saved up."""
+    """Current throttles, and the saved-up allowance of each throttled tier."""
 
     throttles: Throttles
     pressure: Pressure
     lane_tallies: LaneTallies
     stopped: Collection[Pool] = ()
-    """Pools that are stopped by their dead-letter limit."""
+    """Pools stopped by their dead-letter limit."""
     allowances: Mapping[Tier, TierLimit] = field(default_factory=dict)
     level: float = 0.0
     saved: dict[Tier, float] = field(default_factory=dict)
@@ -43,8 +43,8 @@ class Rates:
 
     def refresh(self, now: datetime) -> None:
         if due(self.read_at, THROTTLES_READ_EVERY, now):
-            found = self.throttles.since(now - RAMP)
-            self.allowances = {tier: allowance(found, tier, now) for tier in TIERS}
+            throttles = self.throttles.since(now - RAMP)
+            self.allowances = {tier: allowance(throttles, tier, now) for tier in TIERS}
             self.level = self._level()
             tallies = self.lane_tallies.read([str(pool) for pool in Pool])
             self.stopped = {pool for pool in Pool if tallies[pool].stop is not None}
@@ -61,11 +61,11 @@ class Rates:
     def _level(self) -> float:
         try:
             return self.pressure.level()
-        except CacheUnavailable:  # fails open: without a monitor's word nobody is held back
+        except CacheUnavailable:  # fails open: without a report from the monitor there is no backpressure
             return 0.0
 
     def holding(self) -> Mapping[Pool, str]:
-        """The throttle of each pool that has one, ramps included."""
+        """Return the throttle of each throttled pool, ramps included."""
         return {Pool(tier): allowed.by for tier, allowed in self.allowances.items() if allowed.by is not None}
 
     def credits(self) -> Mapping[Pool, Credit]:
@@ -73,10 +73,10 @@ class Rates:
         return credits | dict.fromkeys(self.stopped, NOTHING)
 
 
-# The monitor: reads how ledger, queues and store do, and says how much of P2's credit the dispatcher holds back.
+# Monitor: measures ledger, queues and store, and sets how much of P2's credit the dispatcher withholds.
 
 FLAG_LASTS = timedelta(seconds=30)
-"""Three rounds: a monitor that died holds nobody back for longer."""
+"""Three rounds: the backpressure of a dead monitor ends after that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +92,12 @@ class Monitor:
     every: timedelta = timedelta(seconds=10)
 
     def __call__(self) -> float | None:
-        """The level it set; None when another monitor is at work."""
+        """Run one round; return the level that was set, or None if another monitor is active."""
         before = self.clock.now()
         if not self.leases.hold("monitor", self.owner, before, self.every * 3):
             return None
         level = pressure(self._readings(before))
-        # Fails open: a level that couldn't be said runs out, and P2 is held back by nobody. The outage ends this round.
+        # Fails open: a level that cannot be written expires, and P2 gets its full credit. The outage ends this round.
         self.pressure.raise_to(level, FLAG_LASTS)
         self.metrics.pressure.set(level)
         self._count()
@@ -109,10 +109,10 @@ class Monitor:
             self.metrics.left_alone.labels(platform).set(alone[platform])
 
     def _readings(self, before: datetime) -> Readings:
-        now, told = self.clock.now(), self.report.told()
+        now, backlog = self.clock.now(), self.report.told()
         return Readings(
-            # Holding the lease was a small durable write: its time is the store's latency as everybody has it.
+            # Holding the lease is a small durable write, so its duration measures the store's latency.
             store_latency=now - before,
             queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
-            behind={pool: now - behind.since for pool, behind in told.items() if behind.since},
+            behind={pool: now - behind.since for pool, behind in backlog.items() if behind.since},
         )
