@@ -1,1 +1,1 @@
-"""From rows to alerts: load, suppress, catch up, cap, rate, send and record."""
+"""Push notifications: load, suppress, catch up, cap, rate, send and record."""

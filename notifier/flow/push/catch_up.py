@@ -1,13 +1,12 @@
-"""Catch-up step: reads sibling bursts and merges late alerts of one subject into one summary.
+"""Catch-up step: merges late alerts of one subject into one summary.
 
-An alert names the older bursts that it covers, member by member, in the window that is written before it is sent. An
-older burst is collapsed only once such a window names it, never because a newer burst is still to come: that one may
-find that the member has seen it, is suppressed, or has no device of this platform. Until that is known the older one
-waits.
+An alert names the older bursts that it covers, per member, in the window that is written before it is sent. An older
+burst is collapsed only once such a window names it, never because a newer burst is still to come. The newer burst may
+find that the member has seen it, is suppressed, or has no device of this platform. Until then the older burst waits.
 
-Every wait ends. Nothing waits for an older burst, so the newest late burst waits for none. A burst that others wait for
-has its turn soon: it alerts its members, or suppresses them, or itself waits for a newer one, and then the next older
-burst is the newest. No slice outlives its day.
+Every wait ends. No burst waits for an older one, so the newest late burst waits for none. A burst that others wait for
+has its turn soon: it alerts its members, suppresses them, or waits for a newer burst itself. Then the next older burst
+is the newest. No slice outlives its day.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,18 +40,18 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.push import SendLog, Spared
 
 FIRST_READ = 16
-"""Burst numbers in the first read, doubled with each further read: a subject's budget allows thirty fan-outs a day, and
-its restricted budget as many. Bursts that never send alerts use up any number of numbers between them."""
+"""Burst numbers in the first read, doubled with each further read. A subject's budget allows thirty fan-outs a day, and
+its restricted budget as many. Bursts that never send alerts can use up any number of numbers in between."""
 REMEMBERED = 65_536
-"""Bursts without alerts that are remembered; 20 MB."""
+"""Remembered bursts without alerts; 20 MB."""
 _EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
 class SiblingBursts:
-    """Bursts of the same subject that were to send alerts. For one thread.
+    """Bursts of the same subject that send alerts. For one thread.
 
-    Each is read anew, because it may have been retracted, unless it never sends alerts.
+    Each is read again every time, because it may have been retracted, unless it never sends alerts.
     """
 
     bursts: Bursts
@@ -66,17 +65,17 @@ class SiblingBursts:
 
     def older(self, burst: Burst, since: datetime) -> Sequence[Burst]:
         """Return the older siblings that opened at `since` or later, the newest first."""
-        found = self._walk(burst.key.subject, _descending(burst.key.seq - 1), since)
-        return [sibling for sibling in found if sibling.opened_at >= since]
+        siblings = self._walk(burst.key.subject, _descending(burst.key.seq - 1), since)
+        return [sibling for sibling in siblings if sibling.opened_at >= since]
 
     def _walk(self, subject: Subject, runs: Iterator[range], since: datetime) -> Iterator[Burst]:
-        """Stop at the last burst, or at one that opened before `since`: numbers follow the order of openings."""
+        """Yield siblings up to the last burst, or one opened before `since`: numbers follow the order of openings."""
         for run in runs:
             keys = [BurstKey(subject, seq) for seq in run]
-            found = self.bursts.read([key for key in keys if key not in self.without_alerts])
-            opened = found[keys[-1]].opened_at if keys[-1] in found else self.without_alerts.get(keys[-1])
-            self._remember(found.values())
-            yield from (found[key] for key in keys if key in found and sends_alerts(found[key]))
+            bursts = self.bursts.read([key for key in keys if key not in self.without_alerts])
+            opened = bursts[keys[-1]].opened_at if keys[-1] in bursts else self.without_alerts.get(keys[-1])
+            self._remember(bursts.values())
+            yield from (bursts[key] for key in keys if key in bursts and sends_alerts(bursts[key]))
             if opened is None or opened < since:
                 return
 
@@ -105,7 +104,7 @@ AudienceByShard = Mapping[int, LateAudience]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUp:
-    """For each sibling burst, all shards of the slice are read together."""
+    """Decides late alerts. For each sibling burst, all shards of the slice are read together."""
 
     siblings: SiblingBursts
     ledger: Ledger
@@ -116,7 +115,7 @@ class CatchUp:
     def apply(
         self, burst: Burst, platform: Platform, states: Sequence[ShardState], lease: SliceLease, now: datetime
     ) -> Sequence[ShardState]:
-        """Return the shards with what is late decided. A burst that is in time reads nothing."""
+        """Return the shards with late alerts decided. For a burst that is in time nothing is read."""
         ready = {state.shard: state.ready for state in states}
         audiences = {shard: LateAudience.starting(bits) for shard, bits in ready.items() if bits.any()}
         if not audiences or not stale(burst, now):
@@ -130,58 +129,58 @@ class CatchUp:
         return [state.after_catch_up(audiences[state.shard]) if state.shard in audiences else state for state in states]
 
     def recheck_at(self, piece: Slice, now: datetime) -> datetime:
-        """When a slice that waits for newer bursts looks again: the later, the more often it has waited."""
+        """Return when a slice that waits for newer bursts checks again; the delay grows with the number of waits."""
         return now + recheck_after(self.ledger.read([piece.burst])[piece.burst].standings[piece].waited)
 
     def _consider_newer(
         self, burst: Burst, newer: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
-        """Collapse members whom the newer burst told of this one; defer those whom it may be about to tell."""
+        """Collapse members whose newer alert covers this burst; defer members whose newer alert may still come."""
         seals = self._seals(newer, audiences)
         # Read the ledger before the windows: the windows of a slice that has ended by then are complete. In the other
-        # order, a slice that tells of this burst between the two reads would look ended, and be in no window.
-        # A newer burst that is still in time may be late by the moment it sends, so look ahead.
+        # order, a slice could alert between the two reads: it would look finished, and its window would be missing.
+        # A newer burst that is still in time may be late when it is sent, so look ahead.
         late = stale(newer, now + NEWER_DUE_WITHIN)
         due = self._slices(newer, seals, lambda account: due_soon(account, platform, now)) if late else {}
         windows = self._windows(newer.key, platform, seals)
-        found, pending = dict[int, LateAudience](), dict[int, Bits]()
+        decided, pending = dict[int, LateAudience](), dict[int, Bits]()
         for shard, seal in seals.items():
             written = windows.get(shard, ())
             audience = audiences[shard].having_read(written)
-            found[shard] = audience.collapse(audience.told_of(burst.key.seq))
-            pending[shard] = alerted_in(seal, due) & found[shard].remaining & ~progress(written).intended
+            decided[shard] = audience.collapse(audience.told_of(burst.key.seq))
+            pending[shard] = alerted_in(seal, due) & decided[shard].remaining & ~progress(written).intended
         for shard, bits in self._not_suppressed(newer, pending, now).items():
-            found[shard] = found[shard].defer(bits)
-        return found
+            decided[shard] = decided[shard].defer(bits)
+        return decided
 
     def _cover_older(
         self, older: Burst, platform: Platform, audiences: AudienceByShard, now: datetime
     ) -> AudienceByShard:
-        """Let this alert cover the older burst for members who were still to be told of it."""
+        """Let this alert cover the older burst for members who have not been alerted of it."""
         seals = self._seals(older, audiences)
         windows = self._windows(older.key, platform, seals)
-        found, untold = dict[int, LateAudience](), dict[int, Bits]()
+        decided, untold = dict[int, LateAudience](), dict[int, Bits]()
         for shard, seal in seals.items():
             written = windows.get(shard, ())
-            audience = found[shard] = audiences[shard].having_read(written)
+            audience = decided[shard] = audiences[shard].having_read(written)
             bits = seal.push & audience.remaining & ~progress(written).intended & ~audience.told_of(older.key.seq)
             if bits.any():
                 untold[shard] = bits
         owed = self._slices(older, untold, lambda account: unfinished(account, platform))
         untold = {shard: bits & alerted_in(seals[shard], owed) for shard, bits in untold.items()}
         for shard, bits in self._not_suppressed(older, untold, now).items():
-            found[shard] = found[shard].cover(older.key.seq, bits)
-        return found
+            decided[shard] = decided[shard].cover(older.key.seq, bits)
+        return decided
 
     def _seals(self, sibling: Burst, audiences: AudienceByShard) -> Mapping[int, Seal]:
-        """Read the shards in which the sibling was for any of these members. In an unsealed shard it alerted nobody."""
-        found = self.seals.read(sibling.key, audiences) if audiences else {}
-        return {shard: seal for shard, seal in found.items() if (seal.push & audiences[shard].remaining).any()}
+        """Read the snapshots of shards that alert any of these members. A shard without one has alerted no member."""
+        seals = self.seals.read(sibling.key, audiences) if audiences else {}
+        return {shard: seal for shard, seal in seals.items() if (seal.push & audiences[shard].remaining).any()}
 
     def _slices(
         self, sibling: Burst, shards: Collection[int], which: Callable[[BurstProgress], ShardsByTier]
     ) -> ShardsByTier:
-        """Return nothing for a retracted sibling, and for one whose account is unreadable: it is never dispatched."""
+        """Return nothing for a retracted sibling, or one with unreadable progress, which is never dispatched."""
         if not shards or sibling.silent:
             return {}
         try:
@@ -191,16 +190,16 @@ class CatchUp:
         return which(account) if account else {}
 
     def _windows(self, key: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[int, Sequence[Window]]:
-        """Read the windows of all tiers: a member may have been in another tier when the sibling was sealed."""
-        found = dict[int, list[Window]]()
+        """Read the windows of all tiers: the member may have been in another tier in the sibling's snapshot."""
+        windows_by_shard = dict[int, list[Window]]()
         for sending, windows in self.sent.read(key, platform, shards).items() if shards else ():
-            found.setdefault(sending.shard, []).extend(windows)
-        return found
+            windows_by_shard.setdefault(sending.shard, []).extend(windows)
+        return windows_by_shard
 
     def _not_suppressed(self, sibling: Burst, members: Mapping[int, Bits], now: datetime) -> Mapping[int, Bits]:
-        some = {shard: bits for shard, bits in members.items() if bits.any()}
-        spare = self.spared.read(sibling, some, now) if some else {}
-        return {shard: bits & ~spare[shard].never for shard, bits in some.items()}
+        affected = {shard: bits for shard, bits in members.items() if bits.any()}
+        spare = self.spared.read(sibling, affected, now) if affected else {}
+        return {shard: bits & ~spare[shard].never for shard, bits in affected.items()}
 
 
 def _remaining(audiences: AudienceByShard) -> AudienceByShard:

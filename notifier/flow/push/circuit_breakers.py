@@ -1,4 +1,4 @@
-"""Circuit breakers: a push service that refuses us or does not answer gets no alerts for a while."""
+"""Circuit breakers: stop sending to a push service that fails or rejects our requests."""
 
 import logging
 from collections import OrderedDict
@@ -40,26 +40,26 @@ from notifier.ports.push import LineReport
 LOGGER = logging.getLogger("notifier.push")
 
 MOST_LINES = 256
-"""Push services that are remembered; there are four, and Windows has some dozens of names."""
+"""Push services that are remembered. There are four, but Windows uses some dozens of host names."""
 REPORTED_EVERY = timedelta(seconds=5)
 """An open circuit is reported again after this time, so that an emptied Redis knows it again soon."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CircuitBreakers:
-    """The breakers of one process, one for each line. A new process learns the state from a few attempts."""
+    """The breakers of one process, one per line. A new process learns the state from a few attempts."""
 
     clock: Clock
     report: LineReport
     metrics: Metrics
     settings: BreakerSettings = field(default_factory=BreakerSettings)
     lines: "OrderedDict[str, Breaker]" = field(default_factory=OrderedDict)
-    """Without the lines that are closed and have no failures."""
+    """Breakers by line, without lines that are closed and have no failures."""
     reported: dict[str, datetime] = field(default_factory=dict)
-    """When each open line was last reported, and each line of which some devices alone are refused."""
+    """When each open line was last reported, and each line that refuses only some devices."""
 
     def retry_at(self, line: str) -> datetime | None:
-        """Return when the line may be tried again; None if it may be now."""
+        """Return when the line may be tried again; None if it may be tried now."""
         breaker, now = self.lines.get(line, CLOSED), self.clock.now()
         self._report(line, breaker, now)
         until = retry_at(breaker, self.settings, now)
@@ -89,7 +89,7 @@ class CircuitBreakers:
             self._report_part(f"{line} {receipt.part}", receipt, now)
 
     def _report_part(self, part: str, receipt: ConfigError, now: datetime) -> None:
-        """Report as if the line had opened. None opens: only the answer tells which devices are refused."""
+        """Report like an open circuit, but open none: only the response shows which devices are refused."""
         if due(self.reported.get(part), self.settings.rest, now):
             LOGGER.error("Some alerts are refused, %s: %s", part, receipt.reason)
             self.metrics.broken.labels(line_class(part)).inc()
@@ -118,10 +118,10 @@ class CircuitBreakers:
 
 
 def line_of(device: Device) -> str:
-    """Return the line that reaches a device: Apple and Google have one each, browsers one for each host.
+    """Return the line that reaches a device: one for Apple, one for Google, and one per host for browsers.
 
-    Apple's sandbox is a line of its own: a key may be good for one environment alone, and a device may claim either.
-    A device of the other environment must not stop the alerts of all others.
+    Apple's sandbox has its own line: a key may be valid for only one environment, and a device may claim either. A
+    device of the other environment must not stop the alerts of all others.
     """
     match device.address:
         case WebSubscription(endpoint=endpoint):
@@ -148,21 +148,21 @@ def _result_of(receipt: Receipt) -> LineResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """What of a batch may be sent by the circuit breakers."""
+    """The part of a batch that the circuit breakers let through."""
 
     drafts: Sequence[Draft]
     blocked: frozenset[str] = frozenset()
-    """Lines for which members were left out."""
+    """Lines because of which members were left out."""
 
 
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:
     """Leave out members all of whose devices are behind open breakers.
 
-    Left in a window and then held back, each would later get every burst singly. Members in no window get one summary
-    of all that came meanwhile once the line is back. Web push needs this most: each push service has a breaker of its
-    own, and a window holds browsers of all of them.
+    A member recorded in a window and then held back would later get one alert per burst. A member in no window gets one
+    summary of everything missed once the line recovers. Web push needs this most: each push service has its own
+    breaker, and a window mixes browsers of all services.
     """
-    if not breakers.lines:  # no line is in trouble: nearly always
+    if not breakers.lines:  # no line has failures: the usual case
         return Admission(drafts=drafts)
     rooms, blocked = dict[str, int | None](), set[str]()
     kept = list[Draft]()
@@ -181,7 +181,7 @@ def _blocked_lines(
 ) -> frozenset[str]:
     """Return the lines of a member's devices if none has room; otherwise take the member's share of the room.
 
-    A member's devices stay together: a single closed line among them holds back what is for it later, by itself.
+    A member's devices stay together. If only some of their lines are open circuits, `allow` holds back those devices.
     """
     lines = [line_of(attempt.device) for attempt in own]
     for line in lines:

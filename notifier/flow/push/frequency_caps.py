@@ -1,4 +1,4 @@
-"""Cap step: which members may get another alert, also while Redis is down."""
+"""Cap step: decides which members may get another alert, with a fallback without Redis."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from notifier.metrics import Metrics
 from notifier.ports.push import FrequencyCapStore
 
 REMEMBERED_MEMBERS = 100_000
-"""Those alerted last; 70 MB where each was alerted five times."""
+"""Members alerted most recently; 70 MB if each was alerted five times."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FrequencyCaps:
-    """For one thread. Raises nothing: without Redis a process counts the alerts that it sent itself since then.
+    """Frequency caps for one thread. Raises nothing: without Redis a process counts the alerts that it sends itself.
 
-    So in an outage a member may get a cap's worth from each worker, and no more.
+    So during an outage a member may get up to one cap's worth of alerts from each worker.
     """
 
     caps: FrequencyCapStore
@@ -31,7 +31,7 @@ class FrequencyCaps:
     """What this process sent while the shared counts were unavailable."""
 
     def spend(self, burst: Burst, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        """Return the ruling for each member; those for whom the burst is new are counted in the same step."""
+        """Return the ruling for each member. Members for whom the burst is new are counted in the same step."""
         try:
             return self.caps.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:

@@ -3,36 +3,36 @@
 A slice covers some shards of a burst's audience for one tier and platform. Shards are taken 128 at a time; each is one
 `ShardState`, which the first three steps fill in. From all of them together the next steps draw batches of drafts, of
 about 2,000 devices each, and send one batch after the other. A draft is a window of the send log that is not written
-yet: the members it is for, the devices to send to, and the members who are kept silent, with the reason.
+yet: the members it is for, the devices to send to, and the members that get nothing, with the reason.
 
     step         does                                                            durable afterwards
-    load         audience snapshot (whom) and send log (what was sent already)
+    load         audience snapshot (members) and send log (what was sent)
     suppress     members who have seen, muted or blocked it, or have quiet hours
     catch up     late bursts of the subject: collapse, wait, or send a summary
     select       drafts: in doubt after a crash, then retries, then first alerts
     cap          frequency caps of each member                                   counts, in Redis only
     rate         circuit breakers, then the rate limit of the provider           tokens, in Redis only
     write ahead  the windows of the batch, unless the number is taken            windows, open
-    send         hands the alerts to the provider, takes its receipts            (the provider has them)
-    record       closes the windows with what failed                             windows, closed
+    send         passes the alerts to the provider, takes its receipts           (the provider has them)
+    record       closes the windows with the failed attempts                     windows, closed
 
-What a crash between two steps does to the batch:
+Effect of a crash between two steps:
 
 - Before write ahead: nothing was sent. The next holder of the slice starts from the send log, which is unchanged. The
-  caps count a burst once however often it is tried, so no member loses an alert; rate tokens are lost, and refill.
+  caps count a burst once, however often it is tried, so no member loses an alert; rate tokens are lost, and refill.
 - Between write ahead and record: the alert may have arrived at any device of the open windows and at no other. The next
-  holder finds the windows in doubt, closes them, and retries each device later with the same ids, so that a device that
+  holder finds the windows in doubt, closes them, and retries each device later. The IDs stay the same, so a device that
   has the alert replaces it. This counts as one of three attempts.
 - After record: no device is sent to again, except those that the window names for a retry.
-- After the last record: the ledger does not say yet that the slice is done or waits. The next holder finds every member
-  in a window, and only writes the ledger entry.
+- After the last record: the ledger does not show yet that the slice is done or waits. The next holder finds every
+  member in a window, and only writes the ledger entry.
 
-Two workers with one slice, because the first stalled past its lease: a window number is written once. The worker that
-finds its number taken stops before it has sent anything; the one that stalls behind write ahead renews its lease before
-it sends, and stops if the lease is lost.
+If a worker stalls past its lease, two workers have the same slice. Each window number is written only once. A worker
+that finds its number taken stops before it sends anything. A worker that stalls after write ahead renews its lease
+before it sends, and stops if the lease is lost.
 
-Steps fail closed: while the store cannot say who is suppressed, or what was sent, no alert goes out and the slice is
-retried. Without Redis, caps and rates fall back to what this process knows (`frequency_caps`, `rate_limiter`).
+Steps fail closed: while the store cannot be asked for suppressions or sent alerts, no alert goes out and the slice is
+retried. Without Redis, caps and rates fall back to local state (`frequency_caps`, `rate_limiter`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,30 +61,30 @@ from notifier.ports.inbox import Seals
 from notifier.ports.push import SendLog, Spared
 
 SHARDS_AT_ONCE = 128
-"""As many as a P0 slice has, whose few members are one batch then. Their bitmaps are 12 MB at the most."""
+"""As many shards as a P0 slice has; its few members then fit one batch. Their bitmaps are at most 12 MB."""
 RATE_REFILL = timedelta(seconds=1)
-"""Until a provider's rate limit has saved up as much as it may."""
+"""Time in which a provider's rate limit refills completely."""
 
 
 class BatchOutcome(Enum):
     CONTINUE = auto()
-    """Go on with the next batch."""
+    """Continue with the next batch."""
     DEFER = auto()
-    """The provider takes no more now: the rest of the slice waits in the ledger."""
+    """The provider accepts no more now: the rest of the slice waits in the ledger."""
     STOP = auto()
-    """The burst was retracted: nothing more is sent, and nothing is waited for."""
+    """The burst was retracted: nothing more is sent or waited for."""
 
 
 @dataclass(slots=True)
 class SliceRun:
-    """What one turn of a slice adds up to."""
+    """Totals of one run of a slice."""
 
     people: int = 0
-    """Members alerted by all windows so far: the same whoever counts."""
+    """Members alerted by all windows so far; every worker gets the same count."""
     wake_times: list[datetime] = field(default_factory=list)
-    """When there is more to do."""
+    """Times at which there is more to do."""
     has_sent: bool = False
-    """Whether a batch was sent in this turn."""
+    """Whether a batch was sent in this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class PushPipeline:
     batch_devices: int = BATCH_DEVICES
 
     def __call__(self, burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
-        """Run the pipeline over all shards of the slice; return the entry that ends it or lets it wait."""
+        """Run the pipeline over all shards of the slice; return the entry that ends or defers it."""
         now = self.clock.now()
         if now >= burst.opened_at + piece.terms.worth:
             return LedgerEntry(slice=piece, fact=Fact.PULLED, at=now)
@@ -122,7 +122,7 @@ class PushPipeline:
     def _run_shards(
         self, burst: Burst, piece: Slice, shards: Sequence[int], lease: SliceLease, run: SliceRun
     ) -> BatchOutcome:
-        if self._is_retracted(burst):  # here too: a burst retracted before its turn must not use up anyone's cap
+        if self._is_retracted(burst):  # check here too: a burst retracted before its turn must not use up any caps
             return BatchOutcome.STOP
         now = self.clock.now()
         states = self._suppress(burst, self._load(burst, piece, shards), now)
@@ -139,7 +139,7 @@ class PushPipeline:
     # Load, suppress, catch up: for all shards together.
 
     def _load(self, burst: Burst, piece: Slice, shards: Sequence[int]) -> Sequence[ShardState]:
-        """Shards without a member to alert drop out here."""
+        """Return the state of each shard that has members to alert."""
         platform = piece.step.platform
         alerted = {s: bits for s, bits in self.seals.alerted(burst.key, shards, piece.tier).items() if bits.any()}
         windows = self.sent.read(burst.key, platform, alerted) if alerted else {}
@@ -150,17 +150,17 @@ class PushPipeline:
         ]
 
     def _suppress(self, burst: Burst, states: Sequence[ShardState], now: datetime) -> Sequence[ShardState]:
-        """The snapshot may be hours old: take out what members did since. Read right before sending, and fail closed.
+        """Add the current push suppression, because the snapshot may be hours old. Called right before sending.
 
-        While the store cannot say who is suppressed, the exception leaves the slice to be retried.
+        Fails closed: without an answer from the store, the exception leaves the slice to be retried.
         """
-        found = self.spared.read(burst, [state.shard for state in states], now) if states else {}
+        suppression = self.spared.read(burst, [state.shard for state in states], now) if states else {}
         return [
             replace(
                 state,
-                suppressed=found[state.shard].never,
-                quiet=found[state.shard].asleep,
-                quiet_until=found[state.shard].until,
+                suppressed=suppression[state.shard].never,
+                quiet=suppression[state.shard].asleep,
+                quiet_until=suppression[state.shard].until,
             )
             for state in states
         ]
@@ -168,7 +168,7 @@ class PushPipeline:
     def _catch_up(
         self, burst: Burst, piece: Slice, states: Sequence[ShardState], lease: SliceLease, run: SliceRun
     ) -> Sequence[ShardState]:
-        """Where a newer burst may come first, the slice waits in the ledger and occupies no worker meanwhile."""
+        """Defer the slice if a newer burst may come first: it waits in the ledger and occupies no worker."""
         now = self.clock.now()
         states = self.catch_up.apply(burst, piece.step.platform, states, lease, now)
         if any(state.deferred.any() for state in states):
@@ -178,9 +178,10 @@ class PushPipeline:
     # Select, cap: draft by draft, until a batch is full.
 
     def _batches(self, burst: Burst, states: Sequence[ShardState], lease: SliceLease) -> Iterator[Sequence[Draft]]:
-        """Many shards with few devices share one batch: a provider takes as long for one device as for a thousand.
+        """Yield batches of drafts. Many shards with few devices share one batch.
 
-        Lazy, because selecting uses up caps: a batch that the rate step turns away is the last that is drawn.
+        A provider takes as long for one device as for a thousand. Lazy, because selecting consumes caps: a batch that
+        the rate step rejects is the last one.
         """
         batch, size = list[Draft](), 0
         for state in states:
@@ -196,31 +197,33 @@ class PushPipeline:
             yield batch
 
     def _cap(self, burst: Burst, draft: Draft, now: datetime) -> Draft:
-        """Only first alerts count: a retry, or a second device of the member, was counted with them."""
+        """Apply the caps to first alerts only; retries and further devices of a member were counted with them."""
         return draft.capped(self.caps.spend(burst, draft.members, now)) if draft.is_first_alert else draft
 
     # Rate, write ahead, send, record: batch by batch.
 
     def _send_batch(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease, run: SliceRun) -> BatchOutcome:
-        # A slice handed back before it has sent anything would never end, if reading alone takes a whole turn.
+        # A slice handed back before it has sent anything would never end if reading alone takes a whole time share.
         lease.checkpoint(may_hand_back=run.has_sent)
-        if self._is_retracted(burst):  # since the slice began
+        if self._is_retracted(burst):  # it may have been retracted since the slice began
             return BatchOutcome.STOP
         platform, admission = drafts[0].sending.platform, admit(self.breakers, drafts)
         granted = self._rate(admission.drafts)
         if granted:
             self._write_ahead(granted)
-            # A worker that stalled until now has a successor, who found these windows in doubt and closed them.
+            # If this worker stalled until now, another has taken over and closed these windows as in doubt.
             lease.going()
             closed = self._record(granted, self.sender.send(burst, granted, lease))
             run.has_sent = True
             run.people += sum(count(draft.window.told) for draft in granted if not draft.written)
-            run.wake_times.extend(one.at for window in closed for one in window.missed or () if one.at is not None)
+            run.wake_times.extend(
+                failure.at for window in closed for failure in window.missed or () if failure.at is not None
+            )
         run.wake_times.extend(self._retry_at(line) for line in admission.blocked)
         if count_attempts(granted) < count_attempts(admission.drafts):
             run.wake_times.append(self._retry_at(platform))
             return BatchOutcome.DEFER
-        # A platform that is blocked as a whole takes no other batch either; a single push service leaves the others.
+        # If the whole platform is blocked, stop; if a single push service is, the other services continue.
         return BatchOutcome.DEFER if platform in admission.blocked else BatchOutcome.CONTINUE
 
     def _rate(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
@@ -231,14 +234,14 @@ class PushPipeline:
         return within_rate(drafts, self.pacing[at.platform].draw(at.tier, wanted, self.clock.now()))
 
     def _write_ahead(self, drafts: Sequence[Draft]) -> None:
-        # Crash before this line: nothing was sent, and another worker does it. Crash after it: what is in these
-        # windows, and in no others, is tried again with the same ids, and a device that has the alert replaces it.
+        # Crash before this line: nothing was sent, and another worker repeats the batch. Crash after it: only devices in
+        # these windows are retried, with the same IDs, and a device that has the alert replaces it.
         if not all(self.sent.intend([(draft.sending, draft.window) for draft in drafts if not draft.written])):
             raise LostClaim
 
     def _record(self, drafts: Sequence[Draft], failed: Sequence[Sequence[FailedAttempt]]) -> Sequence[Window]:
-        # Crash before this line: the windows stay open, and are in doubt. Crash after it: only retries are left.
-        closed = [replace(draft.window, missed=tuple(of)) for draft, of in zip(drafts, failed, strict=True)]
+        # Crash before this line: the windows stay open, in doubt. Crash after it: only retries remain.
+        closed = [replace(draft.window, missed=tuple(failures)) for draft, failures in zip(drafts, failed, strict=True)]
         self.sent.close([(draft.sending, window) for draft, window in zip(drafts, closed, strict=True)])
         return closed
 

@@ -1,4 +1,4 @@
-"""Pacing: how many alerts a worker may send to its provider now, also while nobody can say what the others send."""
+"""Rate limiting: how many alerts a worker may send now, with a fallback without Redis."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from notifier.metrics import Metrics
 from notifier.ports.cache import Pressure
 from notifier.ports.push import Paces, TabReport
 
-# Easing: what the tab and the store leave of the pace of alerts, asked once a second.
+# Slowdown: the share of the alert rate that inbox latency and backpressure leave, read once a second.
 
 ASKED_EVERY = timedelta(seconds=1)
 
@@ -34,29 +34,29 @@ class Easing:
     def _ask(self) -> float:
         try:
             return ease(self.tabs.worst(), self.pressure.level())
-        except CacheUnavailable:  # fails open: without anybody's word alerts aren't held back
+        except CacheUnavailable:  # fails open: without reports alerts are not slowed down
             return 1.0
 
 
 ALONE = 10
-"""Workers of one provider who, each by itself, stay below its limit together."""
+"""Divisor of the provider's limit without Redis: ten workers on their own stay below the limit together."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Pacing:
-    """For one thread of one provider. Raises nothing: without Redis a worker goes on by itself, at a tenth."""
+    """Rate limit for one thread and one provider. Raises nothing: without Redis it allows a tenth of the rate."""
 
     platform: Platform
     paces: Paces
     easing: Easing
     metrics: Metrics
     terms: Terms | None = None
-    """The provider's, as the paces have them; None where those are the usual ones."""
+    """The provider's rate settings, as the shared rates use them; None for the defaults."""
     pace: Pace | None = field(default=None, init=False)
-    """Our own, while nobody knows the common one."""
+    """This process's own rate, used while the shared one is unavailable."""
 
     def draw(self, tier: Tier, wanted: int, now: datetime) -> int:
-        """How many may go now, 0 to `wanted`; P0 before the others."""
+        """Return how many alerts may be sent now, from 0 to `wanted`. P0 takes precedence over the other tiers."""
         urgent, ease = tier is Tier.P0, self.easing(now)
         try:
             return self.paces.draw(self.platform, wanted, urgent=urgent, ease=ease, now=now)

@@ -23,7 +23,7 @@ class Selection:
     batch_devices: int = BATCH_DEVICES
 
     def drafts(self, burst: Burst, state: ShardState, now: datetime) -> Iterator[Draft]:
-        """Yield what a crash left in doubt, then due retries, then members in no window yet.
+        """Yield windows left in doubt by a crash, then due retries, then members that are in no window yet.
 
         Lazy: the devices of a draft are read when it is asked for, so none are read for a batch that never comes.
         """
@@ -39,7 +39,7 @@ class Selection:
         return in_doubt_draft(state, burst, window, devices, now)
 
     def _retries(self, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
-        """The window names every due attempt: one that is not sent any more is closed by it."""
+        """Yield drafts of due retries. The window names every due attempt, and so closes those not sent any more."""
         due = state.due_retries(now)
         for start in range(0, len(due), self.batch_devices):
             again = tuple(due[start : start + self.batch_devices])
@@ -47,14 +47,14 @@ class Selection:
             yield Draft(sending=state.sending, window=window, attempts=self._attempts(state, again, now))
 
     def _attempts(self, state: ShardState, tries: Iterable[Try], now: datetime) -> Sequence[SendAttempt]:
-        """Leave out devices that belong to another member by now."""
+        """Return the attempts to send, without devices that belong to another member by now."""
         wanted = {tried.device: tried for tried in tries if state.may_retry(tried, now)}
         held = self.devices.of({tried.member for tried in wanted.values()}) if wanted else {}
-        found = list[SendAttempt]()
+        attempts = list[SendAttempt]()
         for member in sorted(held):
             own = (device for device in held[member] if device.id in wanted and wanted[device.id].member == member)
-            found.extend(SendAttempt(device=device, tried=wanted[device.id]) for device in own)
-        return found
+            attempts.extend(SendAttempt(device=device, tried=wanted[device.id]) for device in own)
+        return attempts
 
     def _first_alerts(self, burst: Burst, state: ShardState, numbers: Iterator[int], now: datetime) -> Iterator[Draft]:
         people, at = state.ready, state.sending
@@ -65,7 +65,7 @@ class Selection:
 
 
 def _by_member(devices: Iterable[Device], most: int) -> Iterator[Sequence[Device]]:
-    """Cut into runs of about `most` devices, and never between two devices of one member."""
+    """Split the devices into runs of about `most`, never between two devices of one member."""
     run: list[Device] = []
     for _, own in groupby(devices, key=attrgetter("member")):
         run.extend(own)

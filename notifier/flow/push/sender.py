@@ -1,4 +1,4 @@
-"""Send step: hands the alerts of a batch to the provider and turns its receipts into what failed."""
+"""Send step: passes a batch's alerts to the provider and turns receipts into failed attempts."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,13 +25,13 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider
 
 URGENT = (Tier.P0, Tier.P1)
-"""Members who are around now; the devices of others show the alert without waking for it."""
+"""Tiers of currently active members. For other tiers the device shows the alert without waking up for it."""
 SLOW = timedelta(seconds=1)
-"""For the first receipt of a batch: then a provider has more than it can take."""
+"""Limit for the first receipt of a batch. A slower provider is overloaded."""
 ACCEPTED, CIRCUIT_OPEN = "accepted", "its provider is left alone for a while"
 
 Placed = tuple[int, SendAttempt]
-"""An attempt with the place of its draft in the batch."""
+"""An attempt with the index of its draft in the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class AlertSender:
     metrics: Metrics
 
     def send(self, burst: Burst, drafts: Sequence[Draft], lease: SliceLease) -> Sequence[Sequence[FailedAttempt]]:
-        """Send every attempt of the drafts, whose windows are written. Returns for each draft what was not accepted.
+        """Send every attempt of the drafts, whose windows are already written; return the failed attempts by draft.
 
         Raises LostClaim if the lease is lost meanwhile: then another worker finds these windows in doubt.
         """
@@ -59,25 +59,25 @@ class AlertSender:
                 if isinstance(receipt, DropToken):
                     gone[attempt.device] = receipt.at
                 refused += isinstance(receipt, RetryAt) and not receipt.alone
-                if (one := self._judge(burst, attempt, receipt)) is not None:
-                    failed[place].append(one)
-        with suppress(*OUTAGES):  # fails open: the next alert finds out again
+                if (failure := self._judge(burst, attempt, receipt)) is not None:
+                    failed[place].append(failure)
+        with suppress(*OUTAGES):  # fails open: the next alert to the device gets the same receipt
             self.book.drop(gone)
         if first_receipt_at is not None:
-            # A provider that asks for later retries, or is slow to answer, gets less.
+            # A provider that asks for later retries, or answers slowly, gets a lower rate.
             slow, platform = first_receipt_at - began > SLOW, drafts[0].sending.platform
             self.pacing[platform].tell(self.clock.now(), refused=refused, slow=slow)
         return failed
 
     def _unsent(self, draft: Draft) -> list[FailedAttempt]:
-        found = [*draft.unsent()]
-        for one in found:
-            self.metrics.receipts.labels(draft.sending.platform, one.fate).inc()
-        return found
+        failures = [*draft.unsent()]
+        for failure in failures:
+            self.metrics.receipts.labels(draft.sending.platform, failure.fate).inc()
+        return failures
 
     def _by_alert(self, burst: Burst, drafts: Sequence[Draft]) -> Mapping[Alert, Mapping[DeviceId, Placed]]:
-        """Group the attempts by what the device shows: a provider renders each alert once."""
-        found = defaultdict[Alert, dict[DeviceId, Placed]](dict)
+        """Group the attempts by alert, because a provider renders each alert once."""
+        attempts_by_alert = defaultdict[Alert, dict[DeviceId, Placed]](dict)
         alerts: dict[int, Alert] = {}
         now = self.clock.now()
         late = stale(burst, now)
@@ -86,10 +86,10 @@ class AlertSender:
             for attempt in draft.attempts:
                 away = attempt.tried.away
                 if away not in alerts:
-                    one = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away and not late)
-                    alerts[away] = told_late(one, now) if late else one
-                found[alerts[away]][attempt.device.id] = place, attempt
-        return found
+                    text = summary(burst, away) if away > 1 else alert(burst, urgent=urgent and not away and not late)
+                    alerts[away] = told_late(text, now) if late else text
+                attempts_by_alert[alerts[away]][attempt.device.id] = place, attempt
+        return attempts_by_alert
 
     def _receipts(
         self, text: Alert, attempts: Mapping[DeviceId, Placed]
@@ -98,7 +98,7 @@ class AlertSender:
         held_back = dict(attempts)
 
         def admitted() -> Iterator[Device]:
-            # Asked device by device, as the provider has room: receipts that came meanwhile may have opened a breaker.
+            # The breaker is asked per device as the provider has room: new receipts may have opened it meanwhile.
             for _, attempt in attempts.values():
                 if self.breakers.allow(line_of(attempt.device)):
                     del held_back[attempt.device.id]
@@ -114,11 +114,13 @@ class AlertSender:
         now = self.clock.now()
         if receipt is None:
             until = self.breakers.retry_at(line_of(attempt.device)) or now + self.breakers.settings.rest
-            one: FailedAttempt | None = later(attempt.tried, AlertOutcome.HELD, until, CIRCUIT_OPEN)
+            failure: FailedAttempt | None = later(attempt.tried, AlertOutcome.HELD, until, CIRCUIT_OPEN)
         else:
-            one = missed(attempt.tried, receipt, now, self.chance())
+            failure = missed(attempt.tried, receipt, now, self.chance())
         platform = attempt.device.platform
-        self.metrics.receipts.labels(platform, one.fate if one else ACCEPTED).inc()
-        if one is None and not attempt.tried.tries and not attempt.tried.away:  # quiet hours don't count as slow
+        self.metrics.receipts.labels(platform, failure.fate if failure else ACCEPTED).inc()
+        if (
+            failure is None and not attempt.tried.tries and not attempt.tried.away
+        ):  # quiet hours do not count as latency
             self.metrics.push.labels(platform).observe((now - burst.accepted_at).total_seconds())
-        return one
+        return failure

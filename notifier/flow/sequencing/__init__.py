@@ -1,1 +1,1 @@
-"""From a mention to its burst, and from a retraction to what is left of it."""
+"""Sequencing of mentions into bursts, publishing of bursts, and settlement of retractions."""

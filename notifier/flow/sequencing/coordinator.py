@@ -1,4 +1,4 @@
-"""The coordinator: mentions get their burst and its number; one compare-and-set a subject and batch decides."""
+"""Coordinator: assigns mentions to numbered bursts, by one compare-and-set per subject and batch."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +17,7 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.event_log import Logged
 
 OWN = 4_096
-"""Heads that are kept; a storm has some hundred subjects."""
+"""Maximum of cached heads; a storm has a few hundred subjects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class Coordinator:
     collapse: timedelta | None = None
     refill: timedelta | None = None
     own: dict[Subject, Head] = field(default_factory=dict)
-    """As published here last, and not read again: a swap is refused to whoever has one that others have changed."""
+    """Heads as this process last published them, used without reading. If one has changed since, its swap fails."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Every mention of the records has its burst, durable and announced, when it returns; or was taken back."""
+        """Give every mention of the records a durable, announced burst, unless it was retracted."""
         numbered = _numbered(records)
         waiting = _by_subject(self._standing(numbered))
         while waiting:
@@ -44,22 +44,22 @@ class Coordinator:
             won, published = self.publisher.swap_and_publish(news)
             self._keep(published)
             settled = won | (set(heads) - {head.subject for head in news})
-            waiting = {subject: rest for subject, rest in waiting.items() if subject not in settled}
+            waiting = {subject: mentions for subject, mentions in waiting.items() if subject not in settled}
         # Check again after writing: a retraction stored meanwhile cannot have found these mentions. A crash before this
-        # line repeats the batch and returns here with all of its mentions, also with those that were written before the
-        # crash and that `_standing` now takes for mentions retracted before they arrived.
+        # line repeats the batch, which returns here with all of its mentions. That includes mentions written before the
+        # crash, which `_standing` now treats as retracted before they arrived.
         self.settlement.resettle([record.mention for record in numbered])
 
     def _standing(self, records: Sequence[Numbered]) -> Sequence[Numbered]:
-        """What was taken back before it came gets no burst, and keeps its place in the log."""
-        found = self.settlement.current([record.mention for record in records])
-        gone = [mention for mention in found if mention.retracted]
-        if gone:
-            self.bursts.refuse([_taken_back(mention) for mention in gone])
-        return [replace(record, mention=mention) for record, mention in zip(records, found, strict=True)]
+        """Apply stored retractions. A mention retracted before it arrived gets no burst, but keeps its log position."""
+        mentions = self.settlement.current([record.mention for record in records])
+        retracted = [mention for mention in mentions if mention.retracted]
+        if retracted:
+            self.bursts.refuse([_taken_back(mention) for mention in retracted])
+        return [replace(record, mention=mention) for record, mention in zip(records, mentions, strict=True)]
 
     def _heads(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """Our own once: the next round reads what was swapped by others, or isn't known to be published."""
+        """Return the heads. A cached head is used once: the next round reads those swapped by others or unpublished."""
         own = {subject: head for subject in subjects if (head := self.own.pop(subject, None))}
         return {**own, **self.publisher.finish([subject for subject in subjects if subject not in own])}
 
@@ -92,7 +92,7 @@ def _numbered(records: Sequence[Logged]) -> list[Numbered]:
 
 
 def _by_subject(records: Sequence[Numbered]) -> dict[Subject, list[Numbered]]:
-    found: dict[Subject, list[Numbered]] = defaultdict(list)
+    records_by_subject: dict[Subject, list[Numbered]] = defaultdict(list)
     for record in records:
-        found[record.mention.subject].append(record)
-    return dict(found)
+        records_by_subject[record.mention.subject].append(record)
+    return dict(records_by_subject)

@@ -1,7 +1,7 @@
-"""Erasing: what an author has said is gone from where mentions don't lead, too: edits, held events, dead letters; and
-so are the author's devices.
+"""Erasure: removes an author's text beyond mentions, and the author's devices.
 
-Mentions lose their text as they are settled. Here everything bears to be done twice: what has no text is passed over.
+Text beyond mentions is in edits, held events and dead letters. Mentions lose their text when they are settled. Every
+step can be repeated: entries without text are skipped.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,11 +24,13 @@ from notifier.ports.retractions import Retractions, Traces
 T = TypeVar("T")
 
 AT_ONCE = 200
-"""Of any size may be what an author has said: so much of it is in memory."""
+"""Entries in memory at a time: an author may have written any amount of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasing:
+    """Erases what retraction settlement leaves. Idempotent."""
+
     retractions: Retractions
     traces: Traces
     directory: Directory
@@ -37,64 +39,66 @@ class Erasing:
     metrics: Metrics
 
     def erase(self, words: Sequence[Retraction]) -> None:
-        """Erase what settling leaves; call it after the retractions are stored and their bursts settled."""
-        self._forget_late([one for one in words if one.cause is RetractionCause.EDIT])
-        self._forget(_latest([one for one in words if one.cause is RetractionCause.ERASE]))
+        """Erase what settlement leaves. Call this after the retractions are stored and their bursts settled."""
+        self._forget_late([retraction for retraction in words if retraction.cause is RetractionCause.EDIT])
+        self._forget(_latest([retraction for retraction in words if retraction.cause is RetractionCause.ERASE]))
 
     def late(self, holds: Collection[HeldMention]) -> None:
-        """Whoever holds a mention asks this behind it, as the retractor looks for holds behind the word: one of the two
-        sees what the other wrote."""
+        """Erase held mentions of authors that were erased before. Call this after storing the held mentions.
+
+        The retractor looks for held mentions after storing the erasure. So one of the two sees the other's write.
+        """
         erased = self.retractions.standing({erased_trail(hold.author) for hold in holds})
-        words = _latest(erased.values())
-        self._blank(hold for hold in holds if hold.author in words and _about(words[hold.author], hold))
+        retractions = _latest(erased.values())
+        self._blank(hold for hold in holds if hold.author in retractions and _about(retractions[hold.author], hold))
 
     def _forget(self, words: Mapping[UserId, Retraction]) -> None:
-        """What no trail leads to is looked through once for all: who erases thousands holds up nobody's deletion."""
+        """Erase for all authors together what no retraction key finds, so that mass erasure delays no deletion."""
         now = self.clock.now()
-        for word in words.values():
-            self._forget_edits(word, now)
+        for retraction in words.values():
+            self._forget_edits(retraction, now)
         if words:
             self._hang_up(words)
             self._blank(hold for hold in self.traces.held(words.keys()) if _about(words[hold.author], hold))
             self._empty(words.keys())
 
     def _hang_up(self, words: Mapping[UserId, Retraction]) -> None:
-        """Of before it alone, as of words: who registers one later is there again."""
+        """Drop devices registered before the erasure. A device registered later stays: the author is back."""
         accounts = self.directory.accounts(words.keys())
         until = {account.member: words[user].at for user, account in accounts.items()}
         self.metrics.erased.labels("device").inc(self.phonebook.forget(until))
 
     def _forget_late(self, edits: Collection[Retraction]) -> None:
-        """Those of before the erasure that come behind it."""
-        erased = self.retractions.standing({erased_trail(one.author) for one in edits}).values()
-        until = {word.author: word.at for word in erased}
-        self._delete([one for one in edits if one.author in until and one.at <= until[one.author]])
+        """Erase edits from before the erasure that arrive after it."""
+        erased = self.retractions.standing({erased_trail(edit.author) for edit in edits}).values()
+        until = {retraction.author: retraction.at for retraction in erased}
+        self._delete([edit for edit in edits if edit.author in until and edit.at <= until[edit.author]])
 
     def _forget_edits(self, word: Retraction, now: datetime) -> None:
-        """An edit's word says what the tweet says now: that the tweet was deleted stands in its place."""
+        """Replace each edit, which contains the tweet's text, by a deletion of the tweet."""
         for places in _some(self.retractions.along([*word.leads_to(now)])):
-            # Of before it alone: who was erased may write again, and edit that.
-            mentions = [one for one in self.retractions.read(places).values() if one.happened_at <= word.at]
-            standing = self.retractions.standing({tweet_trail(word.author, one.tweet) for one in mentions})
-            self._delete([one for one in standing.values() if one.cause is RetractionCause.EDIT])
+            # Only what is older than the erasure: an erased author may write again, and edit the new tweets.
+            mentions = [mention for mention in self.retractions.read(places).values() if mention.happened_at <= word.at]
+            current = self.retractions.standing({tweet_trail(word.author, mention.tweet) for mention in mentions})
+            self._delete([mention for mention in current.values() if mention.cause is RetractionCause.EDIT])
 
     def _delete(self, edits: Collection[Retraction]) -> None:
-        self.retractions.write([replace(one, cause=RetractionCause.DELETE, mentioned=(), text="") for one in edits])
+        self.retractions.write([replace(edit, cause=RetractionCause.DELETE, mentioned=(), text="") for edit in edits])
         self.metrics.erased.labels("edit").inc(len(edits))
 
     def _blank(self, holds: Iterable[HeldMention]) -> None:
-        for some in _some(iter(holds)):
-            self.traces.blank(some)
-            self.metrics.erased.labels("held").inc(len(some))
+        for batch in _some(iter(holds)):
+            self.traces.blank(batch)
+            self.metrics.erased.labels("held").inc(len(batch))
 
     def _empty(self, authors: Collection[UserId]) -> None:
-        for some in _some(letter for letter in self.traces.letters() if names(letter.body, authors)):
-            self.traces.empty(some)
-            self.metrics.erased.labels("dead_letter").inc(len(some))
+        for batch in _some(letter for letter in self.traces.letters() if names(letter.body, authors)):
+            self.traces.empty(batch)
+            self.metrics.erased.labels("dead_letter").inc(len(batch))
 
 
 def _latest(words: Collection[Retraction]) -> Mapping[UserId, Retraction]:
-    return {word.author: word for word in sorted(words, key=attrgetter("at"))}
+    return {retraction.author: retraction for retraction in sorted(words, key=attrgetter("at"))}
 
 
 def _about(word: Retraction, hold: HeldMention) -> bool:
@@ -102,5 +106,5 @@ def _about(word: Retraction, hold: HeldMention) -> bool:
 
 
 def _some(each: Iterator[T]) -> Iterator[list[T]]:
-    while some := list(islice(each, AT_ONCE)):
-        yield some
+    while batch := list(islice(each, AT_ONCE)):
+        yield batch

@@ -1,4 +1,4 @@
-"""The voice: what a process has to say on the live bus, kept until it could be said; lost with the process alone."""
+"""Live publisher: sends burst updates to the live bus and buffers them during outages."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.ports.live_bus import LiveBus, MissedUpdates
 
 KEPT = 1_000
-"""Words: a minute of a storm. After more, those who listen had better load their pages; they lost their line anyway."""
+"""Buffered updates: a minute of a storm. After more, clients should reload; their connection was lost anyway."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Voice:
-    """One for all threads of a process: every step on what waits is a single call of it.
+    """Publishes live updates, one instance for all threads of a process. Each buffer operation is one atomic call.
 
-    The hub hears a late word as if it were said then: who was away meanwhile, and who is there, gets it alike. A word
-    that a time-out left in doubt is said again, and the version of its burst tells. What a dead process still had to
-    say nobody knows, so its successor begins with `Missed`, and so does whoever had to drop something.
+    Listeners treat a late update like a current one, so connected and reconnected clients handle it alike. An update
+    left in doubt by a timeout is sent again; listeners compare the burst's version. The unsent updates of a crashed
+    process are unknown, so every process starts with `MissedUpdates`, and sends it again after dropping updates.
     """
 
     bus: LiveBus
@@ -26,15 +26,15 @@ class Voice:
     missed: bool = True
 
     def publish(self, bursts: Sequence[Burst]) -> None:
-        """Fails open: what can't be said now is said before whatever comes next, or by `speak`."""
+        """Publish the bursts. Fails open: unsent bursts go out before the next ones, or with `speak`."""
         self.kept.extend(bursts)
         if self.kept:
             self.speak()
 
     def speak(self) -> None:
-        """All that waits. To be called every now and then: after a silence nobody may have anything new to say."""
+        """Send everything buffered. Call this regularly: after an outage there may be no new burst to trigger it."""
         if missed := self.missed:
-            self.missed = False  # only by who says it: another thread's word of a loss is never overwritten
+            self.missed = False  # reset before publishing, so that another thread's loss is never overwritten
         bursts = self._taken()
         if not (missed or bursts):
             return
@@ -47,12 +47,12 @@ class Voice:
             raise
 
     def _taken(self) -> list[Burst]:
-        found = []
+        bursts = []
         while True:
             try:
-                found.append(self.kept.popleft())
-            except IndexError:  # another thread may have taken the last
-                return found
+                bursts.append(self.kept.popleft())
+            except IndexError:  # another thread may have taken the last one
+                return bursts
 
     def _keep(self, bursts: list[Burst], missed: bool) -> None:
         if len(bursts) + len(self.kept) > KEPT:

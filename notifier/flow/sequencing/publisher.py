@@ -1,7 +1,7 @@
-"""The publisher: a head that was swapped becomes bursts, mentions, an index, a live word and plans, and says so last.
+"""Publisher: turns a swapped head into bursts, mentions, index entries, live updates and plans.
 
-After the swap, everything that was decided stands in the head's outbox. Publishing it is idempotent at every step, so a
-crash anywhere is finished by whoever next finds `published = false`.
+After the swap, everything that was decided is in the head's outbox. Publishing is idempotent at every step. After a
+crash, the next process that finds `published = false` completes it. The head is marked as published last.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,11 +22,11 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import PullIndex
 
-# Planning: a burst's plan by its subject's head, and by its author's where it is restricted.
+# Planning: by the follower counts of the burst's subject and, if restricted, of its author.
 
 
 def planned(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) -> Plan:
-    if burst.pull_only:  # no shards: the plan is settled as it is made, and its books balance at 0
+    if burst.pull_only:  # no shards: the plan is complete at once, and its accounting balances at 0
         return plan(burst, NO_FOLLOWERS, platforms)
     size = sets.head(burst.key.subject)
     if burst.restricted_to is not None:
@@ -35,7 +35,7 @@ def planned(sets: MemberSets, burst: Burst, platforms: Collection[Platform]) -> 
 
 
 RESTAMPS = 5
-"""A store that is always too slow for a burst to be visible in time must not keep it from being published at all."""
+"""Maximum of re-stamps. If the store is always too slow to make a burst visible in time, it is published anyway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,12 @@ class Publisher:
     nonces: Nonces
     metrics: Metrics
     platforms: Collection[Platform] = ()
-    """Those that alerts go to."""
+    """Platforms that alerts go to."""
 
     def finish(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        """The published heads of the subjects: what a predecessor left undone is done first.
+        """Return the published heads of the subjects, after completing interrupted publishing.
 
-        Those that somebody else is publishing right now are left out.
+        Subjects that another process is publishing right now are missing.
         """
         heads = self.heads.load(subjects)
         undone = [head for head in heads.values() if not head.published]
@@ -63,19 +63,19 @@ class Publisher:
         return {s: done.get(s, head) for s, head in heads.items() if head.published or s in done}
 
     def swap_and_publish(self, heads: Sequence[Head]) -> tuple[set[Subject], Sequence[Head]]:
-        """Compare-and-set the heads, publish those that won, and return their subjects and the published heads."""
+        """Swap the heads by compare-and-set, and publish the winners; return their subjects and the published heads."""
         won = self._swap(heads)
         return {head.subject for head in won}, self._publish(won)
 
     def _publish(self, heads: Sequence[Head]) -> Sequence[Head]:
-        """Burst and mentions, pull index, live message, plan, and last the head's word that all of it stands.
+        """Write bursts and mentions, pull index, live update and plan; mark the head as published last.
 
-        The burst comes before the index that points to it, and the plan last, because slices read the burst.
+        The burst precedes the index that points to it. The plan comes after all of them, because slices read the burst.
         """
         proven: set[BurstKey] = set()
         heads = self._show(self._in_time(heads, proven))
         for _ in range(RESTAMPS):
-            # Were we stopped on the way? Then a page may already claim to have covered the opening time.
+            # If this process stalled, a page's `as_of` may already cover the opening time.
             now = self.clock.now()
             if not (late := [head for head in heads if _late(head, now, proven)]):
                 break
@@ -102,9 +102,9 @@ class Publisher:
         return heads
 
     def _in_time(self, heads: Sequence[Head], proven: set[BurstKey]) -> Sequence[Head]:
-        """The heads, those with a late burst re-stamped; without those that another coordinator changed meanwhile.
+        """Return the heads with late bursts re-stamped, without heads that another coordinator has changed.
 
-        Whoever decided it may be publishing it right now. So its plan is asked for once it is late, never before.
+        The coordinator that decided a burst may be publishing it right now. So its plan is read only once it is late.
         """
         now = self.clock.now()
         proven |= self._proven([head for head in heads if _late(head, now, proven)])
@@ -120,7 +120,7 @@ class Publisher:
         return [renewed.get(head.subject, head) for head in heads if head.subject not in lost]
 
     def _proven(self, heads: Sequence[Head]) -> set[BurstKey]:
-        """Bursts that somebody else had made visible in time, or they would have no plan: they keep their moment."""
+        """Return bursts with a plan: another process made them visible in time, so they keep their opening time."""
         bursts = {burst.key: burst for head in heads for burst in _unannounced(head)}
         accounts = self.ledger.read(bursts) if bursts else {}
         return {key for key, account in accounts.items() if account.plan.opened_at == bursts[key].opened_at}

@@ -1,4 +1,4 @@
-"""The retractor: settles retractions from the log, announces the changed bursts, and erases what else is left."""
+"""Retractor: settles retractions from the log, announces changed bursts, and erases the rest."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,25 +22,25 @@ class Retractor:
     voice: Voice
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Settle the retractions of the records, then erase what settling doesn't reach.
+        """Settle the retractions of the records, then erase what settlement does not reach.
 
-        The order is: store the retractions; settle a batch of bursts; announce it; and so on; erase. The records are
-        committed last, so a crash between any two effects repeats all of them, here or on another process, and each
-        of them can be repeated. Most retractions were settled by the gateway already: then only the rest is left to do.
+        The order is: store the retractions; settle a batch of bursts, announce it, and repeat; erase. The records are
+        committed last, so a crash between any two effects repeats all of them, here or in another process. Every effect
+        is idempotent. The gateway has already settled most retractions; then only the rest is left to do.
         """
         retractions = [unpack(Retraction, logged.record.value) for logged in records]
         try:
             for settled in self.settlement.settle_in_batches(retractions):
                 self._announce(settled)
         except Poison:
-            # The head of one burst is unreadable, so its record becomes a dead letter and is not read again: erase now.
+            # The head of a burst is unreadable, so its record becomes a dead letter and is not read again: erase now.
             self.erasing.erase(retractions)
             raise
         self.erasing.erase(retractions)
 
     def _announce(self, settled: Collection[BurstKey]) -> None:
-        """Publish the bursts to open streams, also those that another process settled.
+        """Publish the bursts to open streams, including those that another process settled.
 
-        That process may have crashed before it announced them. A listener ignores a version that it has already seen.
+        That process may have crashed before announcing them. A listener ignores a version that it has already seen.
         """
         self.voice.publish([*self.bursts.read(settled).values()])
