@@ -1,9 +1,8 @@
-"""The registrar: what is said of an account becomes rows of flags, and from them its entry in the directory and the
-bitmaps of the VIPs; one that was deleted loses its devices.
+"""Account indexer: turns account changes into flag rows, directory entries and VIP bitmaps.
 
-One reader for all accounts, since a bitmap is of many. The rows bear any order and any repetition by themselves; a
-bitmap is read, changed and written back, so it carries a stamp, by which a reader that was replaced and doesn't know it
-yet loses.
+Deleted accounts lose their devices. One reader handles all accounts, since a bitmap covers many. Rows are written
+idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token: the late
+writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -25,22 +24,24 @@ from notifier.ports.coordination import Epochs
 from notifier.ports.directory import Directory, DirectoryEntry, Flags
 from notifier.ports.event_log import Logged
 
-# Entries of the directory, by the flags of which something was said.
+# Directory entries, derived from the account flags.
 
 OF_ENTRIES = (Flag.VERIFIED, Flag.DELETED)
-"""Flags that an entry says as well."""
+"""Flags that are also fields of a directory entry."""
 
 
 def enter(directory: Directory, flags: Flags, numbers: Mapping[UserId, Member]) -> None:
-    """By the rows, until they say what was entered: an entry has no stamp, and whoever was replaced, asleep between the
-    two, or writes beside another, would leave what was read before."""
+    """Update the directory entries until they match the flag rows.
+
+    Entries carry no fencing token, so a stalled or concurrent writer could otherwise leave an outdated entry.
+    """
     places = [(flag, member) for flag in OF_ENTRIES for member in numbers.values()]
     while other := _other(directory.accounts(numbers), flags.standing(places)):
         directory.enrol(other)
 
 
 def _other(known: Mapping[UserId, DirectoryEntry], said: Mapping[Place, Flagged]) -> Collection[DirectoryEntry]:
-    """The entries as they should be, of those that aren't."""
+    """Return the corrected entries of accounts whose entries differ from the flags."""
     entries = [(account, _entered(account, said)) for account in known.values()]
     return [entry for account, entry in entries if entry != account]
 
@@ -63,30 +64,33 @@ class Registrar:
     epochs: Epochs
     metrics: Metrics
     holds: Callable[[], bool]
-    """Whether what was read from the log is still this reader's to do; asked of the log."""
+    """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Every word is in its row, its entry and its bitmap when it returns. Cut off anywhere, the records come again,
-        to this reader or to another, and whoever does it again does the same.
+        """Apply every change to its row, its entry and its bitmap.
 
-        Raises LogUnavailable where somebody else has them by now.
+        After an interruption the records are read again, by this reader or another; processing is idempotent.
+
+        Raises LogUnavailable if another reader owns the records by now.
         """
         at = stamp(self.epochs.begin("registrar"))
-        # Asked when the epoch is begun, and before anything is read that is written back, as the indexer does.
+        # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
         if not self.holds():
             raise LogUnavailable("Another reader has the partition.")
-        told = [unpack(AccountRecord, logged.record.value) for logged in records]
-        changes = [one.change for one in told if one.change]
+        account_records = [unpack(AccountRecord, logged.record.value) for logged in records]
+        changes = [record.change for record in account_records if record.change]
         numbers = self.directory.number({change.user for change in changes})
         self.flags.write([flag for change in changes for flag in change.flagged(numbers[change.user])])
         enter(self.directory, self.flags, numbers)
         self._hang_up(changes, numbers)
-        self._promote(changes, numbers, _asked(told, imported=False), _asked(told, imported=True), at)
+        self._promote(
+            changes, numbers, _asked(account_records, imported=False), _asked(account_records, imported=True), at
+        )
 
     def _hang_up(self, changes: Sequence[AccountChange], numbers: Mapping[UserId, Member]) -> None:
-        """Behind the entry: who registers a device from here on is asked whether the account is still there."""
+        """Drop the devices of deleted accounts. The entry is written first; later registrations check the entry."""
         named = {(Flag.DELETED, numbers[change.user]) for change in changes if change.said.get(Flag.DELETED)}
-        if deleted := [member for (_, member), said in self.flags.standing(named).items() if said.on]:
+        if deleted := [member for (_, member), flagged in self.flags.standing(named).items() if flagged.on]:
             self.phonebook.forget(dict.fromkeys(deleted))
 
     def _promote(
@@ -97,21 +101,21 @@ class Registrar:
         added: Collection[int],
         at: Stamp,
     ) -> None:
-        """Written also where nothing changed: an older writer's, with what was true before, would come through."""
+        """Write the VIP bitmaps, even if unchanged: otherwise an older writer's outdated bitmap could still win."""
         named = {(Flag.VIP, numbers[change.user]) for change in changes if Flag.VIP in change.said}
         by_shard = defaultdict[int, dict[int, bool]](dict)
-        for (_, member), said in self.flags.standing(named).items():
-            by_shard[shard_of(member)][member % SHARD_MEMBERS] = said.on
-        found = {shard: self.flags.members(Flag.VIP, shard) for shard in added}
-        found |= {shard: self._vips(shard, places) for shard, places in by_shard.items() if shard not in found}
-        found |= {shard: self._vips_anew(shard) for shard in anew}
-        if found:
-            blobs = (ShardBlob(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in found.items())
+        for (_, member), flagged in self.flags.standing(named).items():
+            by_shard[shard_of(member)][member % SHARD_MEMBERS] = flagged.on
+        bitmaps = {shard: self.flags.members(Flag.VIP, shard) for shard in added}
+        bitmaps |= {shard: self._vips(shard, places) for shard, places in by_shard.items() if shard not in bitmaps}
+        bitmaps |= {shard: self._vips_anew(shard) for shard in anew}
+        if bitmaps:
+            blobs = (ShardBlob(kind=SetKind.VIP, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
             self.sets.put(blobs, at)
 
     def _vips(self, shard: int, places: Mapping[int, bool]) -> Bits:
         before = stored(self.sets, SetKind.VIP, None, shard)
-        # Never silently empty: the rows know who is one, and have these already.
+        # Never start from an empty bitmap: the rows have all VIPs, including these.
         return self._vips_anew(shard) if before is None else changed(before, places)
 
     def _vips_anew(self, shard: int) -> Bits:
@@ -122,4 +126,4 @@ class Registrar:
 
 
 def _asked(told: Iterable[AccountRecord], *, imported: bool) -> Collection[int]:
-    return {shard for one in told if one.imported is imported for shard in one.anew}
+    return {shard for record in told if record.imported is imported for shard in record.anew}

@@ -1,1 +1,1 @@
-"""The registration of devices, and its index."""
+"""Registration and indexing of devices."""

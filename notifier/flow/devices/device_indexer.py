@@ -1,8 +1,7 @@
-"""The switchboard: what is said of devices becomes rows, and from them the bitmaps of who has one.
+"""Device indexer: turns device registrations into rows and bitmaps of members with devices.
 
-One writer for each shard: the one who reads its partition of the log. The rows bear any order and any repetition by
-themselves; a bitmap is read, changed and written back, so it carries a stamp, by which a reader that was replaced and
-doesn't know it yet loses.
+One writer per shard: the reader of its log partition. Rows are written idempotently and in any order. A bitmap is read,
+changed and written back, so it carries a fencing token: the late writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -26,7 +25,7 @@ from notifier.ports.event_log import Logged
 from notifier.ports.push import Devices
 from notifier.ports.retractions import Retractions
 
-# The departed: whose account was deleted, or erased since, keeps no device, also where it was registered meanwhile.
+# Removal of the devices of deleted or erased accounts, including devices registered concurrently.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +34,18 @@ class Departed:
     retractions: Retractions
 
     def removals(self, devices: Collection[Device]) -> Sequence[Gone]:
-        """What takes away those that nobody is left to be told through. Asked behind their rows: who deletes an account
-        looks for rows behind its flag, and who erases one behind its word, so that one of the two sees the other."""
+        """Return removals of the devices whose account is deleted or erased. Call this after writing their rows.
+
+        A deletion reads the device rows after setting its flag, and an erasure after storing its retraction. So one of
+        the two sees the other's write.
+        """
         users = self.directory.users({device.member for device in devices})
         accounts = self.directory.accounts(users.values())
-        words = self.retractions.standing({erased_trail(user) for user in users.values()})
+        erasures = self.retractions.standing({erased_trail(user) for user in users.values()})
         deleted = {account.member for account in accounts.values() if account.deleted}
-        erased = {accounts[word.author].member: word.at for word in words.values() if word.author in accounts}
+        erased = {
+            accounts[erasure.author].member: erasure.at for erasure in erasures.values() if erasure.author in accounts
+        }
         return [
             gone(device)
             for device in devices
@@ -57,52 +61,57 @@ class Switchboard:
     epochs: Epochs
     metrics: Metrics
     holds: Callable[[], bool]
-    """Whether what was read from the log is still this reader's to do; asked of the log."""
+    """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Every word is in its rows and in its bitmap when it returns. Cut off anywhere, the records come again, to
-        this reader or to another, and whoever does it again does the same.
+        """Apply every registration and removal to the rows and the bitmaps.
 
-        Raises LogUnavailable where somebody else has them by now.
+        After an interruption the records are read again, by this reader or another; processing is idempotent.
+
+        Raises LogUnavailable if another reader owns the records by now.
         """
         at = stamp(self.epochs.begin("switchboard"))
-        # Asked when the epoch is begun, and before anything is read that is written back, as the indexer does.
+        # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
         if not self.holds():
             raise LogUnavailable("Another reader has the partition.")
-        told = [unpack_device_record(logged.record.value) for logged in records]
-        words = [one.word for one in told if one.word is not None]
-        self.devices.write(words)
-        registered = [word for word in words if isinstance(word, Device)]
-        # Behind the rows, as who deletes an account looks for rows behind its flag: one of the two sees the other.
-        self.devices.write([*self.departed.removals(registered), *self._too_many({word.member for word in registered})])
-        self._connect(told, at)
+        device_records = [unpack_device_record(logged.record.value) for logged in records]
+        updates = [record.word for record in device_records if record.word is not None]
+        self.devices.write(updates)
+        registered = [update for update in updates if isinstance(update, Device)]
+        # After writing the rows: a deletion reads the rows after setting its flag, so one of the two sees the other.
+        self.devices.write(
+            [*self.departed.removals(registered), *self._too_many({update.member for update in registered})]
+        )
+        self._connect(device_records, at)
 
     def _too_many(self, members: Collection[Member]) -> Sequence[Gone]:
-        return [word for some in self.devices.of(members).values() for word in too_many(some)]
+        return [removal for devices in self.devices.of(members).values() for removal in too_many(devices)]
 
     def _connect(self, told: Collection[DeviceRecord], at: Stamp) -> None:
-        """Written also where nothing changed: an older writer's, with what was true before, would come through. Not for
-        who had the device before, as nearly all of those who register had: there an older writer has nothing to say
-        that isn't said again by one of the other records."""
-        said = [(one.word.member, one.known) for one in told if one.word is not None]
-        sure = dict(said) | {member: False for member, known in said if not known}
-        anew = {one.anew for one in told if one.anew is not None}
+        """Write the bitmaps, even if unchanged: otherwise an older writer's outdated bitmap could still win.
+
+        A bitmap stays unwritten only if all members in it registered a device that they already had, the usual case.
+        Any change that an older writer makes there is repeated by one of the other records.
+        """
+        updates = [(record.word.member, record.known) for record in told if record.word is not None]
+        sure = dict(updates) | {member: False for member, known in updates if not known}
+        anew = {record.anew for record in told if record.anew is not None}
         owning = self.devices.of(sure)
         by_shard = defaultdict[int, dict[Member, bool]](dict)
         for member in sure:
             by_shard[shard_of(member)][member] = member in owning
-        found = {shard: self._anew(shard) for shard in anew}
+        bitmaps = {shard: self._anew(shard) for shard in anew}
         for shard, owns in by_shard.items():
-            if shard not in found and (bits := self._changed(shard, owns, sure)) is not None:
-                found[shard] = bits
-        if found:
-            blobs = (ShardBlob(kind=SetKind.PUSH, owner=None, shard=s, bits=bits) for s, bits in found.items())
+            if shard not in bitmaps and (bits := self._changed(shard, owns, sure)) is not None:
+                bitmaps[shard] = bits
+        if bitmaps:
+            blobs = (ShardBlob(kind=SetKind.PUSH, owner=None, shard=s, bits=bits) for s, bits in bitmaps.items())
             self.sets.put(blobs, at)
 
     def _changed(self, shard: int, owns: Mapping[Member, bool], sure: Mapping[Member, bool]) -> Bits | None:
-        """None where it needn't be written."""
+        """Return the changed bitmap; None if it need not be written."""
         before = stored(self.sets, SetKind.PUSH, None, shard)
-        if before is None:  # never silently empty: the rows know who has one, and have these already
+        if before is None:  # never start from an empty bitmap: the rows have all members, including these
             return self._anew(shard)
         if all(sure[member] and holds(before, member) is has for member, has in owns.items()):
             return None

@@ -1,4 +1,4 @@
-"""The phone book: what is said of devices is in the log, and then in rows; who lost one is told through it no more."""
+"""Device registry: registers and removes devices, first in the log and then in rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,8 +34,10 @@ from notifier.ports.push import Devices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhoneBook:
-    """Everything raises StoreUnavailable, and what writes LogUnavailable and Full, too: then it may still come to
-    stand, at once or once the switchboard has heard of it. Said again, it is the same.
+    """Registers, lists and removes devices. Idempotent. Blocking.
+
+    Every method raises StoreUnavailable; writing methods also raise LogUnavailable and Full. After such an error the
+    change may still take effect, at once or when the device indexer reads it.
     """
 
     devices: Devices
@@ -44,8 +46,10 @@ class PhoneBook:
     clock: Clock
 
     def member(self, user: UserId, *, newcomer: bool = False) -> Member:
-        """Who may ask of devices; a newcomer of whom nothing was heard before is given a number. Raises NotFound, also
-        for an account that was deleted."""
+        """Return the member for a device request. With `newcomer`, an unknown user is assigned a member number.
+
+        Raises NotFound, also for a deleted account.
+        """
         account = self.directory.accounts([user]).get(user)
         if account is None and newcomer:
             return self.directory.number([user])[user]
@@ -54,15 +58,18 @@ class PhoneBook:
         return account.member
 
     def of(self, member: Member) -> Sequence[Device]:
-        """The last that was registered first."""
-        found = self.devices.of([member]).get(member, ())
-        return sorted(found, key=lambda device: (device.registered_at, device.id), reverse=True)
+        """Return the member's devices, the most recently registered first."""
+        devices = self.devices.of([member]).get(member, ())
+        return sorted(devices, key=lambda device: (device.registered_at, device.id), reverse=True)
 
     def register(
         self, member: Member, address: Address, *, locale: str, time_zone: str, replaces: FirebaseToken | None = None
     ) -> Device:
-        """The member's from now on, and nobody else's: when it returns, whoever had it isn't told through it any more,
-        but for what was read to be sent before. `replaces` is a token of the member's that this one stands in for."""
+        """Register the device for the member and take it from any other member.
+
+        After return, the earlier holder gets no more alerts on it, except those already read for sending. `replaces` is
+        an old token of the same member that this one replaces.
+        """
         id, old = device_id(address), None if replaces is None else device_id(replaces)
         known = self.devices.standing([id] if old is None else [id, old])
         before = known.get(id)
@@ -75,52 +82,59 @@ class PhoneBook:
         )
         lost = list[Gone]()
         if before is not None and not before.gone and before.member != member:
-            # First, and by itself: the bitmap that it is about has another writer. Who dies behind it has taken the
-            # device from whoever left the phone; once another has it, nobody who says it again could tell who that was.
+            # First, and in a record of its own: the earlier holder's bitmap has another writer. A crash after it leaves
+            # the device removed from that holder. Once the new member has it, a retry could not identify the old one.
             lost = [taken(before, id, device.registered_at)]
             self.log.append(records(lost))
         self._say([device], behind=lost, known=before is not None and not before.gone and not lost)
         if old is not None and (left := self._left(member, old, known)):
             self._say([left])
-        # No record of its own: whoever reads that of the registration sees, too, that it is one too many.
+        # Needs no record of its own: the indexer finds the surplus when it reads the registration.
         self.devices.write(too_many(self.of(member)))
         return device
 
     def unregister(self, member: Member, id: DeviceId) -> bool:
-        """False where it isn't the member's: then nothing is done."""
+        """Remove the device; return False and do nothing if it is not the member's."""
         known = self.devices.standing([id])
-        if word := self._left(member, id, known):
-            self._say([word])
-        return word is not None
+        if removal := self._left(member, id, known):
+            self._say([removal])
+        return removal is not None
 
     def drop(self, found: Mapping[Device, datetime | None]) -> int:
-        """By their provider, of devices as they were when the alert was sent, each with since when the provider knows.
+        """Remove devices that their provider rejected.
 
-        Those that were registered after that stay; says how many went.
+        `found` maps each device, as it was when the alert was sent, to the time since when the provider has known.
+        Devices registered after that time stay. Return how many were removed.
         """
         now = self.clock.now()
-        words = [word for device, at in found.items() if (word := dropped(device, at, now)) is not None]
-        known = self.devices.standing([word.id for word in words])
-        gone = [replace(word, member=known[word.id].member) for word in words if _goes(word, known.get(word.id))]
-        self._say(gone)
-        return len(gone)
+        removals = [removal for device, at in found.items() if (removal := dropped(device, at, now)) is not None]
+        known = self.devices.standing([removal.id for removal in removals])
+        current = [
+            replace(removal, member=known[removal.id].member)
+            for removal in removals
+            if _goes(removal, known.get(removal.id))
+        ]
+        self._say(current)
+        return len(current)
 
     def forget(self, until: Mapping[Member, datetime | None]) -> int:
-        """All that each of them has, or all that was registered until then; says how many that was."""
-        words = [gone(device) for some in self.devices.of(until).values() for device in some if over(device, until)]
-        self._say(words)
-        return len(words)
+        """Remove each member's devices, all or those registered up to the given time; return how many there were."""
+        removals = [
+            gone(device) for devices in self.devices.of(until).values() for device in devices if over(device, until)
+        ]
+        self._say(removals)
+        return len(removals)
 
     def _left(self, member: Member, id: DeviceId, known: Mapping[DeviceId, Holding]) -> Gone | None:
-        """Who isn't its holder can't say so: on a phone that another account has by now a log-out comes too late."""
+        """Return the removal, or None for any other holder: the device may belong to another account by now."""
         holding = known.get(id)
         if holding is None or holding.gone or holding.member != member:
             return None
         return Gone(id=id, platform=holding.platform, member=member, at=later(self.clock.now(), holding))
 
     def _say(self, words: Sequence[DeviceWord], *, behind: Sequence[Gone] = (), known: bool = False) -> None:
-        # The log first: whoever dies in between has left the word where the switchboard finds it, who writes the rows,
-        # too. The other way round the rows would stand, and the bitmap would never hear of it.
+        # The log first: after a crash in between, the device indexer reads the record and writes the rows, too. In the
+        # opposite order the rows would be written, but the bitmap would never be updated.
         if words:
             self.log.append(records(words, known=known))
             self.devices.write([*behind, *words])
@@ -131,11 +145,11 @@ def _goes(word: Gone, holding: Holding | None) -> bool:
 
 
 def records(words: Sequence[DeviceWord], *, known: bool = False) -> Sequence[Record]:
-    return [record(DeviceRecord(word=word, known=known)) for word in words]
+    return [record(DeviceRecord(word=update, known=known)) for update in words]
 
 
 def record(said: DeviceRecord) -> Record:
-    """By the shard of whose bitmap it is about."""
+    """Return the log record, keyed by the shard whose bitmap it changes."""
     shard = shard_of(said.word.member) if said.word is not None else said.anew or 0
     return Record(stream=topics.DEVICES, key=shard_key(shard), value=pack_device_record(said))
 

@@ -1,4 +1,4 @@
-"""An import of followers: edges, which become rows and bitmaps in the order of those who are followed."""
+"""Follower import: turns follow edges into rows and bitmaps, ordered by followed account."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,33 +25,33 @@ class Followers:
     follows: Follows
     log: EventLog
     since: datetime
-    """They see what opened from then on."""
+    """Imported followers see bursts that opened at or after this time."""
     ranges: list[IdRange] = field(default_factory=list)
-    """Of ids that are numbers, as far as they were asked for."""
+    """ID ranges of integer IDs that were looked up so far."""
 
     def read(self, rows: Rows | NumberedFollows) -> Keys:
-        """Accounts that were never heard of are made known by it."""
+        """Return the edges as sorted keys. Unknown accounts are added to the directory."""
         if isinstance(rows, NumberedFollows):
             return paired(self._located(rows.followed), self._located(rows.followers))
         members = self.directory.number(dict.fromkeys((*rows.followers, *rows.followed)))
         return keyed((members[user] for user in rows.followed), (members[user] for user in rows.followers))
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Behind them they are in the rows of follows, and the indexer is asked for the bitmaps."""
+        """Yield steps that write the rows of follows and then request their bitmaps from the indexer."""
         return (partial(self._write, crowds) for crowds in cut(keys))
 
     def _located(self, ids: Ids) -> Keys:
-        found = Located(ids)
+        located = Located(ids)
         for known in self.ranges:
-            found.within(known)
-        while (missing := found.missing()) and (more := self._range(missing[0]) or self._range(missing[-1])):
+            located.within(known)
+        while (missing := located.missing()) and (more := self._range(missing[0]) or self._range(missing[-1])):
             self.ranges.append(more)
-            found.within(more)
+            located.within(more)
         if missing:
             names = {id: UserId(str(id)) for id in missing}
             members = self.directory.number(names.values())
-            found.named({id: members[name] for id, name in names.items()})
-        return found.members
+            located.named({id: members[name] for id, name in names.items()})
+        return located.members
 
     def _range(self, id: int) -> IdRange | None:
         return self.directory.range_of(UserId(str(id)))
@@ -60,8 +60,8 @@ class Followers:
         shards = crowds.shards()
         names = self.directory.users(shards)
         self._share(crowds, names)
-        self._own((names[of], member) for of, member in crowds.own)
-        # Behind the rows: whoever makes bitmaps by them finds them. Cut off before, the piece is written again.
+        self._own((names[account], member) for account, member in crowds.own)
+        # After the rows, so that the indexer finds them. A crash before this line repeats the whole chunk.
         self.log.append(
             [
                 _record(rebuild)
@@ -71,7 +71,7 @@ class Followers:
         )
 
     def _share(self, crowds: Crowds, names: Mapping[Member, UserId]) -> None:
-        """A block's row is its first import's for ever, since when its followers see; who comes later has his own."""
+        """Store block rows. The first import of a block sets its start time; later followers get rows of their own."""
         rows = [
             BlockFollows(subject=_of(names[followed]), block=block, visible_from=self.since, members=members)
             for followed, block, members in crowds.shared
@@ -82,7 +82,10 @@ class Followers:
 
     def _own(self, pairs: Iterable[tuple[UserId, Member]]) -> None:
         self.follows.write(
-            [Follow(subject=_of(of), member=member, visible_from=self.since, sequence=IMPORTED) for of, member in pairs]
+            [
+                Follow(subject=_of(account), member=member, visible_from=self.since, sequence=IMPORTED)
+                for account, member in pairs
+            ]
         )
 
 

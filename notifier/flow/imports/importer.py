@@ -1,7 +1,8 @@
-"""An import: rows are read and kept in sorted runs of numbers, and then what they leave to be done is done, by pieces.
+"""Imports of accounts and preferences, and the engine that makes every import resumable.
 
-Cut off anywhere it goes on where it was: what was read is known by the runs, what was written by the line's mark, and
-whatever is done twice writes the same.
+An import first reads all rows and stores keys of the remaining work in sorted runs. Then it processes the sorted keys
+chunk by chunk. After an interruption it resumes: the runs record how far the source was read, and a mark how far the
+keys were processed. Every step is idempotent.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -34,14 +35,14 @@ S_contra = TypeVar("S_contra", bound=Some, contravariant=True)
 
 
 class Matter(Protocol[S_contra]):
-    """What an import is of. Either is done again when it was cut off, and does the same."""
+    """Kind of an import. Both methods are idempotent and may be repeated after an interruption."""
 
     def read(self, rows: S_contra) -> Keys:
-        """What of these is left to be written when everything is read, as numbers; what isn't is done."""
+        """Process the rows; return keys of the work that remains until everything has been read."""
         ...
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Which write some of what was left, that is sorted and of which no block is cut off."""
+        """Yield steps for some of the remaining work. The keys are sorted, and complete for each block."""
         ...
 
 
@@ -53,13 +54,13 @@ class Import(Generic[S]):
     """Retries a step during an outage. Without it an outage ends the import."""
 
     def read(self, source: Iterable[S], advance: Advance = lambda _: None) -> None:
-        """The source goes on behind what was read before."""
+        """Read the source, which continues after the rows that were read before."""
         for rows in source:
             self._attempt(partial(self._read, rows))
             advance(len(rows))
 
     def write(self, advance: Advance = lambda _: None) -> None:
-        """Everything that was read is where it belongs when it returns, or the writer of its bitmaps is asked."""
+        """Write everything that was read to its final place, or request it from the writer of the bitmaps."""
         for keys, mark in self.edges.line():
             for step in self.matter.steps(keys):
                 self._attempt(step)
@@ -73,14 +74,14 @@ class Import(Generic[S]):
             self.patience(step)
 
     def _read(self, rows: S) -> None:
-        # The run behind the effects: whoever dies in between reads these again.
+        # Store the run after the effects: after a crash in between these rows are read again.
         self.edges.add(self.matter.read(rows), rows.read)
 
 
-# An import of accounts: numbers, flags and entries as they are read, and then the bitmaps of VIPs are asked for.
+# Account import: writes numbers, flags and entries while reading, and then requests the bitmaps of VIPs.
 
 ACCOUNTS_AT_ONCE = 4_096
-"""Entries that are compared with the rows: their transaction lets others in behind it."""
+"""Entries compared with the rows at once. Other writers get their turn between these transactions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,41 +90,43 @@ class AccountImport:
     flags: Flags
     log: EventLog
     ranges: bool
-    """Ids that follow one another get one entry, whatever their number. Nobody else gives any of them a number."""
+    """Store consecutive IDs as one range entry. Only valid if no other process numbers any of them."""
 
     def read(self, rows: ImportBatch[AccountRow]) -> Keys:
-        """Of each row the account has its number, its flags and its entry."""
+        """Write the number, flags and entry of each row's account."""
         members = self._numbers(dict.fromkeys(row.user for row in rows.rows))
         self.flags.write(flag for row in rows.rows for flag in row.flagged(members[row.user]))
-        said = [row.user for row in rows.rows if not row.said.keys().isdisjoint(OF_ENTRIES)]
-        for first in range(0, len(said), ACCOUNTS_AT_ONCE):
-            enter(self.directory, self.flags, {user: members[user] for user in said[first : first + ACCOUNTS_AT_ONCE]})
+        users = [row.user for row in rows.rows if not row.said.keys().isdisjoint(OF_ENTRIES)]
+        for first in range(0, len(users), ACCOUNTS_AT_ONCE):
+            enter(self.directory, self.flags, {user: members[user] for user in users[first : first + ACCOUNTS_AT_ONCE]})
         return touched((EVERYBODY, shard_of(members[row.user])) for row in rows.rows if Flag.VIP in row.said)
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Behind the rows: the registrar, who makes the bitmaps by them, finds them."""
-        return (partial(self._ask, some[EVERYBODY]) for some in by_account(keys))
+        """Yield steps that request the bitmaps. The rows are complete before, so the account indexer finds them."""
+        return (partial(self._ask, shards[EVERYBODY]) for shards in by_account(keys))
 
     def _ask(self, shards: Iterable[int]) -> None:
-        asked = [AccountRecord(anew=some, imported=True) for some in few(shards)]
-        self.log.append([Record(stream=topics.USERS, key=shard_key(one.anew[0]), value=pack(one)) for one in asked])
+        asked = [AccountRecord(anew=chunk, imported=True) for chunk in few(shards)]
+        self.log.append(
+            [Record(stream=topics.USERS, key=shard_key(record.anew[0]), value=pack(record)) for record in asked]
+        )
 
     def _numbers(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         if self.ranges:
             known = self.directory.accounts(users)
-            # Cut off behind the lease, its numbers are nobody's.
+            # After a crash following the lease, its numbers remain unused.
             for prefix, first, count in successive((user for user in users if user not in known), LEASED):
                 at = self.directory.lease(count)
                 self.directory.enrol_range(IdRange(prefix=prefix, first=first, count=count, member=at))
         return self.directory.number(users)
 
 
-# An import of preferences: words in their rows as they are read, and then the bitmaps of them are asked for.
+# Preference import: writes the preferences while reading, and then requests their bitmaps.
 
 T = TypeVar("T")
 
 PREFERENCES_AT_ONCE = 4_096
-"""Words that are written together: the store lets others in behind them."""
+"""Changes written at once. Other writers get their turn between the batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,47 +138,51 @@ class PreferenceImport:
     clock: Clock
 
     def read(self, rows: ImportBatch[PreferenceRow]) -> Keys:
-        """What each row says stands, unless its person has said anything of that. Accounts that were never heard of are
-        made known by it."""
+        """Store each row's preference, unless the user has set that preference.
+
+        Unknown accounts are added to the directory.
+        """
         names = dict.fromkeys(chain.from_iterable((row.user, row.account) for row in rows.rows))
         members = self.directory.number([name for name in names if name is not None])
-        words = [word for row in rows.rows if (word := row.word(members[row.user]))]
-        overalls = [said for row in rows.rows if (said := row.overall(members[row.user]))]
-        # A crash between look and write comes again to the same look; behind the write nothing is moved a second time.
-        for some in _few(words):
-            self.wants.write(self._said(some))
-        for more in _few(overalls):
-            self.overalls.write(self._said_of_everything(more))
-        of_accounts = ((members[word.subject.owner], shard_of(word.member)) for word in words)
-        return touched(chain(of_accounts, ((EVERYBODY, shard_of(word.member)) for word in overalls)))
+        changes = [change for row in rows.rows if (change := row.word(members[row.user]))]
+        overalls = [account_change for row in rows.rows if (account_change := row.overall(members[row.user]))]
+        # After a crash before the write, the retry reads the same state; after the write, it moves no time again.
+        for batch in _few(changes):
+            self.wants.write(self._said(batch))
+        for account_batch in _few(overalls):
+            self.overalls.write(self._said_of_everything(account_batch))
+        of_accounts = ((members[change.subject.owner], shard_of(change.member)) for change in changes)
+        return touched(chain(of_accounts, ((EVERYBODY, shard_of(change.member)) for change in overalls)))
 
     def _said(self, words: Sequence[Word]) -> Sequence[Word]:
-        overalls = self.overalls.standing({word.member for word in words if word.volume})
-        digests = [word for word in words if Volume.DIGEST in (word.volume, _of(overalls, word.member).volume)]
+        overalls = self.overalls.standing({change.member for change in words if change.volume})
+        digests = [change for change in words if Volume.DIGEST in (change.volume, _of(overalls, change.member).volume)]
         before = {(w.subject, w.member): Want(subject=w.subject, member=w.member, at=ALWAYS) for w in digests}
         before |= self.wants.standing(before)
         now = self.clock.now()
         return [
-            as_if_said(word, before[pair], _of(overalls, word.member), now)
-            if (pair := (word.subject, word.member)) in before
-            else word
-            for word in words
+            as_if_said(change, before[pair], _of(overalls, change.member), now)
+            if (pair := (change.subject, change.member)) in before
+            else change
+            for change in words
         ]
 
     def _said_of_everything(self, words: Sequence[OverallWord]) -> Sequence[OverallWord]:
-        before, now = self.overalls.standing({word.member for word in words if word.volume}), self.clock.now()
-        return [as_if_said_of_everything(word, _of(before, word.member), now) for word in words]
+        before, now = self.overalls.standing({change.member for change in words if change.volume}), self.clock.now()
+        return [as_if_said_of_everything(change, _of(before, change.member), now) for change in words]
 
     def steps(self, keys: Keys) -> Iterable[Callable[[], None]]:
-        """Behind the rows: the indexer, who makes the bitmaps by them, finds them."""
-        return (partial(self._ask, some) for some in by_account(keys))
+        """Yield steps that request the bitmaps. The rows are complete before, so the graph indexer finds them."""
+        return (partial(self._ask, shards) for shards in by_account(keys))
 
     def _ask(self, shards: Mapping[Member, Sequence[int]]) -> None:
-        names = self.directory.users([of for of in shards if of != EVERYBODY])
-        wanted = [rebuild for of, user in names.items() for rebuild in rebuilds(user, shards[of], wanted=True)]
+        names = self.directory.users([account for account in shards if account != EVERYBODY])
+        wanted = [
+            rebuild for account, user in names.items() for rebuild in rebuilds(user, shards[account], wanted=True)
+        ]
         asked = [(rebuild.followed, GraphRecord(rebuild=rebuild)) for rebuild in wanted]
         everybody = [(shard_key(s), GraphRecord(everybody=s, imported=True)) for s in shards.get(EVERYBODY, ())]
-        records = [Record(stream=topics.FOLLOWS, key=key, value=pack(one)) for key, one in (*asked, *everybody)]
+        records = [Record(stream=topics.FOLLOWS, key=key, value=pack(record)) for key, record in (*asked, *everybody)]
         self.log.append(records)
 
 

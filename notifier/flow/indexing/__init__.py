@@ -1,1 +1,1 @@
-"""Follower and activity bitmaps, kept up to date from the streams."""
+"""Indexers that keep follower and activity bitmaps up to date from the streams."""

@@ -1,4 +1,4 @@
-"""The attendant: who was seen elsewhere counts as who opened the tab here, from the next roll-up on."""
+"""Activity indexing: records users seen elsewhere, and rolls activity up into sets."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,33 +26,33 @@ class Attendant:
     clock: Clock
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Everybody's bit is set when it returns; setting it again, after a crash or by another reader, is setting it.
+        """Mark the users of all sightings as active. Idempotent, after a crash or with concurrent readers.
 
-        Raises CacheUnavailable, and then the log keeps what was said until the hours can be noted.
+        Raises CacheUnavailable; then the log keeps the sightings until the activity can be recorded.
         """
         now = self.clock.now()
-        told = [unpack(Sighting, logged.record.value) for logged in records]
-        # A stranger is given a number: whom a platform sees before anybody follows is around when somebody does.
-        numbers = self.directory.number({one.user for one in told if one.counts(now)})
+        sightings = [unpack(Sighting, logged.record.value) for logged in records]
+        # Unknown users get a member number: a user seen before following anything counts as active afterwards.
+        numbers = self.directory.number({sighting.user for sighting in sightings if sighting.counts(now)})
         if numbers:
             self.hours.touch(set(numbers.values()), hour_of(now))
 
 
-# The roll-up: what was told of who is around becomes stays in the store, and these the sets that tiers are made of.
+# Roll-up: turns recorded activity into active-set entries in the store, and these into the sets that define tiers.
 #
-# One leader a minute. It reads back what it writes, so it carries a stamp, by which one who was replaced loses.
+# One leader runs it every minute. It reads back what it writes, so it uses a fencing token.
 
 LOGGER = logging.getLogger("notifier.rollup")
 
 AT_ONCE = 32
-"""Shards: the longest set of each is joined from 31 bitmaps, 16 MB in all, however many members there are."""
+"""Shards per step: the longest-lived set of each shard is joined from 31 bitmaps, 16 MB in total at any user count."""
 FORGOTTEN_AFTER = 48
-"""Hours after its end: a clock that was set back finds what was still true then."""
+"""Hours that expired entries are kept: if the clock is set back, the entries valid at that time still exist."""
 SAID_FOR = timedelta(days=1)
-"""That something was published: whoever doesn't find this knows that the cache was emptied."""
+"""Lifetime of the roll-up marker in the cache. If it is missing, the cache was emptied."""
 
 Around = Mapping[tuple[int, int], Bits]
-"""By hour and shard."""
+"""Active members by hour and shard."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,39 +66,40 @@ class RollUp:
     clock: Clock
     metrics: Metrics
     reach: int
-    """P2's, in days."""
+    """Days for which activity keeps a member in P2."""
     last: int | None = None
-    """The hour of the last round that came to its end, since this process has the job."""
+    """Hour of the last completed round since this process became the leader."""
     taken: dict[tuple[int, int], int] = field(default_factory=dict)
-    """What was read of an hour and shard, as a hash: it is taken again when it differs."""
+    """Hash of the activity read last, by hour and shard; it is processed again if it differs."""
 
     def run(self) -> None:
-        """One round. Raises CacheUnavailable, and then nothing is changed: what was published last stands until the
-        hours can be read, and nobody grows idle because nobody can be noted.
+        """Run one round. Raises CacheUnavailable and then changes nothing.
 
-        The first round of a leader reads all hours that are kept, and makes all sets anew from the stays. So whatever
-        a leader left half done, its heir does; and what both did is the same, because bits are only ever joined.
+        The last published sets stay until the activity can be read again, so a cache outage makes no user inactive.
+
+        The first round of a leader reads all hours that are kept, and rebuilds all sets from the active-set entries. So
+        it completes what a former leader left unfinished. Repeating a step is harmless, because bits are only added.
         """
         now = self.clock.now()
         if not self.leadership.held(now):
-            self.last, self.taken = None, {}  # whoever leads meanwhile may have written what this one wrote
+            self.last, self.taken = None, {}  # another leader may overwrite what this process wrote
             return
-        # Begun before anything is read that is written back: whoever led before has a lower one, and what he still
-        # writes over ours is lost. Where we left a bitmap as it was his write stands: it has the same bits, for he read
-        # what we did, or some who have left since he fell asleep. The next turn makes it anew.
+        # Begin the epoch before the read-modify-write: a deposed leader has a lower fencing token, so its late writes
+        # lose. A bitmap that this round leaves unchanged can still get such a write. It has the same bits, or also
+        # members that have left since the deposed leader stalled; the next rebuild corrects that.
         at = stamp(self.epochs.begin("rollup"))
         hour, hours = hour_of(now), grown(now, self.last, KEPT)
         self._note_emptied()
         anew = [kind for kind in OF_THE_ACTIVE if turned(kind, self.last, hour)]
-        for some in self._shards():
+        for shards in self._shards():
             try:
-                self._take(some, hours, at, {kind: asked_hour(kind, hour, self.reach) for kind in anew})
-            except Poison:  # alone: these shards stay as they are, and the others don't wait for them
-                LOGGER.exception("the shards %d to %d were not rolled up", some[0], some[-1])
+                self._take(shards, hours, at, {kind: asked_hour(kind, hour, self.reach) for kind in anew})
+            except Poison:  # these shards stay unchanged; the other shards do not wait for them
+                LOGGER.exception("the shards %d to %d were not rolled up", shards[0], shards[-1])
                 self.metrics.unrolled.inc()
         if anew:
             self.stays.forget(hour - FORGOTTEN_AFTER)
-        self.last, self.taken = hour, {name: said for name, said in self.taken.items() if name[0] in hours}
+        self.last, self.taken = hour, {name: digest for name, digest in self.taken.items() if name[0] in hours}
         self.hours.rolled_up(now, SAID_FOR)
 
     def _note_emptied(self) -> None:
@@ -112,26 +113,26 @@ class RollUp:
 
     def _take(self, some: Sequence[int], hours: Collection[int], at: Stamp, anew: Mapping[SetKind, int]) -> None:
         read = {(hour, shard): bits for hour in hours for shard, bits in self.hours.read(hour, some).items()}
-        said = {name: hash(bits.tobytes()) for name, bits in read.items()}
-        around = {name: bits for name, bits in read.items() if self.taken.get(name) != said[name]}
-        # The stays first: who dies behind them leaves sets without the newest, and his heir makes them anew. The other
-        # way round the next hour would take away whom only the sets know.
+        hashes = {name: hash(bits.tobytes()) for name, bits in read.items()}
+        around = {name: bits for name, bits in read.items() if self.taken.get(name) != hashes[name]}
+        # Write the entries first: after a crash the sets lack the newest members, and the next leader rebuilds them. In
+        # the opposite order, the next hour would remove members that only the sets contain.
         self._keep(around, at)
         for kind in OF_THE_ACTIVE:
             if kind in anew:
                 self._publish(kind, some, self.stays.standing(kind, anew[kind], some), at)
             elif around:
                 self._add(kind, joined((shard, bits) for (_, shard), bits in around.items()), at)
-        # Only now: what failed before this line is taken again.
-        self.taken |= said
+        # Only now, so that everything that failed before this line is processed again.
+        self.taken |= hashes
 
     def _keep(self, around: Around, at: Stamp) -> None:
-        """Each row once, though several hours be in it: of two with one stamp a store keeps whichever it likes."""
+        """Write each entry once, even if it covers several hours: with equal tokens a store keeps either write."""
         for kind in OF_THE_ACTIVE:
             for until in sorted({stays_until(kind, hour) for hour, _ in around}):
-                told = joined((s, bits) for (hour, s), bits in around.items() if stays_until(kind, hour) == until)
-                before = self.stays.until(kind, until, list(told))
-                after = {shard: before.get(shard, nobody()) | bits for shard, bits in told.items()}
+                active = joined((s, bits) for (hour, s), bits in around.items() if stays_until(kind, hour) == until)
+                before = self.stays.until(kind, until, list(active))
+                after = {shard: before.get(shard, nobody()) | bits for shard, bits in active.items()}
                 changed = {s: bits for s, bits in after.items() if s not in before or not same(before[s], bits)}
                 self.stays.put([Stay(kind=kind, until=until, shard=s, bits=bits) for s, bits in changed.items()], at)
 
@@ -144,6 +145,6 @@ class RollUp:
         self._put(kind, before, {shard: standing.get(shard, nobody()) for shard in some}, at)
 
     def _put(self, kind: SetKind, before: Mapping[int, Bits], after: Mapping[int, Bits], at: Stamp) -> None:
-        """Only what changed: at rest a round writes nothing but its epoch."""
+        """Write only changed bitmaps: a round without activity writes nothing but its epoch."""
         changed = {s: bits for s, bits in after.items() if not same(before.get(s, nobody()), bits)}
         self.sets.put([ShardBlob(kind=kind, owner=None, shard=s, bits=bits) for s, bits in changed.items()], at)

@@ -1,4 +1,4 @@
-"""Verification of an audience: whether its head, its bitmaps and everybody's say what people's rows say."""
+"""Audience verification: compares follower counts and bitmaps with the stored rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,19 @@ from notifier.ports.users import Overalls, Wants
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One shard."""
+    """Result of the verification of one shard."""
 
     shard: int
     followers: int
-    """By the rows; by the bitmap where those weren't asked."""
+    """Followers according to the rows, or to the bitmap if the rows were not read."""
     missing: int
-    """Whom a row has and the bitmap for it hasn't."""
+    """Members in a row but not in its bitmap."""
     strangers: int
-    """Whom a bitmap has and no row."""
+    """Members in a bitmap but in no row."""
     unreadable: int
-    """Bitmaps."""
+    """Number of unreadable bitmaps."""
     head: int
+    """Followers according to the follower counts."""
 
     @property
     def wrong(self) -> bool:
@@ -51,36 +52,36 @@ class Verification:
         sample: float = inf,
         advance: Callable[[int], object] = lambda _: None,
     ) -> Sequence[Compared]:
-        """One shard after the other, until so many followers were compared."""
-        subject, found, compared = Subject(Kind.MENTION, user), list[Compared](), 0
+        """Verify one shard after another, until `sample` followers have been compared."""
+        subject, results, compared = Subject(Kind.MENTION, user), list[Compared](), 0
         head = self.sets.head(subject)
         for shard in shards:
-            found.append(self._compare(subject, shard, head))
-            compared += found[-1].followers
+            results.append(self._compare(subject, shard, head))
+            compared += results[-1].followers
             advance(1)
             if compared >= sample:
                 break
-        return found
+        return results
 
     def look(
         self, user: UserId, shards: Iterable[int], advance: Callable[[int], object] = lambda _: None
     ) -> Sequence[Compared]:
-        """Without the rows, which are what takes long: whether bitmaps can be read, and the head counts them right."""
-        subject, found = Subject(Kind.MENTION, user), list[Compared]()
+        """Check without reading the rows, which is slow, that bitmaps are readable and match the follower counts."""
+        subject, results = Subject(Kind.MENTION, user), list[Compared]()
         head = self.sets.head(subject)
         for shard in shards:
-            found.append(self._look(subject, shard, head))
+            results.append(self._look(subject, shard, head))
             advance(1)
-        return found
+        return results
 
     def repair(self, user: UserId, found: Sequence[Compared]) -> int:
-        """Asks the indexer, the only one who writes them, for the shards that are wrong; says how many they are."""
-        wrong = [one.shard for one in found if one.wrong]
+        """Ask the indexer, the only writer of the bitmaps, to rebuild wrong shards; return how many there are."""
+        wrong = [result.shard for result in found if result.wrong]
         self.log.append(list(repairs(user, wrong)))
         return len(wrong)
 
     def shards(self, user: UserId) -> Sequence[int]:
-        """In which anybody may follow."""
+        """Return all shards that may contain followers."""
         head = self.sets.head(Subject(Kind.MENTION, user))
         return range(max(len(head.counts), -(-self.directory.end() // SHARD_MEMBERS)))
 
@@ -88,17 +89,17 @@ class Verification:
         own = {SetKind.FOLLOWERS: self.follows.followers(subject, shard), **self.wants.sets(subject, shard)}
         overall = self.overalls.sets(shard)
         rows = {**own, **overall}
-        found = {kind: stored(self.sets, kind, subject if kind in own else None, shard) for kind in rows}
+        bitmaps = {kind: stored(self.sets, kind, subject if kind in own else None, shard) for kind in rows}
         pairs = [
-            (of_rows, nobody() if bits is None else bits)
-            for of_rows, bits in zip(rows.values(), found.values(), strict=True)
+            (row_bits, nobody() if bits is None else bits)
+            for row_bits, bits in zip(rows.values(), bitmaps.values(), strict=True)
         ]
         return Compared(
             shard=shard,
             followers=count(rows[SetKind.FOLLOWERS]),
-            missing=sum(count(of_rows & ~bits) for of_rows, bits in pairs),
-            strangers=sum(count(bits & ~of_rows) for of_rows, bits in pairs),
-            unreadable=sum(bits is None for bits in found.values()),
+            missing=sum(count(row_bits & ~bits) for row_bits, bits in pairs),
+            strangers=sum(count(bits & ~row_bits) for row_bits, bits in pairs),
+            unreadable=sum(bits is None for bits in bitmaps.values()),
             head=_counted(head, shard),
         )
 

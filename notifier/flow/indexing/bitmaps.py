@@ -1,6 +1,4 @@
-"""A subject's bitmaps, and those of what people want of everything.
-
-Read, changed by what stands in the rows, and written back; or made anew from the rows."""
+"""Bitmaps of followers and preferences: updated from changed rows, or rebuilt from all rows."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,26 +25,26 @@ from notifier.ports.event_log import EventLog, Record
 from notifier.ports.users import Overalls, Wants
 
 AT_ONCE = 64
-"""Shards: five bitmaps of each are 5 MB, however many are made anew."""
+"""Shards per write: five bitmaps of each are 5 MB, however many are rebuilt."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """What is known of a subject's followers since its bitmaps were made."""
+    """Follow changes of a subject since its bitmaps were made."""
 
     standing: Mapping[Member, bool]
-    """Whether each of these follows."""
+    """Whether each of these members follows now."""
     anew: Collection[int]
-    """Shards with which something is wrong."""
+    """Shards to rebuild, because their bitmaps are wrong."""
     added: Collection[int]
-    """Shards in which rows were added."""
+    """Shards to rebuild, because an import added rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferenceBitmaps:
-    """The same of what its followers want of it."""
+    """Preference changes of a subject since its bitmaps were made."""
 
     standing: Mapping[Member, Want]
     anew: Collection[int]
@@ -66,36 +64,52 @@ class Bitmaps:
     metrics: Metrics
 
     def follow(self, asked: Mapping[Subject, Followed], at: Stamp) -> None:
-        """All heads, and then all bitmaps."""
-        found = {subject: self._followed(subject, of) for subject, of in asked.items()}
-        # The head first: a shard that it doesn't name is planned by nobody, and one that it names too early has nobody.
-        # Both are written also where nothing changed: an older writer's, with what was true before, would come through.
-        counts = {subject: {shard: count(bits) for shard, bits in of.items()} for subject, of in found.items()}
-        self.sets.put_heads({subject: with_counts(self.sets.head(subject), of) for subject, of in counts.items()}, at)
+        """Update all follower counts, and then all follower bitmaps."""
+        bitmaps = {subject: self._followed(subject, followers) for subject, followers in asked.items()}
+        # Counts first: a shard that they miss is in no plan, and a shard that they name too early is just empty.
+        # Both are written even if unchanged: otherwise an older writer's outdated values could still win.
+        counts = {
+            subject: {shard: count(bits) for shard, bits in followers.items()} for subject, followers in bitmaps.items()
+        }
+        self.sets.put_heads(
+            {subject: with_counts(self.sets.head(subject), followers) for subject, followers in counts.items()}, at
+        )
         self._put(
-            ((subject, SetKind.FOLLOWERS, s, bits) for subject, of in found.items() for s, bits in of.items()), at
+            (
+                (subject, SetKind.FOLLOWERS, s, bits)
+                for subject, followers in bitmaps.items()
+                for s, bits in followers.items()
+            ),
+            at,
         )
 
     def want(self, asked: Mapping[Subject, PreferenceBitmaps], at: Stamp) -> None:
-        places = [(subject, of, shard) for subject, of in asked.items() for shard in sorted(of.shards)]
+        places = [
+            (subject, preferences, shard)
+            for subject, preferences in asked.items()
+            for shard in sorted(preferences.shards)
+        ]
         for first in range(0, len(places), AT_ONCE):
-            some = [
-                (subject, shard, self._wanted(subject, of, shard))
-                for subject, of, shard in places[first : first + AT_ONCE]
+            bitmaps = [
+                (subject, shard, self._wanted(subject, preferences, shard))
+                for subject, preferences, shard in places[first : first + AT_ONCE]
             ]
-            self._put(((subject, kind, s, bits) for subject, s, of in some for kind, bits in of.items()), at)
+            self._put(
+                ((subject, kind, s, bits) for subject, s, preferences in bitmaps for kind, bits in preferences.items()),
+                at,
+            )
 
     def arrange(
         self, standing: Mapping[Member, Overall], anew: Collection[int], added: Collection[int], at: Stamp
     ) -> None:
-        """Those of everybody's that say who wants less of everything."""
+        """Update the account-wide bitmaps of reduced volumes and push settings."""
         by_shard = _by_shard(standing)
         for shard in sorted({*by_shard, *anew, *added}):
             if shard in added and shard not in anew:
-                found = self.overalls.sets(shard)
+                bitmaps = self.overalls.sets(shard)
             else:
-                found = self._arranged(shard, {} if shard in anew else by_shard[shard])
-            self._put(((None, kind, shard, bits) for kind, bits in found.items()), at)
+                bitmaps = self._arranged(shard, {} if shard in anew else by_shard[shard])
+            self._put(((None, kind, shard, bits) for kind, bits in bitmaps.items()), at)
 
     def _arranged(self, shard: int, said: Mapping[int, Overall]) -> Mapping[SetKind, Bits]:
         before = {kind: stored(self.sets, kind, None, shard) for kind in OF_OVERALLS} if said else {}
@@ -109,13 +123,13 @@ class Bitmaps:
         }
 
     def _followed(self, subject: Subject, of: Followed) -> Mapping[int, Bits]:
-        found = {shard: self._following(subject, shard, some) for shard, some in _by_shard(of.standing).items()}
-        found |= {shard: self.follows.followers(subject, shard) for shard in of.added}
-        return found | {shard: self._followers(subject, shard) for shard in of.anew}
+        bitmaps = {shard: self._following(subject, shard, places) for shard, places in _by_shard(of.standing).items()}
+        bitmaps |= {shard: self.follows.followers(subject, shard) for shard in of.added}
+        return bitmaps | {shard: self._followers(subject, shard) for shard in of.anew}
 
     def _following(self, subject: Subject, shard: int, places: Mapping[int, bool]) -> Bits:
         before = stored(self.sets, SetKind.FOLLOWERS, subject, shard)
-        # Never silently empty: the rows know who follows, and have these already.
+        # Never start from an empty bitmap: the rows have all followers, including these.
         return self._followers(subject, shard) if before is None else changed(before, places)
 
     def _followers(self, subject: Subject, shard: int) -> Bits:
@@ -145,28 +159,28 @@ class Bitmaps:
         return after
 
     def _put(self, found: Iterable[tuple[Subject | None, SetKind, int, Bits]], at: Stamp) -> None:
-        """Each once: of two with one stamp a store keeps whichever it likes."""
+        """Write each bitmap once: with equal fencing tokens a store keeps either write."""
         self.sets.put((ShardBlob(kind=kind, owner=owner, shard=s, bits=bits) for owner, kind, s, bits in found), at)
 
 
 def stored(sets: MemberSets, kind: SetKind, subject: Subject | None, shard: int) -> Bits | None:
-    """None where it can't be read."""
+    """Return the stored bitmap; None if it is unreadable."""
     with suppress(Poison):
         return sets.read(kind, subject, [shard]).get(shard, nobody())
     return None
 
 
 def _by_shard(told: Mapping[Member, T]) -> Mapping[int, Mapping[int, T]]:
-    found: defaultdict[int, dict[int, T]] = defaultdict(dict)
-    for member, said in told.items():
-        found[shard_of(member)][member % SHARD_MEMBERS] = said
-    return found
+    by_shard: defaultdict[int, dict[int, T]] = defaultdict(dict)
+    for member, value in told.items():
+        by_shard[shard_of(member)][member % SHARD_MEMBERS] = value
+    return by_shard
 
 
-# Mending: bitmaps that can't be read are made again from the rows, which whoever meets one asks for and waits for.
+# Repair: unreadable bitmaps are rebuilt from the rows. The process that needs one requests it and waits.
 
 AGAIN_AFTER = timedelta(seconds=10)
-"""A process asks again for the same shard: an indexer that is away isn't met by all tries of all slices."""
+"""Interval between requests of a process for the same shard: retries of slices must not flood a stopped indexer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +189,12 @@ class MendedSets:
     log: EventLog
     clock: Clock
     due: dict[tuple[Subject, int], datetime] = field(default_factory=dict)
-    """When a shard that was asked for is asked for again."""
+    """Earliest time of the next request for a requested shard."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        """As the sets have them. Raises StoreUnavailable, also for those that are being made again; and Poison where a
-        bitmap can't be read that no rows give back, as of who was active.
+        """Return the live sets. Raises StoreUnavailable, also while bitmaps are being rebuilt.
+
+        Raises Poison for an unreadable bitmap that cannot be rebuilt from rows, for example one of activity.
         """
         try:
             return self.port.live(subject, shards, restricted_to)
@@ -187,11 +202,11 @@ class MendedSets:
             asked = [self._mend(owner, shards) for owner in _owners(subject, restricted_to)]
             if not any(asked):
                 raise
-            # Asked again, by whoever tries, until it is done: whoever died behind the asking is waited for by nobody.
+            # Every retry requests it again until it is done, because the requesting process may have crashed.
             raise StoreUnavailable(f"It is made again: {poison}") from poison
 
     def _mend(self, owner: Subject, shards: Iterable[int]) -> Collection[int]:
-        """Asks the indexer, the only one who writes them, for those that are damaged."""
+        """Request a rebuild of damaged shards from the indexer, the only writer of these bitmaps; return them."""
         damaged, now = [shard for shard in shards if unreadable(self.port, owner, shard)], self.clock.now()
         if due := [shard for shard in damaged if self.due.get((owner, shard), now) <= now]:
             self.log.append(list(repairs(owner.owner, due)))
@@ -200,14 +215,14 @@ class MendedSets:
 
 
 def unreadable(sets: MemberSets, owner: Subject, shard: int) -> int:
-    """How many of the bitmaps that rows give back can't be read: an account's, and everybody's of that shard."""
+    """Count the unreadable bitmaps that rows can restore: the account's own, and the account-wide ones of the shard."""
     own = [(kind, owner) for kind in (SetKind.FOLLOWERS, *OF_WANTS)]
     all_of_them = [*own, *((kind, None) for kind in OF_OVERALLS)]
-    return sum(stored(sets, kind, of, shard) is None for kind, of in all_of_them)
+    return sum(stored(sets, kind, set_owner, shard) is None for kind, set_owner in all_of_them)
 
 
 def repairs(user: UserId, shards: Sequence[int]) -> Iterator[Record]:
-    """What asks for an account's bitmaps of these shards, and for what everybody wants of everything there."""
+    """Yield the requests to rebuild the account's bitmaps and the account-wide bitmaps of these shards."""
     for rebuild in rebuilds(user, shards):
         yield Record(stream=topics.FOLLOWS, key=user, value=pack(GraphRecord(rebuild=rebuild)))
     for shard in shards:

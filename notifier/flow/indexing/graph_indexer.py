@@ -1,9 +1,11 @@
-"""The indexer: what is said of an account becomes rows of follows and wants, and from them the account's bitmaps.
-What people say of everything becomes rows and bitmaps of everybody's; of who blocks whom there are rows alone.
+"""Graph indexer: turns follows, blocks and preferences into rows and bitmaps.
 
-One writer for each subject, and of everybody's for each shard: the one who reads its partition of the log. The rows
-bear any order and any repetition by themselves; a bitmap is read, changed and written back, so it carries a stamp, by
-which a reader that was replaced and doesn't know it yet loses.
+It writes rows and bitmaps of follows and subject preferences, rows and account-wide bitmaps of account preferences, and
+rows of user blocks.
+
+One writer per subject, and per shard for account-wide bitmaps: the reader of the log partition. Rows are written
+idempotently and in any order. A bitmap is read, changed and written back, so it carries a fencing token: the late
+writes of a replaced reader lose.
 """
 
 from collections import defaultdict
@@ -27,40 +29,44 @@ from notifier.ports.users import Partings
 
 T = TypeVar("T")
 Shards = Mapping[Subject, Collection[int]]
-"""To be made again."""
+"""Shards to rebuild, by subject."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Indexer:
     directory: Directory
     bitmaps: Bitmaps
-    """With the rows that they are made of."""
+    """Bitmaps, with the ports of the rows that they are made from."""
     partings: Partings
     epochs: Epochs
     holds: Callable[[], bool]
-    """Whether what was read from the log is still this reader's to do; asked of the log."""
+    """Asks the log whether this reader still owns the records that it has read."""
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """Every word is in its row and in its bitmaps when it returns. Cut off anywhere, the records come again, to
-        this reader or to another, and whoever does it again does the same.
+        """Apply every change to its row and its bitmaps.
 
-        Raises LogUnavailable where somebody else has them by now.
+        After an interruption the records are read again, by this reader or another; processing is idempotent.
+
+        Raises LogUnavailable if another reader owns the records by now.
         """
         at = stamp(self.epochs.begin("indexer"))
-        # Asked when the epoch is begun, and before anything is read that is written back. Whoever had these records
-        # before has a lower one, and what he still writes is lost; whoever gets them from now on has a higher one.
+        # Check after the epoch has begun, and before the read-modify-write. An earlier owner of these records has a
+        # lower fencing token, so its late writes lose; a later owner has a higher one.
         if not self.holds():
             raise LogUnavailable("Another reader has the partition.")
-        told = [unpack(GraphRecord, logged.record.value) for logged in records]
-        # First, for what it hides is hidden the sooner.
-        self._part([one.parting for one in told if one.parting])
-        anew = _asked(told, lambda rebuild: not rebuild.imported and not rebuild.wanted)
-        added, wanted = _asked(told, lambda rebuild: rebuild.imported), _asked(told, lambda rebuild: rebuild.wanted)
-        self._follow([one.change for one in told if one.change], anew, added, at)
-        self._want([one.word for one in told if one.word], anew, wanted, at)
-        everybody = {(one.everybody, one.imported) for one in told if one.everybody is not None}
+        graph_records = [unpack(GraphRecord, logged.record.value) for logged in records]
+        # User blocks come first, so that they take effect as early as possible.
+        self._part([record.parting for record in graph_records if record.parting])
+        anew = _asked(graph_records, lambda rebuild: not rebuild.imported and not rebuild.wanted)
+        added, wanted = (
+            _asked(graph_records, lambda rebuild: rebuild.imported),
+            _asked(graph_records, lambda rebuild: rebuild.wanted),
+        )
+        self._follow([record.change for record in graph_records if record.change], anew, added, at)
+        self._want([record.word for record in graph_records if record.word], anew, wanted, at)
+        everybody = {(record.everybody, record.imported) for record in graph_records if record.everybody is not None}
         wrong, more = ({shard for shard, imported in everybody if imported is new} for new in (False, True))
-        self._arrange([one.overall for one in told if one.overall], wrong, more, at)
+        self._arrange([record.overall for record in graph_records if record.overall], wrong, more, at)
 
     def _part(self, changes: Sequence[PartingChange]) -> None:
         if not changes:
@@ -69,7 +75,7 @@ class Indexer:
         self.partings.write([change.word(members) for change in changes])
 
     def _follow(self, changes: Sequence[GraphChange], anew: Shards, added: Shards, at: Stamp) -> None:
-        # Of both: whoever is followed is known from then on, and may be mentioned.
+        # Number both sides: followed accounts are known from then on, and may be mentioned.
         members = self.directory.number([user for change in changes for user in (change.follower, change.followed)])
         self.bitmaps.follows.write([change.word(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
@@ -85,7 +91,7 @@ class Indexer:
 
     def _want(self, words: Sequence[Word], anew: Shards, added: Shards, at: Stamp) -> None:
         self.bitmaps.wants.write(words)
-        standing = _by_subject(self.bitmaps.wants.standing({(word.subject, word.member) for word in words}))
+        standing = _by_subject(self.bitmaps.wants.standing({(change.subject, change.member) for change in words}))
         subjects = standing.keys() | anew.keys() | added.keys()
         self.bitmaps.want(
             {
@@ -99,18 +105,18 @@ class Indexer:
         if not words and not anew and not added:
             return
         self.bitmaps.overalls.write(words)
-        self.bitmaps.arrange(self.bitmaps.overalls.standing({word.member for word in words}), anew, added, at)
+        self.bitmaps.arrange(self.bitmaps.overalls.standing({change.member for change in words}), anew, added, at)
 
 
 def _asked(told: Iterable[GraphRecord], why: Callable[[Rebuild], bool]) -> Shards:
-    found = defaultdict[Subject, set[int]](set)
-    for rebuild in (one.rebuild for one in told if one.rebuild and why(one.rebuild)):
-        found[rebuild.subject].update(rebuild.shards)
-    return found
+    shards_by_subject = defaultdict[Subject, set[int]](set)
+    for rebuild in (record.rebuild for record in told if record.rebuild and why(record.rebuild)):
+        shards_by_subject[rebuild.subject].update(rebuild.shards)
+    return shards_by_subject
 
 
 def _by_subject(standing: Mapping[tuple[Subject, Member], T]) -> Mapping[Subject, Mapping[Member, T]]:
-    found: defaultdict[Subject, dict[Member, T]] = defaultdict(dict)
-    for (subject, member), said in standing.items():
-        found[subject][member] = said
-    return found
+    by_subject: defaultdict[Subject, dict[Member, T]] = defaultdict(dict)
+    for (subject, member), value in standing.items():
+        by_subject[subject][member] = value
+    return by_subject

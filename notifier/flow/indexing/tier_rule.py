@@ -1,4 +1,4 @@
-"""The rule of tiers that the settings name: a function of the platform's own, or the one that is built in."""
+"""Tier rule: loads and checks the platform's own rule, or uses the built-in one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,26 +11,28 @@ from notifier.domain.errors import BadSetting, RuleFailed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRule:
-    """Asked for each shard, it is held to what it was asked for at the start; nobody falls back on another rule."""
+    """Custom rule. Every result is checked as at startup; there is no fallback to another rule."""
 
     place: str
-    """As the settings have it."""
+    """Location of the rule (`module:function`), as in the settings."""
     rule: TierRule
 
     def __call__(self, live: ShardSets, /) -> Mapping[Tier, Bits]:
-        """Raises RuleFailed, with the cause."""
+        """Return the members of each tier. Raises RuleFailed with the cause."""
         try:
-            found = self.rule(live)
+            bitmaps = self.rule(live)
         except Exception as error:
             raise RuleFailed(f"{self.place}: {type(error).__name__}: {error}.") from error
-        if not isinstance(found, Mapping) or not all(map(_tier, found.items())):
+        if not isinstance(bitmaps, Mapping) or not all(map(_tier, bitmaps.items())):
             raise RuleFailed(f"{self.place} doesn't give a bitmap of the shard for each tier that it names.")
-        return found
+        return bitmaps
 
 
 def tier_rule(place: str) -> TierRule:
-    """Of `module:function`; by_activity of nothing. Raises BadSetting for what is no rule, which is asked once here, so
-    that it isn't found out by the first slice."""
+    """Load the rule at `module:function`, or return `by_activity` for an empty setting.
+
+    Raises BadSetting for an unusable rule. The rule is called once here, so that this shows before the first slice.
+    """
     if not place:
         return by_activity
     module, _, name = place.partition(":")

@@ -1,1 +1,1 @@
-"""From an accepted event to the streams: the gateway, the router and moderation."""
+"""Intake of events into the log streams: gateway, router and moderation."""

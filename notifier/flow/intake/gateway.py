@@ -1,6 +1,6 @@
-"""The gateway: appends validated events to the log, then hides what their retractions take back.
+"""Gateway: appends validated events to the log, then hides retracted content.
 
-The sender waits for this module alone. Everything else is done by the stages that read the log.
+The client waits only for this module. Everything else is done by the stages that read the log.
 """
 
 import re
@@ -29,16 +29,16 @@ DIGEST = re.compile(f"[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
 
 HIDDEN_AT_ONCE = 20
-"""Most retractions of a request that are hidden before it is answered; they take tens of milliseconds."""
+"""Maximum number of retractions of a request that are hidden before the response. They take tens of milliseconds."""
 MENTIONS_HIDDEN_AT_ONCE = 2_000
-"""Most mentions hidden before the answer, the latest first; they take about a second. The retractor does the rest."""
+"""Maximum number of mentions hidden before the response, latest first; about a second. The retractor does the rest."""
 
 
 class IntakeStatus(StrEnum):
     ACCEPTED = "accepted"
-    """It is durable, and survives a crash of any process."""
+    """The event is durable, and survives a crash of any process."""
     DUPLICATE = "duplicate"
-    """It was accepted before; nothing happens again."""
+    """The event was accepted before. It has no further effect."""
     REFUSED = "refused"
 
 
@@ -68,7 +68,7 @@ class Gateway:
         return receipts
 
     def append(self, events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
-        """Make the events durable and return one receipt per event, in order; an error in place of an event is refused.
+        """Make the events durable and return one receipt per event, in order; an error in the input is refused.
 
         Raises LogUnavailable or Full; then no event is certain to be accepted, and sending all of them again is safe.
         """
@@ -86,8 +86,8 @@ class Gateway:
                 changes.append(_record(event))
         if records or changes:
             self.log.append([*records, *changes])
-            # Only now: an id remembered before its event is durable would turn the sender's retry into a loss.
-            # A crash here costs nothing, because the coordinator knows duplicates by the store. Fails open.
+            # Only now: an ID remembered before its event is durable would turn the client's retry into a loss.
+            # A crash here costs nothing, because the coordinator finds duplicates in the store. Fails open.
             with suppress(CacheUnavailable):
                 self.recent.remember(fresh)
         for receipt in receipts:
@@ -95,11 +95,11 @@ class Gateway:
         return receipts
 
     def hide(self, retractions: Collection[Retraction]) -> bool:
-        """Hide what the retractions, already in the log, take back; return whether that was done.
+        """Hide the content that the retractions, already in the log, retract; return whether this succeeded.
 
-        The next read shows none of it. Only an optimization: the retractor reads the same retractions from the log and
-        settles them again. So an outage, a crash, or a request with many retractions delays them but loses none. Fails
-        open; the retractor puts what can't be read into the dead letters.
+        The next read shows none of it. This is only an optimization: the retractor reads the same retractions from the
+        log and settles them again. An outage, a crash, or a request with many retractions delays them but loses none.
+        Fails open; the retractor writes unreadable records to the dead letters.
         """
         if not 0 < len(retractions) <= HIDDEN_AT_ONCE:
             return False
@@ -111,21 +111,21 @@ class Gateway:
 
     def _digests(self, ids: Collection[EventId]) -> Mapping[EventId, str]:
         try:
-            found = self.recent.digests(ids)
-            # What isn't a digest is somebody else's word, and no reason to call an event a conflict. Fails open.
-            return {id: known for id, known in found.items() if DIGEST.fullmatch(known)}
-        except CacheUnavailable:  # fails open: duplicates are then found by the coordinator
+            digests = self.recent.digests(ids)
+            # A value that is not a digest was not written by a gateway, and must not cause a conflict. Fails open.
+            return {id: known for id, known in digests.items() if DIGEST.fullmatch(known)}
+        except CacheUnavailable:  # fails open: the coordinator finds the duplicates later
             self.metrics.outages.labels("cache").inc()
             return {}
 
 
 def digest(event: Event) -> str:
-    """Return a digest of what the event says, regardless of when it was accepted and how its JSON was written."""
+    """Return a digest of the event's content, regardless of acceptance time and JSON formatting."""
     return blake2b(pack(replace(event, accepted_at=event.happened_at)), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def _record(event: GraphChange | PartingChange | AccountChange | Retraction | Sighting) -> Record:
-    """Return the record of an event that may be appended again: its sequence or its rank makes a repeat harmless."""
+    """Return the log record of an event that may be appended twice: its sequence or rank makes a repeat harmless."""
     match event:
         case GraphChange():
             return Record(stream=topics.FOLLOWS, key=event.followed, value=pack(GraphRecord(change=event)))

@@ -1,4 +1,4 @@
-"""The release: a held mention goes through the log again, and passes the hold."""
+"""Release of held mentions: append them to the log again, marked as released."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,12 +28,14 @@ class Release:
         return cls(log=ports.log, holds=ports.holds, clock=ports.clock)
 
     def __call__(self, holds: Sequence[HeldMention], who: str) -> Sequence[HeldMention]:
-        """Those of which this was the decision: nobody had decided before. Raises LogUnavailable and Full, and what the
-        store does; then some may have been sent, and still wait.
+        """Release the mentions; return those that were released by this call and not decided before.
 
-        The log first. Whoever dies before the decision leaves a mention that waits and was sent all the same: it is let
-        go again, and the coordinator knows it by its event. The other way round it would never be sent. Where somebody
-        drops it in between, it is dropped for a router that comes to it later; for one that came before, it was told.
+        Raises LogUnavailable, Full and StoreUnavailable; then some may have been sent although they still wait.
+
+        The log comes first. After a crash before the decision the mention still waits although it was sent. It is
+        released again, and the coordinator recognizes the event. In the opposite order it would never be sent. If a
+        moderator drops it in between, the drop counts for a router that reads the record later; a router that read it
+        before has delivered it.
         """
         now = self.clock.now()
         sent = [hold for hold in holds if hold.event and hold.waits(now)]
@@ -47,11 +49,11 @@ class Release:
         return [hold for hold in sent if self.holds.decide(hold.id, ModerationDecision.RELEASED, who, now)]
 
 
-# What is held, as it may be shown: without the text of what was taken back meanwhile.
+# Held mentions as they may be displayed: without text that was retracted meanwhile.
 
 
 def with_current_text(retractions: Retractions, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
-    """Return each hold with the current text of its mentions: none if all of them were retracted."""
+    """Return each held mention with its current text, which is empty if all of its mentions were retracted."""
     named = [(hold, account) for hold in holds if hold.event for account in hold.accounts]
     mentions = current(retractions, [_mention(hold.event, account) for hold, account in named if hold.event])
     texts = dict[str, str]()

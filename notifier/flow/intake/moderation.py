@@ -1,4 +1,4 @@
-"""Reaching: what decides how far mentions carry, read once for a whole batch of events."""
+"""Moderation: decides how far mentions carry, from facts read once per batch of events."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,27 +27,29 @@ BARRED = {Verdict.DENY: MentionRefusal.DENIED, Verdict.HOLD: MentionRefusal.HELD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """Of everybody whom a batch of events names."""
+    """Moderation facts about all accounts that a batch of events names."""
 
     accounts: Mapping[UserId, DirectoryEntry]
     words: Mapping[UserId, ReachWord]
     overalls: Mapping[Member, Overall]
     following: Collection[Pair]
-    """Who of the mentioned follows the mentioner; of those alone who ask for it."""
+    """Pairs in which the mentioned account follows the mentioner; only read for accounts whose setting needs it."""
     holds: Mapping[EventId, HeldMention]
-    """Of events that were held before, decided or not."""
+    """Held mentions by event, decided or not."""
     rule: Rule
 
     def verdict(
         self, event: Event, name: UserId, within_cap: Callable[[], bool], *, released: bool
     ) -> Verdict | MentionRefusal:
-        """How far the mention carries to the account's followers, or why they get none; after NOT_WANTED the account
-        itself still does. The cap is asked of what passes without it, for to ask is to spend."""
+        """Return how far the mention carries to the account's followers, or why they get none.
+
+        With NOT_WANTED the account itself still gets it. The cap is checked last, because checking consumes a token.
+        """
         account = self.accounts.get(name)
         if (why := _nobody(event, account)) is not None:
             return why
         assert account is not None
-        # Whatever is said of its author by now: what waits, or was dropped, isn't told because it comes again.
+        # Regardless of the author's current limit: a repeated event must not bypass a pending or dropped hold.
         if (hold := self.holds.get(event.id)) is not None and hold.keeps(released=released):
             return MentionRefusal.HELD
         mentioner = self._mentioner(event.author)
@@ -57,17 +59,17 @@ class Known:
             return MentionRefusal.NOT_WANTED
         if not within_cap():
             mentioner = replace(mentioner, within_cap=False)
-        found = verdict(self.rule, mentioner, released=released)
-        return BARRED.get(found, found)
+        decision = verdict(self.rule, mentioner, released=released)
+        return BARRED.get(decision, decision)
 
     def to_itself(self, event: Event, *, released: bool) -> Verdict:
-        """How far one that isn't barred carries to the account itself, of whose phone no cap counts anything."""
+        """Return how far an admitted mention carries to the account itself. The author's cap does not apply here."""
         return verdict(self.rule, self._mentioner(event.author), released=released)
 
     def _mentioner(self, user: UserId) -> Mentioner:
-        account, word = self.accounts.get(user), self.words.get(user)
+        account, limit = self.accounts.get(user), self.words.get(user)
         return Mentioner(
-            standing=word.verdict if word else Verdict.ALL,
+            standing=limit.verdict if limit else Verdict.ALL,
             verified=account is not None and account.verified,
             deleted=account is not None and account.deleted,
         )
@@ -88,18 +90,21 @@ class Reaching:
     rule: Rule = by_standing
 
     def __call__(self, events: Sequence[Event]) -> Known:
-        """Three look-ups, and one more where an operator has spoken of an author, and where somebody wants mentions of
-        those alone whom they follow. Raises StoreUnavailable."""
+        """Read the facts for a batch of events, in three lookups.
+
+        One more is made if an author has a limit set by an operator, and one if an account accepts mentions only from
+        accounts it follows. Raises StoreUnavailable.
+        """
         accounts = self.directory.accounts({name for event in events for name in (event.author, *event.mentioned)})
         named = {account.member for event in events for name in event.mentioned if (account := accounts.get(name))}
         overalls = self.overalls.standing(named)
-        words = self.reaches.standing({event.author for event in events})
+        limits = self.reaches.standing({event.author for event in events})
         return Known(
             accounts=accounts,
-            words=words,
+            words=limits,
             overalls=overalls,
             following=self._following(events, accounts, overalls),
-            holds=self._held([event for event in events if event.author in words]),
+            holds=self._held([event for event in events if event.author in limits]),
             rule=self.rule,
         )
 
@@ -120,7 +125,7 @@ class Reaching:
 
 
 def _nobody(event: Event, account: DirectoryEntry | None) -> MentionRefusal | None:
-    """Why there is nobody to mention."""
+    """Return why the account cannot be mentioned, or None if it can."""
     if account is None:
         return MentionRefusal.UNKNOWN_ACCOUNT
     if account.deleted:
@@ -133,5 +138,5 @@ def _allowed(overalls: Mapping[Member, Overall], account: DirectoryEntry) -> Men
 
 
 def _pair(event: Event, account: DirectoryEntry) -> Pair:
-    """Whether the account follows the author."""
+    """Return the pair whose follow means that the account follows the author."""
     return Subject(Kind.MENTION, event.author), account.member

@@ -1,4 +1,4 @@
-"""The router: one event becomes one mention for each account it names, in the lane that the account's size asks for."""
+"""Router: splits each event into one mention per named account and selects its lane."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -27,13 +27,13 @@ from notifier.ports.retractions import Holds
 
 SIZES_KEPT_FOR = timedelta(minutes=5)
 SIZES_KEPT = 150_000
-"""Accounts: as many as 500 mentions a second name in five minutes, each a different one. What goes before its time is
-read again."""
+"""Cached accounts: as many as 500 mentions a second name in five minutes if all differ. An entry evicted early is read
+again."""
 
 
 @dataclass(slots=True)
 class Sizes:
-    """Follower counts and lanes, read at most every five minutes an account; bounded, for a process that never ends."""
+    """Follower counts and lanes, each read at most every five minutes. The cache is bounded."""
 
     sets: MemberSets
     heads: Heads
@@ -50,7 +50,7 @@ class Sizes:
             total = self.sets.head(subject).total
             lane = lane_by(self.heads, subject, total, self.threshold, was=before[1] if before else Lane.STANDARD)
             before = (total, lane, now + self.kept_for)
-        # To the end: the first is always the one that was asked for longest ago.
+        # Move to the end: the first entry is always the least recently used.
         self._known.pop(subject, None)
         self._known[subject] = before
         if len(self._known) > self.kept:
@@ -59,12 +59,14 @@ class Sizes:
 
 
 def lane_by(heads: Heads, subject: Subject, followers: int, threshold: int, *, was: Lane = Lane.STANDARD) -> Lane:
-    """Between the two lines of the hysteresis the lane stays what it was, by the last burst that opened: that is
-    known to all routers, and to one that has started again. A lane is no promise: where two routers differ for a
-    moment both lanes' mentions meet at the subject's head."""
+    """Return the lane for a follower count, with hysteresis.
+
+    Between the two thresholds the lane stays that of the last burst, which all routers can read, also after a restart.
+    A lane is only a hint: if two routers disagree for a moment, mentions of both lanes meet at the subject's head.
+    """
     if lane_of(followers, threshold, was=Lane.CELEBRITY) is lane_of(followers, threshold, was=Lane.STANDARD):
         return lane_of(followers, threshold, was=was)
-    # Fails open: a head that can't be read must not keep the mention from its subject.
+    # Fails open: an unreadable head must not block the mention.
     with suppress(Poison):
         last = heads.load([subject])[subject].open
         was = last.lane if last else was
@@ -89,11 +91,11 @@ class Router:
     cap: BucketLimit = AUTHOR_LIMIT
 
     def __call__(self, records: Sequence[Logged]) -> None:
-        """All mentions of the records are in the log, and all refusals and holds in the store, when it returns.
+        """Append all mentions of the records to the log, and store all refusals and held mentions.
 
-        A crash before the commit sends them again; the coordinator knows mentions by their event, so twice is once.
-        What comes a second time waits as it did, or is decided as it was, also where its author's mentions carry again
-        by then: a repetition undoes nobody's decision.
+        A crash before the commit repeats the records; the coordinator recognizes mentions by event, so this is
+        idempotent. A repeated event that is held or decided stays so, even if its author's limit has been lifted:
+        a repeat never overrides a decision.
         """
         events = [unpack(Arrival, logged.record.value) for logged in records]
         known = self.reaching(events)
@@ -104,8 +106,8 @@ class Router:
         if held := [hold for event, parts in new if (hold := _hold(event, parts))]:
             self.holds.put(held)
             self.erasing.late(held)
-        if told := [outcome for outcome in refused if outcome.refusal is not MentionRefusal.HELD]:
-            self.bursts.refuse(told)
+        if refusals := [outcome for outcome in refused if outcome.refusal is not MentionRefusal.HELD]:
+            self.bursts.refuse(refusals)
         self.log.append([_record(mention) for mention in mentions])
         self._count(mentions, refused)
 
@@ -129,7 +131,7 @@ class Router:
             return True
         try:
             return self.buckets.take(f"reach:{author}", self.cap)
-        except CacheUnavailable:  # fails open: the subject's budget of fan-outs still bounds what one @ can cost
+        except CacheUnavailable:  # fails open: the subject's fan-out budget still limits the cost of a mention
             return True
 
     def _count(self, mentions: Collection[Mention], refused: Collection[Outcome]) -> None:
@@ -140,7 +142,7 @@ class Router:
 
 
 def _hold(event: Arrival, parts: Collection[Mention | Outcome]) -> HeldMention | None:
-    """For all of the event's accounts that it is held for."""
+    """Return a held mention for all accounts for which the event is held; None if there are none."""
     waiting = [part.account for part in parts if isinstance(part, Outcome) and part.refusal is MentionRefusal.HELD]
     return HeldMention.of(event.told, tuple(waiting)) if waiting else None
 

@@ -152,7 +152,7 @@ class Admission:
 
     drafts: Sequence[Draft]
     blocked: frozenset[str] = frozenset()
-    """Lines because of which members were left out."""
+    """Lines that caused members to be left out."""
 
 
 def admit(breakers: CircuitBreakers, drafts: Sequence[Draft]) -> Admission:

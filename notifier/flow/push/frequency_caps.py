@@ -28,10 +28,10 @@ class FrequencyCaps:
     metrics: Metrics
     limits: Limits = field(default_factory=Limits)
     own: OrderedDict[Member, History] = field(default_factory=OrderedDict, init=False)
-    """What this process sent while the shared counts were unavailable."""
+    """Alerts that this process sent while the shared counts were unavailable."""
 
     def spend(self, burst: Burst, members: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
-        """Return the ruling for each member. Members for whom the burst is new are counted in the same step."""
+        """Return the ruling for each member. New alerts are counted in the same step."""
         try:
             return self.caps.spend(burst.key, burst.tweet, members, now)
         except CacheUnavailable:

@@ -61,7 +61,7 @@ from notifier.ports.inbox import Seals
 from notifier.ports.push import SendLog, Spared
 
 SHARDS_AT_ONCE = 128
-"""As many shards as a P0 slice has; its few members then fit one batch. Their bitmaps are at most 12 MB."""
+"""Shards per step: a whole P0 slice, whose few members then fit one batch. Their bitmaps are at most 12 MB."""
 RATE_REFILL = timedelta(seconds=1)
 """Time in which a provider's rate limit refills completely."""
 
@@ -234,8 +234,8 @@ class PushPipeline:
         return within_rate(drafts, self.pacing[at.platform].draw(at.tier, wanted, self.clock.now()))
 
     def _write_ahead(self, drafts: Sequence[Draft]) -> None:
-        # Crash before this line: nothing was sent, and another worker repeats the batch. Crash after it: only devices in
-        # these windows are retried, with the same IDs, and a device that has the alert replaces it.
+        # Crash before this line: nothing was sent, and another worker repeats the batch. Crash after it: only devices
+        # in these windows are retried, with the same IDs, and a device that has the alert replaces it.
         if not all(self.sent.intend([(draft.sending, draft.window) for draft in drafts if not draft.written])):
             raise LostClaim
 
