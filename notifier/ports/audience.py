@@ -15,8 +15,8 @@ from notifier.domain.ids import Member, Subject, UserId
 KEPT = timedelta(hours=8)
 """How long the activity of an hour can be read. A roll-up that is down for longer loses the hours in between.
 
-An hour takes 25 MB if all of 200 million users are active in every hour, and up to 49 MB because of the way the server
-grows strings.
+An hour takes 25 MB if all of 200 million users are active in every hour. It can take up to 49 MB, because of the way
+the server grows strings.
 """
 
 

@@ -96,7 +96,7 @@ class Wants(Protocol):
         ...
 
     def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        """Return the members that muted the subject or reduced its volume, by set kind, empty sets included.
+        """Return the members that muted the subject or set its volume, by set kind, empty sets included.
 
         The sets follow from the same rows.
         """

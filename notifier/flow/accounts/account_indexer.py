@@ -36,8 +36,8 @@ def enter(directory: Directory, flags: Flags, numbers: Mapping[UserId, Member]) 
     Entries carry no fencing token, so a stalled or concurrent writer could otherwise leave an outdated entry.
     """
     places = [(flag, member) for flag in OF_ENTRIES for member in numbers.values()]
-    while other := _other(directory.accounts(numbers), flags.standing(places)):
-        directory.enrol(other)
+    while corrected := _other(directory.accounts(numbers), flags.standing(places)):
+        directory.enrol(corrected)
 
 
 def _other(known: Mapping[UserId, DirectoryEntry], said: Mapping[Place, Flagged]) -> Collection[DirectoryEntry]:
@@ -73,7 +73,7 @@ class Registrar:
 
         Raises LogUnavailable if another reader owns the records by now.
         """
-        at = stamp(self.epochs.begin("registrar"))
+        token = stamp(self.epochs.begin("registrar"))
         # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
         if not self.holds():
             raise LogUnavailable("Another reader has the partition.")
@@ -84,7 +84,7 @@ class Registrar:
         enter(self.directory, self.flags, numbers)
         self._hang_up(changes, numbers)
         self._promote(
-            changes, numbers, _asked(account_records, imported=False), _asked(account_records, imported=True), at
+            changes, numbers, _asked(account_records, imported=False), _asked(account_records, imported=True), token
         )
 
     def _hang_up(self, changes: Sequence[AccountChange], numbers: Mapping[UserId, Member]) -> None:

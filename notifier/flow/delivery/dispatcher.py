@@ -157,13 +157,13 @@ class Dispatcher:
         return is_due
 
     def _tell(self) -> None:
-        behind = self.backlog.behind()
-        for pool, pool_backlog in behind.items():
+        backlogs = self.backlog.behind()
+        for pool, pool_backlog in backlogs.items():
             self.metrics.waiting.labels(pool).set(pool_backlog.slices)
             # Also set here: workers of a stopped pool get no slice, so they do not notice a resume.
             self.metrics.lane_stopped.labels(pool).set(pool in self.rates.stopped)
         with suppress(CacheUnavailable):  # fails open: without the report the monitor leaves P2 its credit
-            self.report.tell(behind, TOLD_FOR)
+            self.report.tell(backlogs, TOLD_FOR)
 
     def _carry_out(self, decision: DispatchDecision, now: datetime) -> int:
         parked = [self._parked(slice_, throttle, now) for slice_, throttle in decision.park]

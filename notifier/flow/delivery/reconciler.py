@@ -167,7 +167,7 @@ class Reconciler:
 
 def pages(recent: RecentBursts, since: datetime) -> Iterator[Sequence[Burst]]:
     """Yield the bursts opened since `since`, newest first, with one page in memory at a time."""
-    behind = None
-    while page := recent.since(since, behind, BURSTS_AT_ONCE):
+    position = None
+    while page := recent.since(since, position, BURSTS_AT_ONCE):
         yield page
-        behind = InboxPosition(page[-1].opened_at, page[-1].key)
+        position = InboxPosition(page[-1].opened_at, page[-1].key)

@@ -148,8 +148,8 @@ class Work:
         return Again(reason=f"waits until {entry.at:%H:%M:%S}")
 
     def _ended(self, piece: Slice) -> bool:
-        standing = self._standings(piece).get(piece)
-        return bool(standing and standing.ended and standing.ended.fact in DONE_WITH)
+        state = self._standings(piece).get(piece)
+        return bool(state and state.ended and state.ended.fact in DONE_WITH)
 
     def _standings(self, piece: Slice) -> Mapping[Slice, SliceState]:
         return self.ledger.read([piece.burst])[piece.burst].standings

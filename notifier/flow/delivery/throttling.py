@@ -114,5 +114,5 @@ class Monitor:
             # Holding the lease is a small durable write, so its duration measures the store's latency.
             store_latency=now - before,
             queued=self.queue.depth(Pool.P0) + self.queue.depth(Pool.P1),
-            behind={pool: now - behind.since for pool, behind in backlog.items() if behind.since},
+            behind={pool: now - pool_backlog.since for pool, pool_backlog in backlog.items() if pool_backlog.since},
         )

@@ -70,7 +70,7 @@ class Switchboard:
 
         Raises LogUnavailable if another reader owns the records by now.
         """
-        at = stamp(self.epochs.begin("switchboard"))
+        token = stamp(self.epochs.begin("switchboard"))
         # Check after the epoch has begun, and before the read-modify-write, as the graph indexer does.
         if not self.holds():
             raise LogUnavailable("Another reader has the partition.")
@@ -82,7 +82,7 @@ class Switchboard:
         self.devices.write(
             [*self.departed.removals(registered), *self._too_many({update.member for update in registered})]
         )
-        self._connect(device_records, at)
+        self._connect(device_records, token)
 
     def _too_many(self, members: Collection[Member]) -> Sequence[Gone]:
         return [removal for devices in self.devices.of(members).values() for removal in too_many(devices)]

@@ -87,13 +87,13 @@ class RollUp:
         # Begin the epoch before the read-modify-write: a deposed leader has a lower fencing token, so its late writes
         # lose. A bitmap that this round leaves unchanged can still get such a write. It has the same bits, or also
         # members that have left since the deposed leader stalled; the next rebuild corrects that.
-        at = stamp(self.epochs.begin("rollup"))
+        token = stamp(self.epochs.begin("rollup"))
         hour, hours = hour_of(now), grown(now, self.last, KEPT)
         self._note_emptied()
         anew = [kind for kind in OF_THE_ACTIVE if turned(kind, self.last, hour)]
         for shards in self._shards():
             try:
-                self._take(shards, hours, at, {kind: asked_hour(kind, hour, self.reach) for kind in anew})
+                self._take(shards, hours, token, {kind: asked_hour(kind, hour, self.reach) for kind in anew})
             except Poison:  # these shards stay unchanged; the other shards do not wait for them
                 LOGGER.exception("the shards %d to %d were not rolled up", shards[0], shards[-1])
                 self.metrics.unrolled.inc()

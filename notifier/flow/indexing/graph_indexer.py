@@ -49,7 +49,7 @@ class Indexer:
 
         Raises LogUnavailable if another reader owns the records by now.
         """
-        at = stamp(self.epochs.begin("indexer"))
+        token = stamp(self.epochs.begin("indexer"))
         # Check after the epoch has begun, and before the read-modify-write. An earlier owner of these records has a
         # lower fencing token, so its late writes lose; a later owner has a higher one.
         if not self.holds():
@@ -62,11 +62,11 @@ class Indexer:
             _asked(graph_records, lambda rebuild: rebuild.imported),
             _asked(graph_records, lambda rebuild: rebuild.wanted),
         )
-        self._follow([record.change for record in graph_records if record.change], anew, added, at)
-        self._want([record.word for record in graph_records if record.word], anew, wanted, at)
+        self._follow([record.change for record in graph_records if record.change], anew, added, token)
+        self._want([record.word for record in graph_records if record.word], anew, wanted, token)
         everybody = {(record.everybody, record.imported) for record in graph_records if record.everybody is not None}
         wrong, more = ({shard for shard, imported in everybody if imported is new} for new in (False, True))
-        self._arrange([record.overall for record in graph_records if record.overall], wrong, more, at)
+        self._arrange([record.overall for record in graph_records if record.overall], wrong, more, token)
 
     def _part(self, changes: Sequence[PartingChange]) -> None:
         if not changes:
@@ -79,11 +79,11 @@ class Indexer:
         members = self.directory.number([user for change in changes for user in (change.follower, change.followed)])
         self.bitmaps.follows.write([change.word(members[change.follower]) for change in changes])
         pairs = {(change.subject, members[change.follower]) for change in changes}
-        standing = _by_subject(self.bitmaps.follows.standing(pairs))
-        if subjects := standing.keys() | anew.keys() | added.keys():
+        current = _by_subject(self.bitmaps.follows.standing(pairs))
+        if subjects := current.keys() | anew.keys() | added.keys():
             self.bitmaps.follow(
                 {
-                    s: Followed(standing=standing.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
+                    s: Followed(standing=current.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
                     for s in subjects
                 },
                 at,
@@ -91,11 +91,11 @@ class Indexer:
 
     def _want(self, words: Sequence[Word], anew: Shards, added: Shards, at: Stamp) -> None:
         self.bitmaps.wants.write(words)
-        standing = _by_subject(self.bitmaps.wants.standing({(change.subject, change.member) for change in words}))
-        subjects = standing.keys() | anew.keys() | added.keys()
+        current = _by_subject(self.bitmaps.wants.standing({(change.subject, change.member) for change in words}))
+        subjects = current.keys() | anew.keys() | added.keys()
         self.bitmaps.want(
             {
-                s: PreferenceBitmaps(standing=standing.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
+                s: PreferenceBitmaps(standing=current.get(s, {}), anew=anew.get(s, ()), added=added.get(s, ()))
                 for s in subjects
             },
             at,

@@ -79,8 +79,8 @@ class CircuitBreakers:
         before, now = self.lines.get(line, CLOSED), self.clock.now()
         after = record(before, self.settings, _result_of(receipt), now)
         if isinstance(after, Open) and not isinstance(before, Open):
-            rest = retry_at(after, self.settings, now) - now
-            LOGGER.error("No alerts by %s for %g s: %s", line, rest.total_seconds(), after.reason)
+            pause = retry_at(after, self.settings, now) - now
+            LOGGER.error("No alerts by %s for %g s: %s", line, pause.total_seconds(), after.reason)
             self.metrics.broken.labels(line_class(line)).inc()
             self.reported.pop(line, None)
         self._keep(line, after)

@@ -1,4 +1,4 @@
-"""Push pipeline: sends the alerts of one slice, step by step, so that a crash repeats at most one batch.
+"""Push pipeline: sends the alerts of one slice; a crash repeats at most one batch.
 
 A slice covers some shards of a burst's audience for one tier and platform. Shards are taken 128 at a time; each is one
 `ShardState`, which the first three steps fill in. From all of them together the next steps draw batches of drafts, of

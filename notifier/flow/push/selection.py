@@ -1,4 +1,4 @@
-"""Select step: reads the devices of one shard and drafts the windows that are to be sent now."""
+"""Select step: reads the devices of one shard and drafts windows to send."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

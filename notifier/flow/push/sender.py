@@ -51,18 +51,18 @@ class AlertSender:
         """
         failed = [self._unsent(draft) for draft in drafts]
         began, first_receipt_at, refused = self.clock.now(), None, 0
-        gone = dict[Device, datetime | None]()
+        rejected = dict[Device, datetime | None]()
         for text, attempts in self._by_alert(burst, drafts).items():
             for place, attempt, receipt in self._receipts(text, attempts):
                 lease.going()
                 first_receipt_at = first_receipt_at or self.clock.now()
                 if isinstance(receipt, DropToken):
-                    gone[attempt.device] = receipt.at
+                    rejected[attempt.device] = receipt.at
                 refused += isinstance(receipt, RetryAt) and not receipt.alone
                 if (failure := self._judge(burst, attempt, receipt)) is not None:
                     failed[place].append(failure)
         with suppress(*OUTAGES):  # fails open: the next alert to the device gets the same receipt
-            self.book.drop(gone)
+            self.book.drop(rejected)
         if first_receipt_at is not None:
             # A provider that asks for later retries, or answers slowly, gets a lower rate.
             slow, platform = first_receipt_at - began > SLOW, drafts[0].sending.platform

@@ -7,7 +7,7 @@ Calls go one way: gateway, retractor and coordinator call the settlement, and th
 - The coordinator settles the mentions that it has just written, if a retraction arrived meanwhile.
 
 They may run at the same time and for the same retraction. A burst changes only through a compare-and-set of its
-subject's head, and each changed mention is written together with its burst, so settling again changes nothing.
+subject's head. Each changed mention is written together with its burst. So settling again changes nothing.
 """
 
 from collections import defaultdict
