@@ -93,7 +93,7 @@ EVERYBODY = Scope("all")
 """Changes with every bulk write, that is, of imports and of block rows, which hold many members."""
 
 MOST_SCOPES = 500
-"""Maximum of members in one change. Larger changes mark EVERYBODY: they are rare, and it is cheaper."""
+"""Maximum of members in one change. Larger changes mark the scope of all members: they are rare, and it is cheaper."""
 
 
 def member_scope(member: Member) -> Scope:

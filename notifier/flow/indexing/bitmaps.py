@@ -141,9 +141,11 @@ class Bitmaps:
         before = {} if shard in of.anew else {kind: stored(self.sets, kind, subject, shard) for kind in OF_WANTS}
         if not before or any(bits is None for bits in before.values()):
             return self._wants(subject, shard)
-        said = {member % SHARD_MEMBERS: want for member, want in of.standing.items() if shard_of(member) == shard}
+        preferences = {
+            member % SHARD_MEMBERS: want for member, want in of.standing.items() if shard_of(member) == shard
+        }
         return {
-            kind: changed(bits, {place: kind in want.sets for place, want in said.items()})
+            kind: changed(bits, {place: kind in want.sets for place, want in preferences.items()})
             for kind, bits in before.items()
             if bits is not None
         }

@@ -92,8 +92,8 @@ class Reaching:
     def __call__(self, events: Sequence[Event]) -> Known:
         """Read the facts for a batch of events, in three lookups.
 
-        An author with an operator's limit costs one more. So does an account that accepts mentions only from accounts it
-        follows. Raises StoreUnavailable.
+        An author with an operator's limit costs one more. So does an account that accepts mentions only from accounts
+        it follows. Raises StoreUnavailable.
         """
         accounts = self.directory.accounts({name for event in events for name in (event.author, *event.mentioned)})
         named = {account.member for event in events for name in event.mentioned if (account := accounts.get(name))}
