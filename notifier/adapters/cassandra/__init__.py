@@ -1,4 +1,4 @@
-"""Cassandra: the durable store past one machine."""
+"""Cassandra adapters: the durable store for deployments of more than one machine."""
 
 from notifier.adapters.cassandra.driver.async_reader import CassandraReader
 from notifier.adapters.cassandra.driver.errors import security

@@ -1,1 +1,1 @@
-"""Inbox rows written in bulk."""
+"""Bulk writes of inbox rows."""

@@ -1,4 +1,4 @@
-"""Inbox rows as the bytes of a BATCH message: what all rows have in common is encoded once."""
+"""Encodes inbox rows as CQL BATCH messages; values that all rows share are encoded once."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,18 @@ from notifier.codec.storage import to_ms
 from notifier.domain.audience.inbox_rows import InboxRows, window_of
 
 PARTITIONS = 10
-"""In a message; from 11 on the node warns, as shipped. Each row is in a partition of its own."""
+"""Maximum rows in a message, each in its own partition. By default a node warns from 11 on."""
 MESSAGE_BYTES = 5 * 1024
-"""In a message, as the node counts. Above it warns, in its log and in ours, and above 50 KiB it refuses, as shipped."""
+"""Maximum size of a message, as the node counts it.
+
+By default the node warns above it, in its log and in ours, and rejects messages above 50 KiB.
+"""
 STORED_BYTES = 17
-"""By so much the node counts a row larger than we send it: it leaves out ids and lengths, and adds the times of writing
-and expiry that it stores. Measured on Cassandra 5.0.8, equal for lists and bitmaps."""
+"""Difference between the size of a row as the node counts it and its size on the wire, in bytes.
+
+The node leaves out ids and lengths, and adds the stored write and expiry times. Measured on Cassandra 5.0.8; equal for
+lists and bitmaps.
+"""
 
 INBOX_ROW = statement("put_inbox_row")
 
@@ -30,13 +36,15 @@ _COLUMNS = 8
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RowBatch:
-    """Some rows. The driver takes it for the statements of a batch: it counts them, and finds none to encode; the
-    protocol handler then puts the body in their place.
+    """Encoded rows of one BATCH message.
+
+    The driver takes it for the statements of a batch: it counts them, and finds none to encode. The protocol handler
+    then inserts the body in their place.
     """
 
     rows: InboxRows
     first: int
-    """Of the message's rows, the first among `rows`."""
+    """Index in `rows` of the message's first row."""
     encoded: Sequence[bytes]
     ttl: int
     statement: str = INBOX_ROW
@@ -48,7 +56,7 @@ class RowBatch:
         return iter(())
 
     def head(self) -> "RowBatch":
-        """Return a message of its first row alone."""
+        """Return a message with its first row only."""
         return RowBatch(rows=self.rows, first=self.first, encoded=self.encoded[:1], ttl=self.ttl)
 
     @property
@@ -61,11 +69,13 @@ class RowBatch:
 
     @property
     def routing_key(self) -> bytes:
-        """Of the first row's partition: range and inbox window, each with its length before and a zero behind it."""
+        """Return the routing key of the first row: range and inbox window, each after its length and before a zero
+        byte.
+        """
         return struct.pack(">HiBHiB", 4, self.rows.ranges[self.first], 0, 4, window_of(self.rows.opened_at), 0)
 
     def values(self) -> Iterator[tuple[object, ...]]:
-        """As one would bind them, for the driver's own batches."""
+        """Yield the bound values of each row, for the driver's own batches."""
         rows = self.rows
         key = window_of(rows.opened_at), str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier)
         for at in range(self.first, self.first + len(self)):
@@ -73,7 +83,7 @@ class RowBatch:
 
 
 def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowBatch]:
-    """`ttl` in whole seconds, at least one; `query_id` is that of the prepared INBOX_ROW."""
+    """Yield messages. `ttl` is in whole seconds and at least 1; `query_id` is the id of the prepared INBOX_ROW."""
     encoded = _encoded(rows, ttl, query_id)
     begin = filled = 0
     for at, row in enumerate(encoded):
@@ -87,9 +97,9 @@ def messages(rows: InboxRows, ttl: int, query_id: bytes) -> Iterator[RowBatch]:
 
 
 def _encoded(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
-    """Each row of a BATCH message: the kind, the prepared id, the count of values, and each value behind its length."""
+    """Encode each row: kind, prepared id, number of values, and each value after its length."""
     number, length = struct.Struct(">ii").pack, struct.Struct(">i").pack
-    before = b"".join((_PREPARED, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _COLUMNS)))
+    prefix = b"".join((_PREPARED, struct.pack(">H", len(query_id)), query_id, struct.pack(">H", _COLUMNS)))
     common = (
         struct.pack(">i", window_of(rows.opened_at)),
         str(rows.burst.subject).encode(),
@@ -97,24 +107,24 @@ def _encoded(rows: InboxRows, ttl: int, query_id: bytes) -> Sequence[bytes]:
         struct.pack(">q", rows.burst.seq),
         str(rows.tier).encode(),
     )
-    between = b"".join(length(len(value)) + value for value in common)
-    after = number(4, ttl)
+    shared = b"".join(length(len(value)) + value for value in common)
+    suffix = number(4, ttl)
     return [
-        b"".join((before, number(4, member_range), between, length(len(members)), members, after))
+        b"".join((prefix, number(4, member_range), shared, length(len(members)), members, suffix))
         for member_range, members in zip(rows.ranges, rows.members, strict=True)
     ]
 
 
-# The one place that knows cassandra-driver from inside: a batch whose rows are encoded already.
+# Driver internals: only the code below depends on them. It sends a batch whose rows are already encoded.
 
 _HEADER = 9
 """Bytes of a frame before its body; the last four are the body's length."""
 _ROWS = _HEADER + 3
-"""Behind the kind of the batch and the number of its rows."""
+"""Offset of the rows, after the kind of the batch and the number of its rows."""
 
 
 class Premade(BatchStatement):  # type: ignore[misc]  # the driver ships no types
-    """Sent again by nobody but us."""
+    """Batch with encoded rows. The driver never retries it; only the bulk writer does."""
 
     def __init__(self, message: RowBatch) -> None:
         super().__init__(batch_type=BatchType.UNLOGGED)
@@ -123,7 +133,7 @@ class Premade(BatchStatement):  # type: ignore[misc]  # the driver ships no type
 
 
 class Splicing(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
-    """The driver's own encoding of everything, with the rows of a premade batch put where it found none."""
+    """Protocol handler that encodes as the driver does, and inserts the rows of a premade batch."""
 
     @classmethod
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
@@ -133,7 +143,7 @@ class Splicing(ProtocolHandler):  # type: ignore[misc]  # the driver ships no ty
 
 
 def stock(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
-    """The same rows in the driver's own way: by its public parts alone, at a fifth of the speed."""
+    """Return the same rows as a regular driver batch. It uses only the driver's public API, at a fifth of the speed."""
     batch = BatchStatement(batch_type=BatchType.UNLOGGED)
     for values in message.values():
         batch.add(prepared, values)
@@ -141,14 +151,14 @@ def stock(message: RowBatch, prepared: PreparedStatement) -> BatchStatement:
 
 
 def fits(handler: type[ProtocolHandler], message: RowBatch, prepared: PreparedStatement) -> bool:
-    """Whether one row is encoded as the driver itself does it, to the byte."""
-    one = message.head()
+    """Return whether our encoding of one row equals the driver's byte by byte."""
+    single = message.head()
     try:
-        ours, own = Premade(one), stock(one, prepared)
+        ours, own = Premade(single), stock(single, prepared)
         return ours.routing_key == own.routing_key and _encoded_driver_splice(handler, ours) == _encoded_driver_splice(
             ProtocolHandler, own
         )
-    except Exception:  # whatever a changed driver may say: it is not the one that this was written for
+    except Exception:  # any error means that the driver's internals have changed
         return False
 
 

@@ -1,4 +1,4 @@
-"""Many rows at the speed of the node: premade messages, sent by the driver's own futures."""
+"""Writes inbox rows in bulk, with premade messages and asynchronous driver requests."""
 
 import logging
 from collections import deque
@@ -22,25 +22,24 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.timing import Backoff
 
-# How much may be on its way to Cassandra: more while it answers soon, half as much when it refuses.
+# Congestion control: bytes in flight grow while Cassandra answers soon, and halve when it rejects a message.
 #
-# Additive increase, multiplicative decrease, as TCP does it: several writers that know nothing of each other end up
-# with equal shares, and the node's line stays short enough for a tier in a hurry. In bytes, because messages differ
-# tenfold.
+# Additive increase, multiplicative decrease, as in TCP: independent writers converge to equal shares, and the node's
+# queue stays short enough for an urgent tier. Counted in bytes, because message sizes differ tenfold.
 
 BEGINS = 512 * 1024
-"""Some 100 messages of inbox rows: what one node answers in 30 ms."""
+"""About 100 messages of inbox rows: what one node answers in 30 ms."""
 LEAST = 256 * 1024
-"""Keeps one node busy, though we are held up for a while; half as much does not."""
+"""Keeps one node busy even if this process stalls for a while; half as much does not."""
 MOST = 8 * 1024 * 1024
 STEP = 128 * 1024
-"""What is added when as much as is allowed has been answered; before the first slowing down it is doubled."""
+"""Bytes added per window of answered messages. Before the first slowdown the window doubles instead."""
 FULL = 0.75
-"""Of what is allowed: below it more is not needed, above it who waits need not be told of every answer."""
+"""Share of the window. Below it the window need not grow; above it waiting callers skip most notifications."""
 SOON = 0.1
-"""Seconds. Whoever waits longer waits in the node's line, in which others stand, too."""
+"""Seconds. A slower answer has waited in the node's queue, together with other requests."""
 BACKOFF = Backoff(first=timedelta(milliseconds=10), longest=timedelta(seconds=1))
-"""After each refusal in a row, until a message is accepted."""
+"""Delay after consecutive rejections, until a message is accepted."""
 
 
 @dataclass(slots=True)
@@ -48,7 +47,7 @@ class CongestionWindow:
     allowed: float = BEGINS
     underway: int = 0
     refusals: int = 0
-    """Since the last message was accepted."""
+    """Consecutive rejections since the last accepted message."""
     quiet_until: float = 0.0
     slowed_at: float = 0.0
 
@@ -57,7 +56,10 @@ class CongestionWindow:
         return self.underway > FULL * self.allowed
 
     def wait(self, size: int, now: float) -> float | None:
-        """Seconds until as much may be sent; None: until something is answered. A single message always may."""
+        """Return the seconds until `size` bytes may be sent, or None to wait for an answer.
+
+        A single message may always be sent.
+        """
         if now < self.quiet_until:
             return self.quiet_until - now
         return 0.0 if not self.underway or self.underway + size <= self.allowed else None
@@ -81,11 +83,14 @@ class CongestionWindow:
             self.refusals += 1
 
     def gone(self, size: int) -> None:
-        """Without an answer that says how busy the node is."""
+        """Remove a message whose result says nothing about the load of the node."""
         self.underway -= size
 
     def _slow(self, by: float, sent_at: float, now: float) -> bool:
-        """Of what was sent before the last time it tells nothing new."""
+        """Shrink the window by a factor.
+
+        Ignore messages sent before the last slowdown: they report the same congestion.
+        """
         if sent_at < self.slowed_at:
             return False
         self.allowed, self.slowed_at = max(LEAST, self.allowed * by), now
@@ -93,29 +98,29 @@ class CongestionWindow:
 
 
 PATIENCE = 3.0
-"""Seconds in which nothing of a call is taken, after which its slice is better handed back."""
+"""Seconds without an accepted message after which a call fails; its slice is better handed back."""
 
 _BUSY = (vendor.WriteTimeout, protocol.OverloadedErrorMessage, ConnectionBusy, NoConnectionsAvailable)
-"""The node is, or the way to it. Whether a row was written then doesn't matter: written again it is the same."""
+"""The node or the connection is busy. Whether a row was written doesn't matter: writes are idempotent."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Call:
-    """What one caller waits for."""
+    """State of one caller of `send`."""
 
     refused: deque[RowBatch] = field(default_factory=deque)
     underway: int = 0
     error: BaseException | None = None
     refused_since: float | None = None
-    """The first refusal after the last that was taken."""
+    """Time of the first rejection since the last accepted message."""
     heard_at: float = field(default_factory=monotonic)
-    """The last answer of any kind; while nothing is on its way, the last message."""
+    """Time of the last answer of any kind. While nothing is in flight: of the last message sent."""
 
 
 class Bulk:
-    """Its callers share what may be on its way."""
+    """Bulk writer. All callers share one congestion window."""
 
     def __init__(
         self,
@@ -135,14 +140,14 @@ class Bulk:
         self._premade = False
 
     def query_id(self) -> bytes:
-        """Return the id under which the nodes know the statement of a row. Raises StoreUnavailable."""
-        found: bytes = self._cluster.prepared(INBOX_ROW).query_id
-        return found
+        """Return the prepared id of the row statement. Raises StoreUnavailable."""
+        query_id: bytes = self._cluster.prepared(INBOX_ROW).query_id
+        return query_id
 
     def send(self, messages: Iterable[RowBatch]) -> None:
-        """Taken by a quorum when it returns. What a busy node refuses is sent again, more slowly.
+        """Write all messages at a quorum. Messages that a busy node rejects are sent again, more slowly.
 
-        Raises StoreUnavailable when the node doesn't answer, or takes nothing for a while; then some rows may have been
+        Raises StoreUnavailable if the node doesn't answer, or accepts nothing for a while. Some rows may then have been
         written, and some may still be.
         """
         call = _Call()
@@ -151,7 +156,7 @@ class Bulk:
                 self._go(call, message)
 
     def _turns(self, call: _Call, messages: Iterator[RowBatch]) -> Iterator[RowBatch]:
-        """What was refused goes before what follows; ends when all are taken."""
+        """Yield messages when they may be sent, rejected ones first, until all are accepted."""
         following = next(messages, None)
         while (message := self._turn(call, following)) is not None:
             yield message
@@ -176,27 +181,30 @@ class Bulk:
             raise call.error
 
     def _wait(self, call: _Call, seconds: float | None) -> None:
-        """For news. The driver is given no time of its own to wait for each message: it would keep every one of them
-        in memory until then, answered or not."""
+        """Wait for an answer. Raises StoreUnavailable if none arrives in time.
+
+        The driver's own timeout is off: it would keep every message in memory until then, answered or not.
+        """
         if call.underway:
-            left = call.heard_at + self._silence - monotonic()
-            if left <= 0:
+            remaining = call.heard_at + self._silence - monotonic()
+            if remaining <= 0:
                 raise StoreUnavailable("Rows were not written: nothing is answered.")
-            seconds = left if seconds is None else min(left, seconds)
-        # Where other calls have all the room, and one of them is over without a word, somebody has to look again.
+            seconds = remaining if seconds is None else min(remaining, seconds)
+        # If other calls fill the window and end without an answer, no notification arrives: check again after a
+        # timeout.
         self._news.wait(self._silence if seconds is None else seconds)
 
     def _go(self, call: _Call, message: RowBatch) -> None:
-        told = partial(self._told, call, message, monotonic())
+        on_response = partial(self._told, call, message, monotonic())
         try:
             future = self._ready(message).execute_async(self._statement(message), timeout=None)
         except BaseException as error:
-            told(error)
+            on_response(error)
             raise
-        future.add_callbacks(lambda _: told(None), told)
+        future.add_callbacks(lambda _: on_response(None), on_response)
 
     def _told(self, call: _Call, message: RowBatch, sent_at: float, error: BaseException | None) -> None:
-        """In the driver's thread, which must not wait."""
+        """Handle the result of a message. It runs in the driver's thread and must not block."""
         now = monotonic()
         with self._news:
             call.underway -= 1
@@ -205,7 +213,7 @@ class Bulk:
                 self._window.answered(message.size, sent_at, now)
                 call.refused_since = None
                 if call.underway and self._window.full:
-                    return  # nobody could send more
+                    return  # no caller could send more
             elif _busy(error):
                 self._window.refused(message.size, sent_at, now)
                 call.refused.append(message)
@@ -218,7 +226,7 @@ class Bulk:
             self._news.notify_all()
 
     def _ready(self, message: RowBatch) -> Session:
-        """The session, told once how to encode; or left alone, where the driver has become another."""
+        """Return the session with our encoding installed, or unchanged if the driver's internals have changed."""
         session = self._cluster.session()
         if session is not self._session:
             if premade := fits(self._handler, message, self._cluster.prepared(message.statement)):
@@ -233,6 +241,6 @@ class Bulk:
 
 
 def _busy(error: BaseException) -> bool:
-    """When not even a message could be handed over, the driver tells what each node's connection said."""
-    said = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
-    return bool(said) and all(isinstance(each, _BUSY) for each in said)
+    """Return whether the error means a busy node. NoHostAvailable holds the error of each node's connection."""
+    errors = list(error.errors.values()) if isinstance(error, NoHostAvailable) else [error]
+    return bool(errors) and all(isinstance(cause, _BUSY) for cause in errors)

@@ -1,1 +1,1 @@
-"""The Cassandra driver: sessions, retries, time-outs and prepared statements."""
+"""The Cassandra driver: sessions, retries, deadlines and prepared statements."""

@@ -1,4 +1,4 @@
-"""Asking Cassandra from a loop of coroutines: no thread waits, and nobody waits for ever."""
+"""Asynchronous reads from Cassandra with a deadline; no thread blocks while waiting."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -16,35 +16,35 @@ from notifier.adapters.cassandra.driver.session import Cluster
 from notifier.bounded_executor import InFlightLimit
 from notifier.mailbox import Mailbox, Mailboxes
 
-# Questions asked side by side: the driver's thread collects the answers and hands all of them over at once.
+# Concurrent queries: the driver's thread collects the results and delivers all of them at once.
 
 Bound = tuple[PreparedStatement, Row]
 
 
 class Answers:
-    """The answers to some questions. The first error ends all of it."""
+    """Results of concurrent queries. The first error ends all of them."""
 
     def __init__(self, session: Session, questions: Sequence[Bound], mailbox: Mailbox) -> None:
         self.arrived: asyncio.Future[list[list[Any]]] = mailbox.loop.create_future()
-        """Belongs to the loop; everything else is used by the driver's thread as well."""
+        """Belongs to the event loop. The driver's thread uses all other attributes, too."""
         self._session = session
         self._questions = questions
         self._mailbox = mailbox
         self._rows: list[list[Any]] = [[] for _ in questions]
         self._going: dict[int, Any] = {}
-        """The driver's futures by number, until they are answered: none may outlive its answer in a ring."""
+        """Driver futures by query number, until they are answered. A reference cycle must not keep one any longer."""
         self._error: BaseException | None = None
         self._stopped = False
-        # Two threads take numbers. `next` of a counter can't be interrupted by the other thread.
+        # Two threads take numbers. `next` of a counter is atomic.
         self._asked, self._answered = count(), count(1)
 
     def ask(self, at_once: int) -> None:
-        """Ask the first questions. Each answer asks the next one."""
+        """Send the first `at_once` queries. Each result sends the next query."""
         for _ in range(min(at_once, len(self._questions))):
             self._next()
 
     def stop(self) -> None:
-        """Ask no more, and let go of what still arrives."""
+        """Send no more queries and drop results that still arrive."""
         self._stopped = True
         for number in list(self._going):
             self._let_go(number)
@@ -55,10 +55,10 @@ class Answers:
         prepared, values = self._questions[number]
         try:
             future = self._session.execute_async(prepared, values)
-        except Exception as error:  # also of the caller: whichever thread asks, the one that waits is told
+        except Exception as error:  # reported to the waiting coroutine, whichever thread sends the query
             self._fail(error)
             return
-        # First, because an answer may be there already: then it is taken at once, in this thread.
+        # Register the future first: if the result is already there, the callback runs at once, in this thread.
         self._going[number] = future
         future.add_callbacks(self._page, self._failed, (number,), errback_args=(number,))
 
@@ -106,15 +106,15 @@ class Answers:
 
 
 DEADLINE = timedelta(seconds=2)
-"""Who looks at a notification tab has looked away by then."""
+"""A user who opened the inbox has looked away by then."""
 WAITING = 2_000
-"""Questions on their way; who came behind so many would be told of the deadline anyway."""
+"""Maximum queries in flight. A query behind so many would miss the deadline anyway."""
 AT_ONCE = 50
-"""Questions of one call on their way: thousands would take the places of all other calls."""
+"""Maximum queries in flight per call. Thousands would starve all other calls."""
 
 
 class CassandraReader:
-    """Connects with the first question, so that it may be made before a fork."""
+    """Runs queries for coroutines. It connects with the first query, so that it may be created before a fork."""
 
     def __init__(self, cluster: Cluster, *, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:
         self._cluster = cluster
@@ -122,25 +122,25 @@ class CassandraReader:
         self._mailboxes = Mailboxes()
 
     async def __call__(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return all rows. Raises StoreUnavailable when it takes too long; then a write may still take effect."""
+        """Return all rows. Raises StoreUnavailable at the deadline; a write may still take effect."""
         [rows] = await self.all([(statement, tuple(values))])
         return rows
 
     async def each(self, statement: str, values: Iterable[Sequence[object]]) -> list[list[Any]]:
-        """Ask one question for each of the values, side by side, and return the answers in their order."""
-        return await self.all([(statement, tuple(some)) for some in values])
+        """Run one statement for each of the values concurrently. Return the results in their order."""
+        return await self.all([(statement, tuple(parameters)) for parameters in values])
 
     async def all(self, questions: Sequence[tuple[str, Row]]) -> list[list[Any]]:
-        """Ask side by side, AT_ONCE at a time, and return the answers in their order.
+        """Run queries concurrently, AT_ONCE at a time. Return the results in their order.
 
-        One deadline for all of them: what was not asked by then is never asked. Raises StoreUnavailable.
+        One deadline covers all of them. Queries that are not sent by then are never sent. Raises StoreUnavailable.
         """
         places = min(len(questions), AT_ONCE)
         return await self._limit.run(places, self._asked, questions)
 
     @asynccontextmanager
     async def deadline(self) -> AsyncIterator[None]:
-        """One deadline for everything that is asked within. Raises StoreUnavailable once it has passed."""
+        """Apply one deadline to all queries inside the block. Raises StoreUnavailable once it has passed."""
         try:
             async with asyncio.timeout(self._limit.deadline.total_seconds()):
                 yield
@@ -151,7 +151,7 @@ class CassandraReader:
         bound = [await self._bound(*question) for question in questions]
         if not bound:
             return []
-        # It blocks the first time, on a connection; with a statement that was prepared it is there.
+        # `session` blocks while it connects for the first time. Once a statement is prepared, the connection exists.
         answers = Answers(self._cluster.session(), bound, self._mailboxes.current())
         with translated("A read failed"):
             try:
@@ -159,9 +159,9 @@ class CassandraReader:
                 return await answers.arrived
             finally:
                 answers.stop()
-                del answers  # an error keeps this frame, and the answers keep the error
+                del answers  # breaks a cycle: the error holds this frame, and the answers hold the error
 
     async def _bound(self, statement: str, values: Row) -> Bound:
-        """A node that prepares blocks, and so does a connection that isn't there yet."""
+        """Return the prepared statement and its values. Preparing and connecting block, so both run in a thread."""
         known = self._cluster.remembered(statement)
         return known or await asyncio.to_thread(self._cluster.prepared, statement), values

@@ -1,4 +1,4 @@
-"""One session to Cassandra a process, with everything said that the driver would guess; its errors become ours."""
+"""One Cassandra session per process, with explicit driver settings and translated errors."""
 
 import os
 import re
@@ -27,20 +27,22 @@ from cassandra.query import BatchStatement, PreparedStatement, Statement, named_
 from notifier.adapters.cassandra.driver.errors import refusal, translated
 from notifier.domain.errors import BadSetting, Environment, StoreUnavailable
 
-# When another node is asked: reads alone, which may be asked twice; a write whose answer is lost isn't repeated.
+# Retry policy: retry reads on the next host. Never retry a write, because its result may only have been lost.
 
 NODES = 2
-"""Asked besides the first."""
+"""Maximum retries, each on another node."""
 
 
 _READ = re.compile(r"(\s|--[^\n]*\n)*SELECT\s", re.IGNORECASE)
 
 
 class NextNode(FallthroughRetryPolicy):  # type: ignore[misc]  # the driver ships no types
-    """Only once the first one has failed: of two that are asked side by side the driver takes both answers, and a late
-    page of one for the next page of the other.
+    """Retry a failed read on the next host, one host at a time.
 
-    A node whose connection broke, or that knows too few replicas, has no say in what others know."""
+    Speculative execution is unsafe: the driver accepts the answers of both hosts, and may take a late page of one
+    for the next page of the other. A node with a broken connection, or with too few live replicas in its view, does
+    not rule out that another node can answer.
+    """
 
     def on_request_error(self, query: Any, consistency: Any, error: Any, retry_num: int) -> tuple[int, Any]:
         return _next(query, retry_num)
@@ -56,18 +58,18 @@ def is_read(statement: str) -> bool:
 
 
 def _next(query: Any, retry_num: int) -> tuple[int, Any]:
-    again = getattr(query, "is_idempotent", False) and retry_num < NODES
-    return (RetryPolicy.RETRY_NEXT_HOST if again else RetryPolicy.RETHROW), None
+    retry = getattr(query, "is_idempotent", False) and retry_num < NODES
+    return (RetryPolicy.RETRY_NEXT_HOST if retry else RetryPolicy.RETHROW), None
 
 
-# The time by which an answer must have come; once it has, nothing keeps it any more.
+# Request deadlines that release the request once it is answered.
 #
-# The driver's own timer holds its question until the time is over, and the question its answer: seconds of bitmaps,
-# in a ring that only the garbage collector breaks.
+# The driver's timer holds the request until the deadline, and the request holds its response: seconds of bitmaps in a
+# reference cycle that only the garbage collector breaks.
 
 
 class DriverDeadline:
-    """What a question holds of its timer."""
+    """Timer handle of a request. Cancelling it releases the callback, and with it the request."""
 
     def __init__(self, passed: Callable[[], object]) -> None:
         self.timer: Any = None
@@ -91,67 +93,73 @@ class CassandraConnection(Driver.connection_class):  # type: ignore[misc]  # the
         return deadline
 
 
-# Rows by the names of their columns. The driver makes a class for every answer, which costs more than most of them.
+# Rows with named columns. The driver creates a class per response, which costs more than most responses.
 
 
 def rows(columns: Sequence[str], found: Sequence[Sequence[object]]) -> list[Any]:
-    """The factory of a session's profiles."""
+    """Return named tuples. This is the row factory of the session's profiles."""
     return list(map(_named(tuple(columns))._make, found))
 
 
 @lru_cache(maxsize=512)
 def _named(columns: tuple[str, ...]) -> Any:
-    """The driver's own class, which has rules for names that Python doesn't take."""
+    """Return the driver's row class, which renames columns that are no Python identifiers. Cached."""
     [row] = named_tuple_factory(columns, [columns])
     return type(row)
 
 
 PROTOCOL = vendor.ProtocolVersion.V4
-"""Else it is found out by connections that are refused. Version 5 adds checksums of its own to those of TCP, and TLS,
-and costs the node a tenth more for a row."""
+"""Fixed, because the driver would negotiate it through refused connections.
+
+Version 5 adds checksums to those of TCP and TLS, and costs the node 10% more per row.
+"""
 PLAIN = EXEC_PROFILE_DEFAULT
-"""The profile that reads what a quorum has."""
+"""Profile for reads and writes at LOCAL_QUORUM."""
 SERIAL = "serial"
-"""The profile that reads what conditional writes decided, and finishes those that were cut off."""
+"""Profile for reads that see decided conditional writes, and complete interrupted ones."""
 ANSWERS_WITHIN = timedelta(seconds=5)
 SCHEMA_WITHIN = timedelta(seconds=30)
-"""A change of the schema waits for all nodes to know it."""
+"""A schema change waits until all nodes have it."""
 LOOKS_AGAIN_AFTER = 1.0
-"""Seconds. The driver's own pauses grow to ten minutes: a node that was away so long would stay unused as long."""
+"""Seconds between reconnection attempts. The driver's own backoff grows to ten minutes, so that a node that was down
+for long would stay unused for as long."""
 BEATS_EVERY, SILENT_FOR = 2.0, 3.0
-"""Seconds: a node that hangs is left out after five of them; by the driver's own measure it is after a minute."""
+"""Heartbeat interval and timeout in seconds. A hung node is dropped after five seconds; by default after a minute."""
 AT_ONCE = 128
-"""Questions of one call on their way: more would only wait in the node's line."""
+"""Maximum queries in flight per call. More would only queue at the node."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _ONE_COPY = {"class": "SimpleStrategy", "replication_factor": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassandraAccess:
-    """Where it is, and which keyspace is ours."""
+    """Address and credentials of the cluster, and the name of our keyspace."""
 
     hosts: Sequence[str]
     port: int = 9042
     keyspace: str = "notifier"
     datacenter: str = "datacenter1"
-    """Whose nodes are asked, and whose quorum is enough."""
+    """Only nodes of this datacenter are queried, and a quorum of them is enough."""
     replication: Mapping[str, str] = field(default_factory=lambda: _ONE_COPY)
-    """Of a keyspace that is made anew; one that exists keeps what its operators gave it."""
+    """Replication of a new keyspace. An existing keyspace keeps the replication that its operators set."""
     answers_within: timedelta = ANSWERS_WITHIN
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """As cassandra-driver's cluster calls it (`auth_provider`, `ssl_context`); empty: plain text."""
+    """Options for the driver's cluster (`auth_provider`, `ssl_context`). Empty: plain text without credentials."""
 
     def __post_init__(self) -> None:
-        """The keyspace becomes a part of statements, where nothing can be bound."""
+        """Check the name of the keyspace, which becomes part of statements and cannot be bound. Raises BadSetting."""
         if not _NAME.fullmatch(self.keyspace):
             raise BadSetting(f"A keyspace is named by small letters, digits and _, not {self.keyspace!r}.")
 
 
 class Cluster:
-    """Nothing is connected before the first use, which is after the fork: a session's threads don't survive one."""
+    """Access to Cassandra. It connects on first use, after the fork: the threads of a session don't survive a fork."""
 
     def __init__(self, access: CassandraAccess, require: Callable[["Cluster"], None] = lambda _: None) -> None:
-        """`require` raises Environment where the keyspace isn't what the code needs; it is asked when that shows."""
+        """Create the cluster without connecting.
+
+        `require` raises Environment if the keyspace does not fit the code. It is called when a statement is rejected.
+        """
         self.access = access
         self._require = require
         self._lock = threading.Lock()
@@ -160,7 +168,10 @@ class Cluster:
         self._prepared: dict[str, PreparedStatement] = {}
 
     def session(self) -> Session:
-        """This process's own, in our keyspace. Raises StoreUnavailable, and Environment without a keyspace."""
+        """Return the session of this process in our keyspace.
+
+        Raises StoreUnavailable, and Environment if there is no such keyspace or the nodes reject our credentials.
+        """
         with self._lock:
             if self._session is not None and self._pid != os.getpid():
                 raise RuntimeError("The session to Cassandra was open when the process forked.")
@@ -169,7 +180,7 @@ class Cluster:
             return self._session
 
     def create(self) -> None:
-        """The keyspace, unless it exists."""
+        """Create the keyspace unless it exists."""
         copies = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in self.access.replication.items())
         session = _connected(self.access, None)
         try:
@@ -181,51 +192,55 @@ class Cluster:
             session.cluster.shutdown()
 
     def change(self, statement: str) -> None:
-        """The schema, on all nodes when it returns. Raises StoreUnavailable: then it may be changed, or not."""
+        """Change the schema on all nodes. Raises StoreUnavailable: the change may have taken effect or not."""
         _changed(self.session(), statement)
 
     def execute(
         self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[Any]:
-        """Of a statement that is rare: others are prepared. Raises StoreUnavailable: it may have had its effect."""
+        """Run an unprepared statement, for rare use. Raises StoreUnavailable: the statement may have taken effect."""
         session = self.session()
         with translated("A statement failed"):
             return list(session.execute(statement, tuple(values) or None, execution_profile=profile))
 
     def execute_on(self, host: Any, statement: str) -> list[Any]:
-        """The same on this node and no other. Raises as `execute` does."""
+        """Run an unprepared statement on this node only. Raises as `execute` does."""
         session = self.session()
         with translated("A statement failed"):
             return list(session.execute(statement, host=host))
 
     def remembered(self, statement: str) -> PreparedStatement | None:
-        """What was prepared before: it costs no question."""
+        """Return the statement if this process has prepared it, without a request."""
         return self._prepared.get(statement)
 
     def prepared(self, statement: str) -> PreparedStatement:
-        """Once a process; a node that has forgotten it is told again by the driver. Raises StoreUnavailable, and what
-        `require` raises."""
+        """Prepare the statement once per process. The driver prepares it again on nodes that have forgotten it.
+
+        Raises StoreUnavailable, and whatever `require` raises.
+        """
         session = self.session()
-        if (found := self._prepared.get(statement)) is None:
+        if (prepared := self._prepared.get(statement)) is None:
             try:
                 with translated("A statement was not prepared"):
-                    found = self._prepared[statement] = session.prepare(statement)
+                    prepared = self._prepared[statement] = session.prepare(statement)
             except vendor.InvalidRequest:
-                self._require(self)  # what the schema lacks: then the statement is no mistake
+                self._require(self)  # raises if the schema is outdated: the statement is then correct
                 raise
-            found.is_idempotent = is_read(statement)
-        return found
+            prepared.is_idempotent = is_read(statement)
+        return prepared
 
     def ask(
         self, statement: str, values: Sequence[object] = (), *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[Any]:
-        """All rows, page by page. Raises StoreUnavailable: then a write may have had its effect, or not."""
+        """Return all rows of all pages. Raises StoreUnavailable: a write may have taken effect or not."""
         with translated("A statement failed"):
             return list(self.session().execute(self.prepared(statement), tuple(values), execution_profile=profile))
 
     def each(self, statement: str, values: Sequence[object] = (), *, page: int) -> Iterator[Any]:
-        """Row by row; the next page is fetched when one is used up, so that memory doesn't depend on how many there
-        are. Raises StoreUnavailable, also in the middle."""
+        """Yield row by row and fetch page by page, so that memory is independent of the number of rows.
+
+        Raises StoreUnavailable, also between two rows.
+        """
         with translated("A statement failed"):
             bound = self.prepared(statement).bind(tuple(values))
             bound.fetch_size = page
@@ -234,7 +249,10 @@ class Cluster:
     def ask_each(
         self, statement: str, each: Iterable[Sequence[object]], *, profile: object = EXEC_PROFILE_DEFAULT
     ) -> list[list[Any]]:
-        """One question for each of the values, side by side; the answers in their order. Raises as `ask` does."""
+        """Run one statement for each of the values concurrently.
+
+        Return the results in their order. Raises as `ask` does.
+        """
         return self.ask_all(((statement, values) for values in each), profile=profile)
 
     def ask_all(
@@ -244,40 +262,44 @@ class Cluster:
         profile: object = EXEC_PROFILE_DEFAULT,
         at_once: int = AT_ONCE,
     ) -> list[list[Any]]:
-        """Questions of any kind side by side, as `ask_each`."""
+        """Run different statements concurrently. Return the results in their order. Raises as `ask` does."""
         session = self.session()
-        going: deque[Any] = deque()
-        found: list[list[Any]] = []
+        in_flight: deque[Any] = deque()
+        results: list[list[Any]] = []
         with translated("A statement failed"):
             for statement, values in questions:
-                if len(going) == at_once:
-                    found.append(list(going.popleft().result()))
+                if len(in_flight) == at_once:
+                    results.append(list(in_flight.popleft().result()))
                 prepared = self.prepared(statement)
-                going.append(session.execute_async(prepared, tuple(values), execution_profile=profile))
-            return found + [list(future.result()) for future in going]
+                in_flight.append(session.execute_async(prepared, tuple(values), execution_profile=profile))
+            return results + [list(future.result()) for future in in_flight]
 
     def decide(self, statement: str, values: Sequence[object]) -> bool:
-        """Whether a conditional write was applied. Raises StoreUnavailable: then it was, is, will be, or never; a read
-        at SERIAL tells which."""
+        """Return whether a conditional write was applied.
+
+        Raises StoreUnavailable: the write may have been applied, may still be, or never. A read at SERIAL finds out.
+        """
         return bool(self.ask(statement, values)[0].applied)
 
     def decide_each(self, each: Iterable[tuple[str, Sequence[object]]]) -> list[bool | None]:
-        """Conditional writes side by side: whether each was applied, in their order; None where the answer was lost.
+        """Run conditional writes concurrently. Return for each whether it was applied, or None if the answer was lost.
 
-        Raises StoreUnavailable when none could be asked.
+        Raises StoreUnavailable if none could be sent.
         """
         return self._decided(self.prepared(statement).bind(tuple(values)) for statement, values in each)
 
     def decide_together(self, statement: str, groups: Iterable[Sequence[Sequence[object]]]) -> list[bool | None]:
-        """The same of groups of writes, each of one partition: all of a group are applied, or none.
+        """Run groups of conditional writes concurrently.
 
-        One round of Paxos instead of one a row, which on one partition would stand in each other's way: of 120 rows,
-        50 ms instead of 500, measured.
+        A group has one partition and is applied as a whole or not at all.
+
+        A group needs one round of Paxos. Single writes to one partition would contend: 120 rows take 50 ms instead of
+        500 ms (measured). Results and errors are those of `decide_each`.
         """
         return self.decide_groups([(statement, values) for values in group] for group in groups)
 
     def decide_groups(self, groups: Iterable[Sequence[tuple[str, Sequence[object]]]]) -> list[bool | None]:
-        """The same of groups of unlike writes."""
+        """Do what `decide_together` does with groups of different statements."""
         return self._decided(self._batch(group) for group in groups)
 
     def _batch(self, group: Sequence[tuple[str, Sequence[object]]]) -> Statement:
@@ -287,13 +309,13 @@ class Cluster:
         return batch
 
     def _decided(self, each: Iterable[Statement]) -> list[bool | None]:
-        going: deque[Any] = deque()
+        in_flight: deque[Any] = deque()
         decided: list[bool | None] = []
-        for one in each:
-            if len(going) == AT_ONCE:
-                decided.append(_applied(going.popleft()))
-            going.append(self.session().execute_async(one))
-        return decided + [_applied(future) for future in going]
+        for bound in each:
+            if len(in_flight) == AT_ONCE:
+                decided.append(_applied(in_flight.popleft()))
+            in_flight.append(self.session().execute_async(bound))
+        return decided + [_applied(future) for future in in_flight]
 
     def close(self) -> None:
         with self._lock:
@@ -324,7 +346,7 @@ def _connected(access: CassandraAccess, keyspace: str | None) -> Session:
         reconnection_policy=ConstantReconnectionPolicy(LOOKS_AGAIN_AFTER, max_attempts=None),
         idle_heartbeat_interval=BEATS_EVERY,
         idle_heartbeat_timeout=SILENT_FOR,
-        compression=False,  # whatever is installed: rows are spliced into a message's bytes, which have to be plain
+        compression=False,  # even if a library is installed: rows are spliced into the plain bytes of a message
         connect_timeout=access.answers_within.total_seconds(),
         control_connection_timeout=access.answers_within.total_seconds(),
         **access.security,
@@ -344,14 +366,17 @@ def _connected(access: CassandraAccess, keyspace: str | None) -> Session:
         driver.shutdown()
         raise Environment(f"There is no keyspace {keyspace} in Cassandra; `notifier migrate` makes it.") from error
     except BaseException:
-        # Else its threads would go on looking for the nodes.
+        # Otherwise the driver's threads would keep trying to reconnect.
         with suppress(Exception):
             driver.shutdown()
         raise
 
 
 def _profile(access: CassandraAccess, consistency: int) -> ExecutionProfile:
-    """No retries but of reads: the driver would repeat what timed out without knowing whether it had its effect."""
+    """Return an execution profile that retries reads only.
+
+    The driver's default policy repeats writes that timed out, without knowing whether they took effect.
+    """
     return ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(local_dc=access.datacenter)),
         retry_policy=NextNode(),

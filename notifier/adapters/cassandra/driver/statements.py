@@ -1,4 +1,4 @@
-"""The longer statements, each in a file of its own under queries/."""
+"""Loads the longer statements, each from its own file under queries/."""
 
 from pathlib import Path
 

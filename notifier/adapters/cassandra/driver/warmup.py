@@ -1,4 +1,7 @@
-"""The statements that bind values, prepared when a role starts: of three cold nodes the first tab took 3 s for it."""
+"""Prepares all statements that bind values when a role starts.
+
+Without it the first read of an inbox took 3 s on three cold nodes.
+"""
 
 import pkgutil
 import re
@@ -14,22 +17,25 @@ import notifier.adapters.cassandra as package
 from notifier.adapters.cassandra.driver.session import Cluster
 
 _BINDS = re.compile(r"\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE)\b[^%]*\?[^%]*")
-"""What has a % is executed as it is, by whoever migrates or looks."""
+"""Statements with a % are executed unprepared, by migrations and health checks."""
 
 WITHIN = 5.0
-"""Seconds; one takes a tenth of it. Who starts beside a slow store shall start all the same."""
+"""Seconds. One node takes a tenth of it. A role must start even if the store is slow."""
 
 
 def statements() -> Sequence[str]:
-    """Each is a constant of a module of this package, so that none is forgotten here."""
-    found = (one for module in _modules() for value in vars(module).values() for one in _strings(value))
-    return list(dict.fromkeys(one for one in found if _BINDS.fullmatch(one)))
+    """Return all statements that bind values.
+
+    Each is a constant of a module in this package, so that none is missed.
+    """
+    constants = (text for module in _modules() for value in vars(module).values() for text in _strings(value))
+    return list(dict.fromkeys(text for text in constants if _BINDS.fullmatch(text)))
 
 
 def prepare(cluster: Cluster, within: float = WITHIN) -> None:
-    """What is left then, or unknown to a node that lags behind, is prepared by whoever asks it first.
+    """Prepare the statements until the time is up. Remaining statements are prepared on first use.
 
-    Raises StoreUnavailable, and Environment.
+    The same holds for statements that a lagging node rejects. Raises StoreUnavailable, and Environment.
     """
     deadline = monotonic() + within
     for statement in statements():
@@ -40,9 +46,9 @@ def prepare(cluster: Cluster, within: float = WITHIN) -> None:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Of a constant, or of one for each tier."""
-    each = value.values() if isinstance(value, Mapping) else [value]
-    return (one for one in each if isinstance(one, str))
+    """Yield the strings of a constant, or of a mapping with one string per tier."""
+    candidates = value.values() if isinstance(value, Mapping) else [value]
+    return (text for text in candidates if isinstance(text, str))
 
 
 def _modules() -> Iterator[ModuleType]:

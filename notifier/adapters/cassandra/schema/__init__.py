@@ -1,1 +1,1 @@
-"""The keyspace: migrations, partitions, times to live, health."""
+"""The Cassandra schema: migrations, partitioning, TTLs and health."""

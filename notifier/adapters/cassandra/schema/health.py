@@ -1,4 +1,4 @@
-"""A look at the nodes, for whoever is asked whether they are as they must be; it changes nothing."""
+"""Read-only health snapshot of the Cassandra nodes."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from notifier.adapters.cassandra.schema.migrate import READ, MigrationEntry, ent
 from notifier.domain.errors import StoreUnavailable
 
 ANSWERS_WITHIN = timedelta(seconds=1.5)
-"""Of a node: whoever asks waits for all of them, and one may be frozen."""
+"""Timeout per node. The caller waits for all nodes, and one may hang."""
 _LOCAL = "SELECT release_version, toUnixTimestamp(now()) AS ms FROM system.local"
 _SETTINGS = "SELECT name, value FROM system_views.settings"
 _REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
@@ -23,9 +23,9 @@ class Node:
     address: str
     datacenter: str
     version: str = ""
-    """Empty: it doesn't answer."""
+    """Empty if the node doesn't answer."""
     ahead: float = 0.0
-    """Seconds of its clock before ours, less what the way of the answer may have made of them."""
+    """Lead of its clock over ours in seconds, less what the latency of the answer may account for."""
     settings: Mapping[str, str]
 
     @property
@@ -37,20 +37,20 @@ class Node:
 class Nodes:
     each: Sequence[Node]
     replication: Mapping[str, str] | None
-    """Of our keyspace; None: there is none."""
+    """Replication of our keyspace, or None if there is no such keyspace."""
     entries: Sequence[MigrationEntry] | None
-    """Of the register of migrations; None: it can't be read."""
+    """Entries of the migration register, or None if it cannot be read."""
 
 
 def look(access: CassandraAccess) -> Nodes:
-    """Raises StoreUnavailable, and Environment where no node lets us in."""
+    """Query all nodes. Raises StoreUnavailable, and Environment if the nodes reject our credentials."""
     cluster = Cluster(replace(access, keyspace="system", answers_within=ANSWERS_WITHIN))
     try:
         hosts = cluster.session().cluster.metadata.all_hosts()
-        found = cluster.execute(_REPLICATION, (access.keyspace,))
+        rows = cluster.execute(_REPLICATION, (access.keyspace,))
         return Nodes(
             each=[_node(cluster, host) for host in hosts],
-            replication=dict(found[0].replication) if found else None,
+            replication=dict(rows[0].replication) if rows else None,
             entries=_entries(cluster, access.keyspace),
         )
     finally:
@@ -58,7 +58,7 @@ def look(access: CassandraAccess) -> Nodes:
 
 
 def _entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEntry] | None:
-    """A plain read at a quorum: what is being decided at this moment may be missing, and nobody waits for it."""
+    """Read the register at a quorum. A decision in progress may be missing, and nothing waits for it."""
     try:
         tables = {table for (table,) in cluster.execute(_TABLES, (keyspace,))}
         if "migrations" not in tables:
@@ -72,7 +72,7 @@ def _entries(cluster: Cluster, keyspace: str) -> Sequence[MigrationEntry] | None
 def _node(cluster: Cluster, host: Any) -> Node:
     known: dict[str, Any] = {"address": str(host.address), "datacenter": str(host.datacenter)}
     try:
-        version, ahead = min(_asked(cluster, host), key=lambda one: abs(one[1]))
+        version, ahead = min(_asked(cluster, host), key=lambda probe: abs(probe[1]))
         rows = cluster.execute_on(host, _SETTINGS)
     except StoreUnavailable:
         return Node(**known, settings={})
@@ -80,7 +80,7 @@ def _node(cluster: Cluster, host: Any) -> Node:
 
 
 def _asked(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
-    """Twice: the first answer may have waited for a connection."""
+    """Query the node twice: the first answer may have waited for a connection."""
     for _ in range(2):
         before = time.time()
         [row] = cluster.execute_on(host, _LOCAL)
@@ -88,5 +88,5 @@ def _asked(cluster: Cluster, host: Any) -> Iterator[tuple[str, float]]:
 
 
 def ahead(theirs: float, before: float, after: float) -> float:
-    """By how much their clock is before ours at least: they looked at it at some moment between our two."""
+    """Return by how much their clock is at least ahead of ours. They read it between our two readings."""
     return theirs - min(max(theirs, before), after)

@@ -1,4 +1,4 @@
-"""Brings a keyspace to the schema of the code: numbered CQL in two phases, each file applied once, never edited."""
+"""Migrates the keyspace: numbered CQL files in two phases, each applied once and never edited."""
 
 import hashlib
 import re
@@ -18,16 +18,16 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from notifier.adapters.cassandra.driver.session import SCHEMA_WITHIN, SERIAL, Cluster
 from notifier.domain.errors import Environment, SchemaChanged, SchemaNewer, SchemaOlder, StoreUnavailable
 
-# The register of migrations: what was begun and applied, and whose turn it is; one partition, one Paxos.
+# Migration register: started and applied files, and the lock. It is one partition, so that one Paxos instance decides.
 
 LOOKS_EVERY = 0.2
-"""Seconds, while another holds the lock."""
+"""Seconds between two attempts while another runner holds the lock."""
 TRIED_FOR = 10.0
-"""Seconds. Runners that meet in one Paxos instance time each other out, reads at SERIAL included."""
+"""Seconds. Runners that contend in one Paxos instance time each other out, including reads at SERIAL."""
 _IDS = UUID("0d2f1b8e-6c56-4b0e-8a57-2f3f5c1f7a11")
 
-# The id is the keyspace's own: two runners on different nodes would else make two tables of one name, of which one
-# wins and takes the other's rows with it. The holder ends by its TTL, on the server's clock.
+# The table id is derived from the keyspace. Otherwise two runners on different nodes would create two tables with one
+# name, and the losing table would disappear with its rows. The holder expires by TTL, on the server's clock.
 _MAKE = """
 CREATE TABLE IF NOT EXISTS migrations (
     book       text,
@@ -49,7 +49,7 @@ _HOLDER = "SELECT holder FROM migrations WHERE book = 'schema' LIMIT 1"
 _TAKE = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = null"
 _KEEP = "UPDATE migrations USING TTL %s SET holder = %s WHERE book = 'schema' IF holder = %s"
 _FREE = "UPDATE migrations SET holder = null WHERE book = 'schema' IF holder = %s"
-# Only while the lock is the writer's: a runner that slept through its term leaves no word.
+# Applied only while the writer holds the lock: a runner that stalled beyond its term must not write.
 _BEGIN = f"""
 BEGIN BATCH
     {_KEEP};
@@ -71,7 +71,7 @@ class MigrationEntry:
     name: str
     checksum: str
     applied: bool
-    """False: begun, and cut off before its end."""
+    """False if the migration was started but not completed."""
 
 
 def entry(row: Any) -> MigrationEntry:
@@ -86,22 +86,22 @@ def entry(row: Any) -> MigrationEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
-    """Held by one runner. What it does under it bears being done twice: a runner may sleep through its term."""
+    """Lock of one migration runner. Work under it must be idempotent: a runner may stall beyond its term."""
 
     cluster: Cluster
     holder: str
     term: timedelta
 
     def keep(self) -> None:
-        """For another term. Raises StoreUnavailable when it is another's by now."""
+        """Renew the lock for another term. Raises StoreUnavailable if another runner holds it by now."""
         self._written(_KEEP)
 
     def begin(self, phase: str, number: int, name: str, checksum: str) -> None:
-        """To be written before the first statement, so that a file that is changed half-way is known, too."""
+        """Record the start. Call before the first statement, so that an edit of a half-applied file is detected."""
         self._written(_BEGIN, phase, number, name, checksum, time.time_ns() // 1_000_000)
 
     def applied(self, phase: str, number: int) -> None:
-        """To be written after the last statement."""
+        """Record the end. Call after the last statement."""
         self._written(_APPLIED, time.time_ns() // 1_000_000, phase, number)
 
     def _written(self, statement: str, *values: object) -> None:
@@ -117,16 +117,16 @@ class Register:
         self._cluster.change(_MAKE.format(id=uuid5(_IDS, self._cluster.access.keyspace)))
 
     def entries(self) -> list[MigrationEntry]:
-        """As decided so far, by phase and number."""
+        """Return all decided entries, ordered by phase and number."""
         return [
             entry(row)
             for row in _tried(self._cluster, READ, profile=SERIAL)
-            if row.phase is not None  # a partition with nothing but a holder is one row of nulls
+            if row.phase is not None  # a partition that has only a holder is one row of nulls
         ]
 
     @contextmanager
     def locked(self, term: timedelta, waits: timedelta) -> Iterator[Lock]:
-        """Waits for its turn; who died with the lock is waited for until its term ends. Raises StoreUnavailable."""
+        """Wait for the lock and hold it. The lock of a dead runner is free after its term. Raises StoreUnavailable."""
         lock = Lock(cluster=self._cluster, holder=f"{uuid4()}", term=term)
         deadline = time.monotonic() + waits.total_seconds()
         while not self._take(lock):
@@ -136,28 +136,28 @@ class Register:
         try:
             yield lock
         finally:
-            with suppress(StoreUnavailable):  # it ends by itself
+            with suppress(StoreUnavailable):  # the lock expires by itself
                 self._cluster.execute(_FREE, (lock.holder,))
 
     def _take(self, lock: Lock) -> bool:
-        """Who looks before it tries doesn't hinder the holder."""
+        """Try to take the lock. A plain read comes first, because it doesn't contend with the holder."""
         if self._holder(EXEC_PROFILE_DEFAULT) is not None:
             return False
         try:
             return _took(self._cluster.execute(_TAKE, (_seconds(lock.term), lock.holder)))
         except StoreUnavailable:
-            # The outcome isn't known; nobody else has this name.
+            # The result is unknown. The holder name is unique, so a read at SERIAL decides.
             return self._holder(SERIAL) == lock.holder
 
     def _holder(self, profile: object) -> str | None:
-        found = _tried(self._cluster, _HOLDER, profile=profile)
-        return found[0].holder if found else None
+        rows = _tried(self._cluster, _HOLDER, profile=profile)
+        return rows[0].holder if rows else None
 
 
 def _tried(
     cluster: Cluster, statement: str, values: Sequence[object] = (), profile: object = EXEC_PROFILE_DEFAULT
 ) -> list[Any]:
-    """Again after an outage, for reads and for what the holder writes: done twice it is the same."""
+    """Retry after an outage. Use only for reads and for idempotent writes of the holder."""
     deadline = time.monotonic() + TRIED_FOR
     while True:
         try:
@@ -173,11 +173,11 @@ def _seconds(term: timedelta) -> int:
 
 
 def _took(answer: list[Any]) -> bool:
-    """A conditional statement's answer: its first column is whether it was applied."""
+    """Return whether a conditional statement was applied: the first column of its answer."""
     return bool(answer[0][0])
 
 
-# A file of CQL as single statements: Cassandra takes no more than one at a time.
+# Split a CQL file into statements: Cassandra takes only one at a time.
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|//[^\n]*|/\*.*?\*/)|(?P<end>;)"
@@ -187,7 +187,7 @@ _TOKEN = re.compile(
 
 
 def statements(script: str) -> Iterator[str]:
-    """Without comments and semicolons. Raises ValueError at the end of a file that was cut off within a statement."""
+    """Yield statements without comments and semicolons. Raises ValueError if the last statement has no semicolon."""
     statement = ""
     for token in _TOKEN.finditer(script):
         if token["end"]:
@@ -200,18 +200,18 @@ def statements(script: str) -> Iterator[str]:
 
 
 FOLDER = Path(__file__).parents[3] / "migrations" / "cassandra"
-"""In the package: a link in the source tree, to the folder that people look into, and files of its own in a wheel."""
+"""Inside the package: a link to the top-level folder in the source tree, regular files in a wheel."""
 TERM = 2 * SCHEMA_WITHIN
-"""Of the lock, renewed before each statement: longer than any statement is waited for."""
+"""Term of the lock, renewed before each statement: longer than the timeout of any statement."""
 WAITS = 2 * TERM
-"""For another runner: long enough to outlast the term of one that died."""
+"""How long to wait for another runner: longer than the term of one that died."""
 
 
 class Phase(StrEnum):
     PRE = "pre"
-    """Before new code starts, while the old serves: only adds."""
+    """Runs before new code starts, while the old code serves. It only adds."""
     POST = "post"
-    """Once no old code runs: takes away."""
+    """Runs once no old code is left. It removes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +223,7 @@ class CassandraMigration:
 
     @classmethod
     def read(cls, phase: Phase, path: Path) -> Self:
-        """From a file named `0001_what_it_brings.cql`."""
+        """Read a file named `0001_what_it_brings.cql`."""
         return cls(phase=phase, number=int(path.name.partition("_")[0]), name=path.stem, script=path.read_text())
 
     @property
@@ -241,10 +241,10 @@ class CassandraMigration:
 def migrate(
     cluster: Cluster, phase: Phase, folder: Path = FOLDER, *, term: timedelta = TERM, waits: timedelta = WAITS
 ) -> int:
-    """Applies what is missing of the phase and returns how many files that were; makes the keyspace, too.
+    """Create the keyspace, apply the missing migrations of the phase, and return their number.
 
-    Of several runners one works and the others wait. A file that was cut off is begun again: its statements bear it.
-    Raises SchemaNewer or SchemaChanged before anything is changed, and StoreUnavailable: then run it again.
+    If several runners start, one works and the others wait. An interrupted file is started again: its statements are
+    idempotent. Raises SchemaNewer or SchemaChanged before it changes anything, and StoreUnavailable: then run it again.
     """
     known = _known(folder)
     cluster.create()
@@ -252,7 +252,7 @@ def migrate(
     register.make()
     _ready(register, known, phase)
     with register.locked(term, waits) as lock:
-        # Again: whoever had the lock before may have applied all of it.
+        # Check again: the previous holder of the lock may have applied all of it.
         missing = _ready(register, known, phase)
         for migration in missing:
             _apply(cluster, lock, migration)
@@ -260,7 +260,7 @@ def migrate(
 
 
 def pending(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
-    """The names of the files that `migrate` would apply; changes nothing but an empty register."""
+    """Return the names of the files that `migrate` would apply. It changes nothing, except to create the register."""
     known = _known(folder)
     register = Register(cluster)
     register.make()
@@ -269,8 +269,9 @@ def pending(cluster: Cluster, phase: Phase, folder: Path = FOLDER) -> list[str]:
 
 
 def require(cluster: Cluster, folder: Path = FOLDER) -> None:
-    """Returns where this code can serve. What a newer version has added is no harm, for adding is all that the phase
-    pre does; what it took away is. Raises SchemaOlder or SchemaNewer.
+    """Check that this code can serve. Raises SchemaOlder or SchemaNewer.
+
+    Additions of a newer version (phase pre) are harmless. Removals (phase post) are not.
     """
     known = {migration.key: migration for migration in _known(folder)}
     entries = {(entry.phase, entry.number): entry for entry in _applied(cluster)}
@@ -290,8 +291,11 @@ def _applied(cluster: Cluster) -> Sequence[MigrationEntry]:
 
 
 def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[list[str], list[str]]:
-    """What the register lacks of the code's migrations, and what it has that the code doesn't know, or knows otherwise;
-    each by its phase and name."""
+    """Return the code's migrations that the register lacks, and the register's that the code lacks or knows
+    differently.
+
+    Each is given as its phase and name.
+    """
     known = {migration.key: migration for migration in _known(folder)}
     done = {(entry.phase, entry.number) for entry in entries if entry.applied}
     foreign = [
@@ -299,19 +303,24 @@ def missing(entries: Sequence[MigrationEntry], folder: Path = FOLDER) -> tuple[l
         for entry in entries
         if (entry.phase, entry.number) not in known or known[entry.phase, entry.number].checksum != entry.checksum
     ]
-    return [f"{one.phase}/{one.name}" for one in known.values() if one.key not in done], foreign
+    return [f"{ours.phase}/{ours.name}" for ours in known.values() if ours.key not in done], foreign
 
 
 def _known(folder: Path) -> list[CassandraMigration]:
-    """An installation without migrations must not pass for one that has nothing to do."""
-    found = [CassandraMigration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))]
-    if not found:
+    """Read the migrations. Raises FileNotFoundError: an installation without files must not look up to date."""
+    migrations = [
+        CassandraMigration.read(phase, path) for phase in Phase for path in sorted((folder / phase).glob("*.cql"))
+    ]
+    if not migrations:
         raise FileNotFoundError(f"There are no migrations in {folder}.")
-    return found
+    return migrations
 
 
 def _ready(register: Register, known: Sequence[CassandraMigration], phase: Phase) -> list[CassandraMigration]:
-    """What is missing of the phase. What was added must be there before anything is taken away."""
+    """Return the missing migrations of the phase.
+
+    Raises Environment if phase post is asked for before pre is complete.
+    """
     done = _checked(register.entries(), known)
     missing = [migration for migration in known if migration.key not in done]
     before = [migration.name for migration in missing if migration.phase != Phase.POST]
@@ -321,7 +330,7 @@ def _ready(register: Register, known: Sequence[CassandraMigration], phase: Phase
 
 
 def _apply(cluster: Cluster, lock: Lock, migration: CassandraMigration) -> None:
-    """A crash between any two lines leaves a file that is begun and not applied: the next runner begins it again."""
+    """Apply a migration. After a crash the entry is started but not applied, and the next runner starts it again."""
     lock.begin(*migration.key, migration.name, migration.checksum)
     for statement in migration.statements():
         lock.keep()
@@ -330,7 +339,10 @@ def _apply(cluster: Cluster, lock: Lock, migration: CassandraMigration) -> None:
 
 
 def _checked(entries: Sequence[MigrationEntry], known: Sequence[CassandraMigration]) -> set[tuple[str, int]]:
-    """The keys of those that were applied, once all that were begun are known to agree with the code."""
+    """Return the keys of applied entries.
+
+    Raises SchemaNewer or SchemaChanged if a started one differs from the code.
+    """
     checksums = {migration.key: migration.checksum for migration in known}
     for entry in entries:
         if (entry.phase, entry.number) not in checksums:

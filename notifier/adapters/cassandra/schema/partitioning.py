@@ -1,4 +1,4 @@
-"""Where the partitions of tables end: by run, by hour, by part and by neighbours. Kept keyspaces depend on it."""
+"""Partition keys of the tables. Existing keyspaces depend on them, so they must not change."""
 
 from datetime import UTC, datetime, timedelta
 from zlib import crc32
@@ -8,14 +8,16 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.ids import Subject, UserId
 
 RUN = 1_024
-"""Bursts of a subject in one partition of `bursts`."""
+"""Bursts of a subject per partition of `bursts`."""
 PARTS = 16
-"""Of an hour's bursts, of a burst's mentions, of what is held, and of what is said of mentioners."""
+"""Partitions per hour of bursts, per burst's mentions, of held mentions, and of verdicts on mentioners."""
 HOUR = 3_600_000
-"""Milliseconds."""
+"""One hour in milliseconds."""
 NEIGHBOURS = 8
-"""Shards whose sets, and whose seals, share a partition: a slice reads them by few questions, and no answer is larger
-than 640 KB, of five sets that are all dense."""
+"""Shards whose member sets, and whose audience snapshots, share a partition.
+
+A slice reads them with few queries, and no answer exceeds 640 KB (five dense sets).
+"""
 
 
 def run_of(seq: int) -> int:
@@ -46,14 +48,14 @@ def part_of_user(user: UserId) -> int:
     return crc32(user.encode()) % PARTS
 
 
-# How long rows live: each is written with what is left of its time, so that all that hangs on a burst ends with it.
+# TTLs: each row is written with the rest of its lifetime, so that all rows of a burst expire together.
 
 KEPT = RETENTION + timedelta(days=1)
-"""Of what must not end before its burst does."""
+"""Lifetime of rows that must not expire before their burst."""
 FINAL = (datetime(2200, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-"""A write timestamp after all others: what is blanked stays so."""
+"""Write timestamp above all others: nothing overwrites a blanked row."""
 
 
 def seconds_until(end: datetime, now: datetime) -> int:
-    """What a TTL is bound to; below 1 there is nothing to write, and Cassandra would take a 0 for `for ever`."""
+    """Return the TTL in seconds. Below 1 there is nothing to write; Cassandra would take 0 for "never expires"."""
     return (end - now) // timedelta(seconds=1)
