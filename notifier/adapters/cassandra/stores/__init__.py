@@ -1,1 +1,1 @@
-"""The ports' stores on Cassandra."""
+"""Implementations of the store ports on Cassandra."""

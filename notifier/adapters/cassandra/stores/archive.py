@@ -1,4 +1,7 @@
-"""Everything in the keyspace, page by page in the order of the ring: memory doesn't depend on how much there is."""
+"""Reads the whole keyspace page by page, in token order.
+
+Memory use is independent of the size of the keyspace.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -22,9 +25,9 @@ from notifier.ports.ledger import Ledger, StoredRow
 T = TypeVar("T")
 
 PAGE = 256
-"""A burst is some kilobytes."""
+"""Rows per page. A burst is a few kilobytes."""
 SHARDS_AT_ONCE = 32
-"""A seal is up to 64 KiB."""
+"""Shards whose audience snapshots are read together. A snapshot is up to 64 KiB."""
 RANGES_AT_ONCE = 128
 
 _BURSTS = "SELECT blob FROM bursts"
@@ -45,8 +48,8 @@ class CassandraArchive:
     def accounts(self) -> Iterator[BurstProgress]:
         for page in _pages(self._cluster.each(_PLANS, page=PAGE), PAGE):
             keys = [BurstKey(Subject.parse(stored.subject), stored.seq) for stored in page]
-            accounts = self._ledger.read(keys)
-            yield from (accounts[key] for key in keys if key in accounts)
+            progress = self._ledger.read(keys)
+            yield from (progress[key] for key in keys if key in progress)
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:
         for shards in _pages(_shards(self._plan(burst)), SHARDS_AT_ONCE):
@@ -57,23 +60,23 @@ class CassandraArchive:
 
     def _rows_of(self, burst: BurstKey) -> Iterator[Any]:
         for plan in self._plan(burst):
-            # A burst that is published slowly may get a later moment after it was planned and written in part.
+            # A slowly published burst may be re-stamped after it was planned and partly written: cover both openings.
             moments = plan.opened_at, *(stored.opened_at for stored in self._stored.read([burst]).values())
             first, last = min(moments), max(moments)
             for window in range(window_of(first), window_of(last) + 1):
                 place = window, str(burst.subject), to_ms(first), to_ms(last)
                 for ranges in _pages(_ranges(plan), RANGES_AT_ONCE):
-                    for found in self._cluster.ask_each(_OF_BURST, [(each, *place) for each in ranges]):
-                        yield from (row for row in found if row.seq == burst.seq)
+                    for rows in self._cluster.ask_each(_OF_BURST, [(member_range, *place) for member_range in ranges]):
+                        yield from (row for row in rows if row.seq == burst.seq)
 
     def _plan(self, burst: BurstKey) -> list[Plan]:
-        """Nothing of a burst is sealed or written outside the shards of its plan. None: not planned yet."""
-        return [account.plan for account in self._ledger.read([burst]).values()]
+        """Return the plan, or nothing before planning. Snapshots and rows exist only in the shards of the plan."""
+        return [progress.plan for progress in self._ledger.read([burst]).values()]
 
 
 def _pages(of: Iterable[T], size: int) -> Iterator[Sequence[T]]:
-    each = iter(of)
-    while page := list(islice(each, size)):
+    iterator = iter(of)
+    while page := list(islice(iterator, size)):
         yield page
 
 

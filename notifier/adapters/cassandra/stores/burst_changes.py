@@ -1,4 +1,4 @@
-"""The change feed of bursts: rows by the writers' clocks, which followers read with an overlap."""
+"""Change feed of bursts, ordered by the writers' clocks; readers poll it with an overlap."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,39 +18,40 @@ from notifier.ports.coordination import Clock, Nonces
 from notifier.ports.inbox_versions import CLOCKS_DIFFER, MOST, ChangesSince, Position
 
 BUCKET_MS = 10_000
-"""A partition. A follower that reads every second reads one or two of them."""
+"""Length of a partition in milliseconds. A reader that polls every second reads one or two partitions."""
 WRITTEN_WITHIN = timedelta(seconds=1)
-"""A row whose write took longer may be behind what followers still read; it is written again with the time by then."""
+"""Maximum duration of a write. A slower row may be older than what readers still read; it is written again with the
+current time."""
 TRIES = 3
 OVERLAP = CLOCKS_DIFFER + WRITTEN_WITHIN
-"""How far a row may be behind the moment at which its write returned, by a follower's clock."""
+"""How far the time of a row may be behind the end of its write, by a reader's clock."""
 OLDEST = timedelta(minutes=5)
-"""Rows live for ten minutes; a position is too old long before the rows behind it begin to expire."""
+"""Maximum age of a position. Rows live for ten minutes: a position becomes invalid long before its next rows expire."""
 ROWS = 20_000
-"""In one answer. A burst that grows has a row for each write."""
+"""Maximum rows per read. A growing burst has a row for each write."""
 LAPSE = 0
-"""The seq of a lapse: no burst has it."""
+"""The seq of a lapse. No burst has it."""
 
 _PUT = "INSERT INTO burst_changes (bucket, at, subject, seq, version) VALUES (?, ?, ?, ?, ?)"
 _AFTER = statement("burst_changes_after")
 
 Changed = tuple[str, int]
-"""Subject and seq; of a lapse its nonce and LAPSE."""
+"""Subject and seq of a burst, or nonce and LAPSE of a lapse."""
 Returned = Mapping[Changed, tuple[int, int]]
-"""By change: the version that was returned, and the time of its newest row."""
+"""Maps a change to the version that was returned and the time of its newest row."""
 
 
 @dataclass(frozen=True, slots=True)
 class CassandraPosition(Position):
     moment: datetime
-    """When the last read began, by this process's clock."""
+    """Start of the last read, by this process's clock."""
     returned: Returned = field(default_factory=dict)
-    """Those whose rows may be read again."""
+    """Returned changes whose rows may be read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class BurstChangeEntry:
-    """A change, as the table has it apart from its time."""
+    """Row of the change feed without its time."""
 
     subject: str
     seq: int
@@ -67,15 +68,15 @@ class BurstChangeEntry:
 def put_entries(
     cluster: Cluster, clock: Clock, entries: Sequence[BurstChangeEntry], beside: Iterable[tuple[str, Row]] = ()
 ) -> None:
-    """Write the entries, and in the same messages other rows. Must be called once the bursts are durable.
+    """Write the entries, and other rows in the same batches. Call it once the bursts are durable.
 
-    Raises StoreUnavailable: then some may be written.
+    Raises StoreUnavailable: some entries may be written.
     """
     others = [*beside]
     for _ in range(TRIES):
         began = clock.now()
         rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *others]
-        cluster.ask_all(joined(some) for some in batches(rows, TOGETHER))
+        cluster.ask_all(joined(batch) for batch in batches(rows, TOGETHER))
         if _in_time(began, clock.now()):
             return
         others = []
@@ -112,13 +113,13 @@ class CassandraBurstChanges:
         changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in new if seq != LAPSE]
         if len(rows) == ROWS or len(changed) > MOST:
             return None
-        # After the rows: each burst is read at least as new as its row says.
+        # Read the bursts after the rows: each burst is then at least as new as its row says.
         bursts = await bursts_of(self._reader, changed)
         floor = to_ms(now - OVERLAP)
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
             viewers_lapsed=len(changed) < len(new),
-            position=CassandraPosition(now, {key: found for key, found in returned.items() if found[1] >= floor}),
+            position=CassandraPosition(now, {key: entry for key, entry in returned.items() if entry[1] >= floor}),
         )
 
     async def lapse(self) -> None:
@@ -131,14 +132,16 @@ class CassandraBurstChanges:
         raise _too_slow()
 
     async def _rows(self, first: datetime, last: datetime) -> list[Any]:
-        """Rows from a time on, oldest first. `last` bounds the buckets alone."""
+        """Return the rows from `first` on, oldest first. `last` only bounds the buckets."""
         since = to_ms(first)
         buckets = [*range(since // BUCKET_MS, to_ms(last) // BUCKET_MS + 1)]
         return sorted(await self._reader(_AFTER, (buckets, since, ROWS)))
 
 
 def _news(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], Returned]:
-    """The changes that were not returned yet, by their newest rows, and all that is returned by now."""
+    """Return the changes that were not returned before, ordered by their newest rows, and all
+    changes returned so far.
+    """
     new, returned = dict[Changed, None](), dict(returned)
     for at, subject, seq, version in rows:
         key = subject, seq
@@ -151,7 +154,7 @@ def _news(rows: Iterable[Any], returned: Returned) -> tuple[Sequence[Changed], R
 
 
 def _in_time(began: datetime, ended: datetime) -> bool:
-    """Whether followers still read as far back as the time in the row. Below zero the clock was set back meanwhile."""
+    """Return whether readers still read the time in the row. A negative duration means that the clock was set back."""
     return timedelta(0) <= ended - began <= WRITTEN_WITHIN
 
 

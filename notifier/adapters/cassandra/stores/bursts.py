@@ -1,11 +1,15 @@
-"""The canonical bursts, their mentions, and what became of events.
+"""Stores bursts, their mentions, sequence heads, and the outcomes of events.
 
-A burst is in three tables: `bursts`, by (subject, run) with run = seq // 1024, holds it, and is the only one that says
-how it stands; `burst_runs` has its run, with an `opened_at` that no burst of the run opened before, never null; and
-`bursts_of_hour`, by the hour of its opening and the subject's part, leads to it. A burst that was re-stamped is left in
-the hour and at the place of its former opening too: who comes by `bursts_of_hour` compares the burst's own `opened_at`
-and passes over what differs, and over what leads to no burst.
-A mention is in `mentions`, in the part that its event's id gives, and in `mention_ids`.
+A burst is in three tables:
+
+- `bursts`, by (subject, run) with run = seq // 1024, holds the burst. Only this table has its current state.
+- `burst_runs` has a row per run. Its `opened_at` is never null, and no burst of the run opened earlier.
+- `bursts_of_hour`, by the hour of opening and the subject's part, points to the burst.
+
+A re-stamped burst also keeps the `bursts_of_hour` row of its former opening. Readers of that table compare the burst's
+own `opened_at`, and skip rows that differ or that point to no burst.
+
+A mention is in `mentions`, in the part of its event's id, and in `mention_ids`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +47,7 @@ from notifier.ports.inbox import InboxPosition
 _PUT = statement("put_burst")
 _PUT_ID = statement("put_mention_id")
 _RUN = "SELECT opened_at FROM burst_runs WHERE subject = ? AND run = ?"
-# No TTL is bound to a run: the default, from its last burst on, is longer than any of its bursts has left.
+# A run has no explicit TTL: the table's default, counted from its last burst, outlives all of its bursts.
 _PUT_RUN = "INSERT INTO burst_runs (subject, run, opened_at) VALUES (?, ?, ?)"
 _PUT_HOUR = "INSERT INTO bursts_of_hour (hour, part, opened_at, subject, seq) VALUES (?, ?, ?, ?, ?) USING TTL ?"
 _PUT_MENTION = "INSERT INTO mentions (subject, seq, part, source, id, blob) VALUES (?, ?, ?, ?, ?, ?) USING TTL ?"
@@ -54,15 +58,15 @@ _OUTCOMES = "SELECT source, account, subject, seq, refusal FROM mention_ids WHER
 _OUTCOMES_OF_ONE = f"{_OUTCOMES} AND source = ?"
 
 _PARTITION = itemgetter(0, 1, 2)
-"""Of a mention: subject, seq and part."""
+"""Partition key of a mention row: subject, seq and part."""
 
 IDS_AT_ONCE = 16
-"""In one question: most are unknown, which the nodes' Bloom filters answer for less than a question costs."""
+"""Ids per query. Most are unknown; the nodes' Bloom filters answer that for less than a query costs."""
 PLACED = 4_096
-"""Bursts that are remembered: a storm's grow for a minute."""
+"""Bursts whose placement is remembered. In a storm bursts grow for a minute."""
 
 Life = int
-"""Seconds."""
+"""TTL in seconds."""
 Found = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
 
@@ -78,16 +82,16 @@ class CassandraBursts:
         kept = [(b, life) for b in bursts if (life := seconds_until(expires_at(b.opened_at), now)) > 0]
         opened = {burst.key: burst.opened_at for burst in bursts}
         lasting = [(s, life) for s in mentions if (life := seconds_until(end_of(s, opened), now)) > 0]
-        # After a crash between any two lines: what leads to a burst that isn't there leads nowhere, and is passed over.
-        # A burst that is there is found by all who look, and has its mentions, with the trails to them. The ids come
-        # last: a mention is known only once its burst is readable. So does the change feed: whoever reads of a change
-        # reads the burst as it is then. What is changed is written until it was.
+        # A crash between any two steps is safe. Rows that point to a missing burst are skipped. A burst that exists is
+        # found by all readers, and has its mentions and the retraction keys that lead to them. Ids come last: a mention
+        # is known only once its burst is readable. So does the change feed: a reader of a change then reads a burst at
+        # least as new. Changed mentions are written repeatedly, until the caller succeeds.
         new = [(burst, life) for burst, life in kept if self._placed.get(burst.key) != burst.opened_at]
         by_part = groupby(sorted((_mention(s, life) for s, life in lasting), key=_PARTITION), _PARTITION)
-        parts = [some for _, part in by_part for some in batches(part, TOGETHER)]
+        parts = [batch for _, part in by_part for batch in batches(part, TOGETHER)]
         paths = batches((trail for s, life in lasting for trail in trails(s, life)), TOGETHER)
-        led = [(_PUT_MENTION, parts), (PUT_TRAIL, paths)]
-        self._cluster.ask_all([*self._places(new), *(together(put, some) for put, rows in led for some in rows)])
+        writes = [(_PUT_MENTION, parts), (PUT_TRAIL, paths)]
+        self._cluster.ask_all([*self._places(new), *(together(put, batch) for put, rows in writes for batch in rows)])
         self._remember(burst for burst, _ in new)
         self._cluster.ask_each(_PUT, [_row(burst, life) for burst, life in kept])
         ids = ((_PUT_ID, _mention_id(sequenced, life)) for sequenced, life in lasting)
@@ -96,25 +100,25 @@ class CassandraBursts:
         self._cluster.ask_each(BLANK, blanks(changed, bursts, now))
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-        found = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
-        return {burst.key: burst for burst in (unpack(Burst, blob) for rows in found for (blob,) in rows)}
+        results = self._cluster.ask_each(_READ, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
+        return {burst.key: burst for burst in (unpack(Burst, blob) for rows in results for (blob,) in rows)}
 
     def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
-        asked = [
+        queries = [
             (subject, source, ids)
-            for subject, all_of_it in events.items()
-            for source, some in groupby(sorted(all_of_it), key=attrgetter("source"))
-            for ids in batches((event.id for event in some), IDS_AT_ONCE)
+            for subject, subject_events in events.items()
+            for source, group in groupby(sorted(subject_events), key=attrgetter("source"))
+            for ids in batches((event.id for event in group), IDS_AT_ONCE)
         ]
-        rows = [(ids, source, subject.owner, str(subject)) for subject, source, ids in asked]
+        parameters = [(ids, source, subject.owner, str(subject)) for subject, source, ids in queries]
         known: dict[Subject, set[EventId]] = {subject: set() for subject in events}
-        for (subject, source, _), found in zip(asked, self._cluster.ask_each(_KNOWN, rows), strict=True):
-            known[subject] |= {EventId(source, id) for (id,) in found}
+        for (subject, source, _), rows in zip(queries, self._cluster.ask_each(_KNOWN, parameters), strict=True):
+            known[subject] |= {EventId(source, id) for (id,) in rows}
         return known
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
-        # A refusal says nothing of a time to count from: it is kept from now on. Of two the later stands, for both are
-        # true of the record that they were made for.
+        # A refusal has no time to count from, so its TTL starts now. The later of two refusals wins: each is true of
+        # the record that it was made for.
         life = KEPT // timedelta(seconds=1)
         rows = [(o.event.id, o.event.source, o.account, o.refusal, life) for o in outcomes]
         self._cluster.ask_each(_REFUSE, rows)
@@ -126,8 +130,10 @@ class CassandraBursts:
         return [_outcome(id, tuple(row)) for row in rows]
 
     def _places(self, bursts: Sequence[tuple[Burst, Life]]) -> Iterator[tuple[str, Row]]:
-        """In the run and in the hour. A burst that grows stays where it was placed, and both live as long as it does:
-        who has placed it spares itself the read and the two writes with each of its mentions.
+        """Yield the rows of the run and the hour.
+
+        A growing burst keeps its place, and both rows live as long as it does. Remembering the placement saves one read
+        and two writes for each further mention.
         """
         yield from ((_PUT_RUN, run) for run in self._runs(burst for burst, _ in bursts))
         yield from ((_PUT_HOUR, _place(burst, life)) for burst, life in bursts)
@@ -138,18 +144,18 @@ class CassandraBursts:
         self._placed |= {burst.key: burst.opened_at for burst in placed}
 
     def _runs(self, bursts: Iterable[Burst]) -> Sequence[tuple[str, int, int]]:
-        """Each run with the earliest opening that is known of it: one that was re-stamped moved on from there.
+        """Return each run with its earliest known opening. A re-stamped burst has moved on from there.
 
-        Read and then written, because those who publish bursts of a subject do so one after another, by its head.
+        The read-modify-write is safe: bursts of a subject are published one after another, by its head.
         """
         begun: dict[tuple[str, int], int] = {}
         for burst in bursts:
             run = str(burst.key.subject), run_of(burst.key.seq)
             begun[run] = min(begun.get(run, to_ms(burst.opened_at)), to_ms(burst.opened_at))
-        found = self._cluster.ask_each(_RUN, begun)
+        answers = self._cluster.ask_each(_RUN, begun)
         return [
             (*run, min([at, *(before for (before,) in rows)]))
-            for (run, at), rows in zip(begun.items(), found, strict=True)
+            for (run, at), rows in zip(begun.items(), answers, strict=True)
         ]
 
 
@@ -187,16 +193,17 @@ def _outcome(id: str, found: Found) -> Outcome:
     )
 
 
-# The bursts of all subjects, newest first: hour by hour, the parts of an hour merged, a few rows of each in memory.
+# Bursts of all subjects, newest first: read hour by hour. The parts of an hour are merged, with a few rows of each
+# in memory.
 
 _PAGE = statement("recent_bursts")
 AHEAD = timedelta(hours=1)
-"""A burst may be stamped a little after our now: by another machine's clock, or behind the one before it."""
+"""A burst may open slightly in the future, by another machine's clock or to follow its predecessor."""
 LAST = (1 << 63) - 1
-"""Behind every time that Cassandra can hold."""
+"""Greater than every time that Cassandra can store."""
 
 RecentEntry = tuple[int, str, int]
-"""Opening, subject and seq: in the order of places."""
+"""Opening, subject and seq; sorts as positions do."""
 
 
 class CassandraRecentBursts:
@@ -207,13 +214,13 @@ class CassandraRecentBursts:
 
     def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
         entries = self._entries(moment, behind, limit)
-        found: list[Burst] = []
-        while len(found) < limit and (page := list(islice(entries, limit - len(found)))):
-            found += self._standing(page)
-        return found
+        bursts: list[Burst] = []
+        while len(bursts) < limit and (page := list(islice(entries, limit - len(bursts)))):
+            bursts += self._standing(page)
+        return bursts
 
     def _standing(self, page: Sequence[RecentEntry]) -> Sequence[Burst]:
-        """Those that opened when the entry says so: one that was re-stamped has another entry."""
+        """Return the bursts whose opening equals the entry's. A re-stamped burst has another entry."""
         places = [InboxPosition(from_ms(ms), BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in page]
         bursts = self._bursts.read([place.burst for place in places])
         return [
@@ -244,7 +251,7 @@ class CassandraRecentBursts:
             page = self._cluster.ask(_PAGE, (hour, part, *page[-1], first, size))
 
 
-# The heads: each is replaced only by the version that follows the stored one, decided by Paxos.
+# Sequence heads: each is replaced only by its next version, decided by Paxos.
 
 _LOAD = "SELECT blob FROM heads WHERE subject = ?"
 _STORED = "SELECT version, nonce FROM heads WHERE subject = ?"
@@ -258,23 +265,25 @@ class CassandraHeads:
         self._cluster = cluster
 
     def load(self, subjects: Collection[Subject]) -> Mapping[Subject, Head]:
-        # At SERIAL, because what is decided next stands on it, and because this finishes a swap that was cut off.
-        found = self._cluster.ask_each(_LOAD, [(str(subject),) for subject in subjects], profile=SERIAL)
-        stored = {head.subject: head for head in (unpack(Head, blob) for rows in found for (blob,) in rows)}
+        # Read at SERIAL: the next decision depends on it, and the read completes an interrupted swap.
+        answers = self._cluster.ask_each(_LOAD, [(str(subject),) for subject in subjects], profile=SERIAL)
+        stored = {head.subject: head for head in (unpack(Head, blob) for rows in answers for (blob,) in rows)}
         return {subject: stored.get(subject) or Head.fresh(subject) for subject in subjects}
 
     def swap(self, heads: Sequence[Head]) -> Sequence[bool]:
         swapped = self._cluster.decide_each(_swap(head) for head in heads)
         doubtful = [head for head, won in zip(heads, swapped, strict=True) if not won]
-        found = self._cluster.ask_each(_STORED, [(str(head.subject),) for head in doubtful], profile=SERIAL)
-        stored = {head.subject: tuple(rows[0]) if rows else (0, "") for head, rows in zip(doubtful, found, strict=True)}
+        answers = self._cluster.ask_each(_STORED, [(str(head.subject),) for head in doubtful], profile=SERIAL)
+        stored = {
+            head.subject: tuple(rows[0]) if rows else (0, "") for head, rows in zip(doubtful, answers, strict=True)
+        }
         return [won or _is_ours(head, won, *stored[head.subject]) for head, won in zip(heads, swapped, strict=True)]
 
     def unpublished(self, limit: int) -> Sequence[Subject]:
-        # A plain read of the index, which may miss a swap whose Paxos round was cut off. That hides no work for ever: a
-        # swap that brings work is made for records of the log, which are read again until the swap has answered and
-        # the work is done; whoever reads them loads the head at SERIAL, and that finishes the round. What it finds in
-        # vain, because the swap that took the work off was cut off, whoever finishes the head loads at SERIAL as well.
+        # A plain read of the index may miss a swap whose Paxos round was interrupted. This never hides work for good.
+        # The swap that adds work belongs to records of the log, which are read again until the swap is answered and the
+        # work is done. Each reader loads the head at SERIAL, which completes the round. If the swap that removed the
+        # work was interrupted, the head is listed in vain, and its finisher loads it at SERIAL, too.
         return [Subject.parse(subject) for (subject,) in self._cluster.ask(_UNPUBLISHED, (limit,))]
 
 
@@ -284,10 +293,10 @@ def _swap(head: Head) -> tuple[str, tuple[object, ...]]:
 
 
 def _is_ours(head: Head, won: bool | None, version: int, nonce: str) -> bool:
-    """Of a swap that was refused, or whose answer was lost, by what a read at SERIAL found after it.
+    """Return whether a swap that was refused, or whose answer was lost, took effect, by a later read at SERIAL.
 
-    Nobody else makes this nonce. Once the version has come, a swap to it can take effect no more; before, one without
-    an answer still might, however late, and nobody may say that it didn't.
+    The nonce is unique to the swap. Once the version is reached, a swap to it can no longer take effect. Before that, a
+    swap without an answer still may: then this raises StoreUnavailable.
     """
     if won is None and version < head.version:
         raise StoreUnavailable(f"Whether the head of {head.subject} was replaced isn't known yet.")

@@ -1,4 +1,7 @@
-"""The leases: one row each, taken by compare-and-set; whose clock it is read by is the owner's."""
+"""Stores leases, throttles and the audit log, changed by compare-and-set.
+
+A lease is one row. It is compared with the clock of the owner that requests it.
+"""
 
 import dataclasses
 import hashlib
@@ -16,11 +19,11 @@ from notifier.domain.delivery.throttle import Throttle
 from notifier.domain.errors import StoreUnavailable
 from notifier.ports.coordination import Clock
 
-# The audit: append-only, each row's hash over the one before it, so that no row can be changed unseen.
+# Audit log: append-only. The hash of each row covers the row before it, so that a changed row is detected.
 
 PAGE = 500
 TRIES = 16
-"""Of numbers that others took first; operators are few."""
+"""Attempts if other writers take the number first. Operators are few."""
 BOOK = "audit"
 
 _LAST = f"SELECT number, hash FROM audit WHERE book = '{BOOK}' LIMIT 1"
@@ -30,32 +33,33 @@ _AFTER = f"SELECT number, hash, body FROM audit WHERE book = '{BOOK}' AND number
 
 
 def record(cluster: Cluster, *, at: datetime, who: str, what: str, detail: Mapping[str, object]) -> None:
-    """To be called before the deed: there is no deed without its row, though a crash may leave a row without its deed.
+    """Append a row to the audit log. Call it before the operation.
 
-    Raises StoreUnavailable when the row isn't known to stand; then the deed must not be done.
+    No operation is without its row, though a crash may leave a row without its operation. Raises StoreUnavailable if
+    the row may be missing; then don't perform the operation.
     """
     entry = {"at": at.isoformat(), "who": who, "what": what, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     for _ in range(TRIES):
         last = cluster.ask(_LAST, profile=SERIAL)
-        number, before = last[0] if last else (0, b"")
-        if _added(cluster, number + 1, _chained(before, body), body):
+        number, previous = last[0] if last else (0, b"")
+        if _added(cluster, number + 1, _chained(previous, body), body):
             return
     raise StoreUnavailable("Others write to the audit all the time.")
 
 
 def entries(cluster: Cluster) -> Iterator[tuple[bytes, bool]]:
-    """The bodies, oldest first, each with whether it and its place are as they were written."""
-    number, before = 0, b""
+    """Yield the bodies, oldest first, each with whether its content and position are unchanged."""
+    number, previous = 0, b""
     while page := cluster.ask(_AFTER, (number, PAGE)):
-        for _, found, body in page:
-            yield body, found == _chained(before, body)
-            before = found
+        for _, stored_hash, body in page:
+            yield body, stored_hash == _chained(previous, body)
+            previous = stored_hash
         number = page[-1].number
 
 
 def _added(cluster: Cluster, number: int, hash: bytes, body: bytes) -> bool:
-    """A row without an answer is known again by its hash: it stands for the same words at the same place."""
+    """Return whether the row was added. After a lost answer its hash tells, which covers content and position."""
     [applied] = cluster.decide_each([(_ADD, (number, hash, body))])
     if applied is not None:
         return applied
@@ -78,7 +82,8 @@ class CassandraLeases:
         self._cluster = cluster
 
     def hold(self, name: str, owner: str, now: datetime, term: timedelta) -> bool:
-        # A swap whose answer is lost raises: whoever doesn't know leads nobody, and finds the lease his next time.
+        # A swap whose answer is lost raises: the caller must not act as leader, and finds its lease at the next
+        # attempt.
         until = to_ms(now + term)
         stored = self._cluster.ask(_READ, (name,), profile=SERIAL)
         if not stored:
@@ -89,7 +94,7 @@ class CassandraLeases:
         return self._cluster.decide(_NEXT, (owner, until, name, holder, ends))
 
 
-# The throttles: all in one partition, changed by compare-and-set, each change written to the audit before it.
+# Throttles: all in one partition, changed by compare-and-set. Each change is written to the audit log first.
 
 _FIRST_throttles = statement("first_throttle")
 _REPLACE = statement("replace_throttle")
@@ -97,7 +102,7 @@ _LIFT = statement("lift_throttle")
 _ALL = "SELECT id, tier, rate, reason, who, starts_at, ends_at FROM throttles WHERE book = 'throttles'"
 _ONE = f"{_ALL} AND id = ?"
 _PAUSE = 0.0
-"""A throttle has a rate above 0, or none: a cell that is always written leaves no tombstone."""
+"""Stored rate of a throttle that pauses. Other rates are above 0. A cell that is always written leaves no tombstone."""
 
 
 class CassandraThrottles:
@@ -108,7 +113,8 @@ class CassandraThrottles:
     def put(self, throttle: Throttle) -> None:
         detail = {"throttle": _told(throttle)}
         record(self._cluster, at=throttle.starts_at, who=throttle.who, what="throttle.put", detail=detail)
-        # A crash here leaves a word about a throttle that never was; the other way round nobody would know who set it.
+        # A crash here leaves an audit row for a throttle that never existed. In the other order its author would be
+        # unknown.
         row = (*_row(throttle), seconds_until(throttle.ends_at + RETENTION, self._clock.now()))
         if not self._decide(_FIRST_throttles, row, throttle) and not self._decide(
             _REPLACE, (*row[-1:], *row[:-1]), throttle
@@ -116,27 +122,32 @@ class CassandraThrottles:
             raise StoreUnavailable("The throttle ended for good while it was replaced.")
 
     def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
-        found = self._cluster.ask(_ONE, (id,), profile=SERIAL)
-        if not found or (throttle := _throttle(found[0])).ends_at <= now:
+        rows = self._cluster.ask(_ONE, (id,), profile=SERIAL)
+        if not rows or (throttle := _throttle(rows[0])).ends_at <= now:
             return None
         lifted = dataclasses.replace(throttle, ends_at=now)
         record(self._cluster, at=now, who=who, what="throttle.lift", detail={"throttle": _told(lifted)})
-        # As in `put`; of two who lift it at the same moment both are in the audit, and one is told None.
+        # As in `put`. If two operators lift it concurrently, both are in the audit log, and one gets None.
         row = (seconds_until(now + RETENTION, self._clock.now()), *_row(lifted), to_ms(throttle.ends_at))
         return lifted if self._decide(_LIFT, row, lifted) else None
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        # A plain read: who set one was answered once it could be read so, or was told that nobody knows.
-        found = [_throttle(row) for row in self._cluster.ask(_ALL)]
-        return sorted((t for t in found if t.ends_at > moment), key=lambda throttle: (throttle.starts_at, throttle.id))
+        # A plain read is enough: `put` succeeds only once a quorum has the throttle, and raises otherwise.
+        throttles = [_throttle(row) for row in self._cluster.ask(_ALL)]
+        return sorted(
+            (t for t in throttles if t.ends_at > moment), key=lambda throttle: (throttle.starts_at, throttle.id)
+        )
 
     def _decide(self, statement: str, values: tuple[object, ...], throttle: Throttle) -> bool:
-        """Whether it was applied; without an answer, whether the throttle stands as it was to be. Else this raises."""
+        """Return whether the write was applied.
+
+        After a lost answer: return True if the throttle is stored as intended, else raise StoreUnavailable.
+        """
         [applied] = self._cluster.decide_each([(statement, values)])
         if applied is not None:
             return applied
-        found = self._cluster.ask(_ONE, (throttle.id,), profile=SERIAL)
-        if not found or _throttle(found[0]) != throttle:
+        rows = self._cluster.ask(_ONE, (throttle.id,), profile=SERIAL)
+        if not rows or _throttle(rows[0]) != throttle:
             raise StoreUnavailable("Whether the throttle was set isn't known yet.")
         return True
 
@@ -159,5 +170,5 @@ def _throttle(row: tuple[str, str, float, str, str, int, int]) -> Throttle:
 
 
 def _told(throttle: Throttle) -> dict[str, object]:
-    told = dataclasses.asdict(throttle)
-    return told | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}
+    fields = dataclasses.asdict(throttle)
+    return fields | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}

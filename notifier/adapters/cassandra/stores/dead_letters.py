@@ -1,4 +1,7 @@
-"""The dead letters: a letter by its id, then its line in the list of its day."""
+"""Stores dead letters and lane tallies.
+
+A letter is written by its id first, then to the list of its day.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,7 +16,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import DeadLetter
 
-# No TTL is bound: both tables keep what they have for 91 days, by their default.
+# No TTL is bound: both tables expire rows after 91 days by default.
 _PUT = "INSERT INTO dead_letters (id, stage, cause, body, at) VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
 _READ = "SELECT id, stage, cause, body, at FROM dead_letters WHERE id = ?"
 _LIST = "INSERT INTO dead_letters_of_day (day, at, id) VALUES (?, ?, ?)"
@@ -21,7 +24,7 @@ _OF_DAY = "SELECT id FROM dead_letters_of_day WHERE day = ? LIMIT ?"
 
 _DAY = timedelta(days=1) // timedelta(milliseconds=1)
 AHEAD = timedelta(minutes=5)
-"""Of a letter's time, by another machine's clock."""
+"""Tolerance for the clock of the machine that wrote the letter."""
 
 
 class CassandraDeadLetters:
@@ -30,8 +33,8 @@ class CassandraDeadLetters:
         self._clock = clock
 
     def put(self, letter: DeadLetter) -> None:
-        # A letter whose answer was lost raises: it is put again, and found. A crash between the letter and its line is
-        # mended in the same way, because the line is written by the letter that stands, whoever had written it.
+        # A lost answer raises: the letter is put again and found. That also repairs a crash before the list entry,
+        # because the entry uses the time of the stored letter, whichever process wrote it.
         at = to_ms(letter.at)
         if not self._cluster.decide(_PUT, (letter.id, letter.stage, letter.cause, letter.body, at)):
             at = self._cluster.ask(_READ, (letter.id,), profile=SERIAL)[0].at
@@ -39,13 +42,13 @@ class CassandraDeadLetters:
 
     def list(self, limit: int) -> Sequence[DeadLetter]:
         now = self._clock.now()
-        found: list[DeadLetter] = []
+        letters: list[DeadLetter] = []
         for day in range(to_ms(now + AHEAD) // _DAY, to_ms(now - KEPT) // _DAY - 1, -1):
-            if len(found) >= limit:
+            if len(letters) >= limit:
                 break
-            ids = self._cluster.ask(_OF_DAY, (day, limit - len(found)))
-            found += [letter_of(rows[0]) for rows in self._cluster.ask_each(_READ, ids) if rows]
-        return found
+            ids = self._cluster.ask(_OF_DAY, (day, limit - len(letters)))
+            letters += [letter_of(rows[0]) for rows in self._cluster.ask_each(_READ, ids) if rows]
+        return letters
 
 
 def letter_of(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
@@ -53,7 +56,7 @@ def letter_of(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
     return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))
 
 
-# The lane tallies: each is replaced only by the version that follows the stored one, decided by Paxos.
+# Lane tallies: each is replaced only by its next version, decided by Paxos.
 
 _READ_lane_tallies = "SELECT blob FROM lane_tallies WHERE lane = ?"
 _FIRST = "INSERT INTO lane_tallies (version, blob, lane) VALUES (?, ?, ?) IF NOT EXISTS"
@@ -65,7 +68,7 @@ class CassandraLaneTallies:
         self._cluster = cluster
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
-        # A plain read: a process asks once a second, and `swap` decides before anything is buried.
+        # A plain read: each process polls once a second, and `swap` decides before anything is buried.
         answers = self._cluster.ask_each(_READ_lane_tallies, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
@@ -85,15 +88,15 @@ class CassandraLaneTallies:
         stored = self._serial(lane)
         if stored.stop is None:
             return None
-        # The audit first: a crash here leaves an entry without its deed. The other order could leave a resumed lane and
-        # no operator's name.
+        # Write the audit row first: a crash here leaves a row without its operation. The other order could leave a
+        # resumed lane without an operator's name.
         record(self._cluster, at=now, who=who, what="lane.resume", detail=resume_audit(lane, stored.stop, reason))
-        # A stopped tally changes by a resume alone: a swap that won meanwhile has resumed the same stop.
+        # Only a resume changes a stopped tally, so a concurrent swap that won has resumed the same stop.
         self.swap(resumed(stored))
         return stored.stop
 
     def _serial(self, lane: str) -> LaneTally:
-        """At SERIAL: finishes a swap that was cut off, so that what is decided next stands on it."""
+        """Read at SERIAL, which completes an interrupted swap, so that the next decision can rely on it."""
         return _tally(lane, self._cluster.ask(_READ_lane_tallies, (lane,), profile=SERIAL))
 
 

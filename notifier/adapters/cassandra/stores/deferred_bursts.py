@@ -1,4 +1,7 @@
-"""The sleepers, in slots of waking: a look asks for what is due since the last moment at which nothing was left."""
+"""Stores deferred bursts in slots of their wake-up time.
+
+A scan starts at the last moment before which no due burst was left.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,16 +16,16 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
 SLOT = 900_000
-"""Milliseconds. Kept keyspaces depend on it, as on the parts."""
+"""Slot length in milliseconds. Existing keyspaces depend on it, and on PARTS."""
 PARTS = range(4)
 TOGETHER = 16
-"""Slots in one question: 64 partitions, nearly all of them empty."""
+"""Slots per query: 64 partitions, nearly all of them empty."""
 AT_ONCE = 1_024
-"""Rows in one look, or more: a look that found some passes the tombstones of those that are woken by then."""
+"""Minimum row limit of a scan. The next scan has to skip the tombstones of the bursts that are woken until then."""
 LONGEST = 26 * 3_600_000
-"""That anybody sleeps: alerts are worth a day, and people are looked for at quarters of an hour."""
+"""Longest deferral in milliseconds: alerts are valid for a day, and users are checked at quarter hours."""
 ANEW = 3_600_000
-"""How often a look begins so far back: for what was laid down by one who slept himself, after its moment."""
+"""Interval of full scans in milliseconds. They find bursts that a stalled process deferred after their wake-up time."""
 
 _LAY = "INSERT INTO sleepers (slot, part, until, subject, seq, opened_at) VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
 _UP = "DELETE FROM sleepers USING TIMESTAMP ? WHERE slot = ? AND part = ? AND until = ? AND subject = ? AND seq = ?"
@@ -34,37 +37,42 @@ _DUE = """
 
 
 class CassandraSleepers:
-    """For one who wakes them; `openings` are the ledger's own, so that it finds at once what has come back."""
+    """Deferred bursts, for the process that wakes them.
+
+    `openings` is the ledger's own list, so that the ledger finds woken bursts at once.
+    """
 
     def __init__(self, cluster: Cluster, clock: Clock, openings: OpenBursts) -> None:
         self._cluster = cluster
         self._clock = clock
         self._openings = openings
         self._first = 0
-        """Nothing that was due before this moment is left, as far as is known: only tombstones."""
+        """All bursts due before this moment are woken, as far as is known; only tombstones are left."""
         self._then = 0
-        """The same, once all that was found is woken."""
+        """Value of `_first` once all bursts in `_found` are woken."""
         self._found: Sequence[Sleeper] = []
-        """By the last look, and not woken yet: to wake what somebody else has woken since is harmless."""
+        """Bursts of the last scan that are not woken yet. Waking a burst that another process has woken is harmless."""
         self._anew: int | None = None
 
     def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
-        # Into the one list before out of the other, here and below: who dies in between leaves the burst in both, and
-        # the next does it again. Each write is as late as its decision. Who lays down what was woken meanwhile decided
-        # that before its moment, and both his writes lose; who lays it down again decided it later, and both win.
-        self._cluster.ask_each(_LAY, [(*_row(one), to_ms(one.opened_at), to_us(now)) for one in sleepers])
-        self._openings.drop([(to_ms(one.opened_at), one.burst) for one in sleepers], now)
+        # Write to the new list before deleting from the old one, here and below: a crash in between leaves the burst in
+        # both, and the next run repeats the step. The write timestamp is the time of the decision. A deferral decided
+        # before the wake-up time loses both writes if the burst was woken meanwhile; one decided later wins both.
+        self._cluster.ask_each(
+            _LAY, [(*_row(deferred), to_ms(deferred.opened_at), to_us(now)) for deferred in sleepers]
+        )
+        self._openings.drop([(to_ms(deferred.opened_at), deferred.burst) for deferred in sleepers], now)
 
     def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
         if len(self._found) < most:
             self._look(to_ms(now), max(most, AT_ONCE))
         due = self._found[:most]
         self._openings.back(due)
-        self._cluster.ask_each(_UP, [(to_us(one.until), *_row(one)) for one in due])
-        if not (left := self._found[most:]):
+        self._cluster.ask_each(_UP, [(to_us(deferred.until), *_row(deferred)) for deferred in due])
+        if not (remaining := self._found[most:]):
             self._first = self._then
-        self._found = left
-        return list(dict.fromkeys(one.burst for one in due))
+        self._found = remaining
+        return list(dict.fromkeys(deferred.burst for deferred in due))
 
     def count(self) -> int:
         now = to_ms(self._clock.now())
@@ -79,7 +87,7 @@ class CassandraSleepers:
         self._then, self._anew = (first if len(rows) >= most else now - LATE), now if anew else self._anew
 
     def _asked(self, statement: str, first: int, last: int, *more: object) -> list[Any]:
-        """Of all slots from the one moment to the other."""
+        """Query all slots between two moments."""
         slots = range(first // SLOT, last // SLOT + 1)
         asks = [([*slots[n : n + TOGETHER]], [*PARTS], *more) for n in range(0, len(slots), TOGETHER)]
         return [row for rows in self._cluster.ask_each(statement, asks) for row in rows]

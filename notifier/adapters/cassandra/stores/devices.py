@@ -1,4 +1,7 @@
-"""Devices: whose each is, and what each member has; of two who take one at once at least one sees the other."""
+"""Stores devices: the holder of each device, and the devices of each member.
+
+Of concurrent registrations of one device, at least one sees the other.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,14 +28,14 @@ from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Hold
 from notifier.ports.coordination import Clock
 
 WORDS = 512
-"""That are settled together: some 200 KB of rows."""
+"""Device changes that are settled together: about 200 KB of rows."""
 BLOCKS = 8
-"""Whose devices are in memory at a time: 3 MB as the node sends them."""
+"""Blocks whose devices are in memory at a time: 3 MB as the node sends them."""
 NAMES = 100
-"""Members that are asked for in one question, of a partition: a node warns of many more."""
+"""Members of a partition per query. A node warns about many more."""
 
 _MICROSECONDS = 1_000
-"""In a millisecond: what Cassandra counts write timestamps in."""
+"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 _PLATFORMS = [str(platform) for platform in Platform]
 
 _CLAIM = "INSERT INTO device_holders (device, member, platform, gone) VALUES (?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
@@ -52,44 +55,44 @@ class CassandraDevices:
         self._clock = clock
 
     def write(self, words: Collection[DeviceWord]) -> None:
-        for some in batches((word for word in words if self._seconds(word) > 0), WORDS):
-            self._settle(some)
+        for batch in batches((change for change in words if self._seconds(change) > 0), WORDS):
+            self._settle(batch)
 
     def _settle(self, words: Sequence[DeviceWord]) -> None:
-        # Everybody says first what he says, and then looks who else did: whoever looks last sees all, and takes the
-        # device from whom it isn't. By the ranks as timestamps that comes through whatever order it is in. Who dies in
-        # between, or is cut off, has his record in the log, and its reader does all of it again.
-        self._cluster.ask_each(_CLAIM, [self._claim(word) for word in words])
-        claims = self._claims({word.id for word in words})
-        standing = {id: max(some, key=_rank) for id, some in claims.items() if some}
-        # Before anybody has it the others don't.
+        # All writers write their claims first, and then read the claims of the others. The last reader sees all claims,
+        # and removes the device from the losers. The rank is the write timestamp, so the order of the writes doesn't
+        # matter. After a crash the record is still in the log, and its consumer repeats everything.
+        self._cluster.ask_each(_CLAIM, [self._claim(change) for change in words])
+        claims = self._claims({change.id for change in words})
+        standing = {id: max(holdings, key=_rank) for id, holdings in claims.items() if holdings}
+        # Remove the losers' rows before the winner's row is written.
         self._cluster.ask_all([(_TAKE, row) for row in _taken(words, claims, standing)])
         self._cluster.ask_all(
-            [(_GIVE, self._given(word)) for word in words if isinstance(word, Device) and _wins(word, standing)]
+            [(_GIVE, self._given(change)) for change in words if isinstance(change, Device) and _wins(change, standing)]
         )
-        # A claim that has lost is needed no longer once its row is away. Were it to stay, each of the many who had
-        # somebody's device once would be taken it from whenever that is registered again.
+        # A losing claim is deleted once its row is removed. Otherwise each former holder of a device would be removed
+        # again whenever the device is registered.
         self._cluster.ask_all([(_YIELD, row) for row in _lost(claims, standing)])
 
     def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
-        return {id: max(some, key=_rank) for id, some in self._claims(ids).items() if some}
+        return {id: max(holdings, key=_rank) for id, holdings in self._claims(ids).items() if holdings}
 
     def _claims(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Sequence[Holding]]:
         answers = zip(ids, self._cluster.ask_each(_CLAIMS, [(id,) for id in ids]), strict=True)
         return {id: _holdings(rows) for id, rows in answers}
 
     def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
-        found = defaultdict[Member, list[Device]](list)
+        devices = defaultdict[Member, list[Device]](list)
         questions = [
-            (block, _PLATFORMS, some) for block, named in _by_block(members).items() for some in batches(named, NAMES)
+            (block, _PLATFORMS, group) for block, named in _by_block(members).items() for group in batches(named, NAMES)
         ]
         for device in _devices(chain(*self._cluster.ask_each(_OF_SOME, questions))):
-            found[device.member].append(device)
-        return {member: sorted(some, key=lambda one: (one.platform, one.id)) for member, some in found.items()}
+            devices[device.member].append(device)
+        return {member: sorted(group, key=lambda item: (item.platform, item.id)) for member, group in devices.items()}
 
     def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        for some in batches(spans(people, shard), BLOCKS):
-            questions = [(block_of(first), str(platform), first, last) for first, last in some]
+        for batch in batches(spans(people, shard), BLOCKS):
+            questions = [(block_of(first), str(platform), first, last) for first, last in batch]
             for rows in self._cluster.ask_each(_OF_RANGE, questions):
                 yield from _devices(row for row in rows if holds(people, row.member))
 
@@ -117,23 +120,23 @@ def _taken(
     claims: Mapping[DeviceId, Collection[Holding]],
     standing: Mapping[DeviceId, Holding],
 ) -> Iterator[Row]:
-    """From whoever says, or said, that it is his, and doesn't hold it."""
-    said = {(word.id, word.member): word.platform for word in words}
-    said |= {(id, one.member): one.platform for id, some in claims.items() for one in some}
-    for (id, member), platform in said.items():
+    """Yield deletions for members that claim or claimed a device but don't hold it."""
+    claimed = {(word.id, word.member): word.platform for word in words}
+    claimed |= {(id, claim.member): claim.platform for id, holdings in claims.items() for claim in holdings}
+    for (id, member), platform in claimed.items():
         if (holder := standing.get(id)) and (holder.gone or holder.member != member):
             yield _behind(holder, member), block_of(member), str(platform), member, id
 
 
 def _lost(claims: Mapping[DeviceId, Collection[Holding]], standing: Mapping[DeviceId, Holding]) -> Iterator[Row]:
-    for id, some in claims.items():
-        for one in some:
-            if one.member != standing[id].member:
-                yield _stamp(one), id, one.member
+    for id, holdings in claims.items():
+        for claim in holdings:
+            if claim.member != standing[id].member:
+                yield _stamp(claim), id, claim.member
 
 
 def _wins(word: DeviceWord, standing: Mapping[DeviceId, Holding]) -> bool:
-    """Of two words of one member only the later one does."""
+    """Return whether the change is current. Of two changes by one member only the later is."""
     return word.id in standing and word.rank == standing[word.id].rank
 
 
@@ -159,17 +162,20 @@ def _stamp(word: DeviceWord | Holding) -> int:
 
 
 def _behind(holder: Holding, member: Member) -> int:
-    """All that the member said of it before, and nothing that ranks higher: of two who register at one moment the one
-    with the higher number holds it."""
+    """Return the write timestamp of a deletion.
+
+    It covers everything that the member wrote before, and nothing that ranks higher. Of two registrations at one moment
+    the member with the higher number holds the device.
+    """
     stamp = to_ms(holder.at) * _MICROSECONDS
     return stamp + 1 if holder.gone else stamp - (member > holder.member)
 
 
 def _by_block(members: Iterable[Member]) -> Mapping[int, Sequence[Member]]:
-    found = defaultdict[int, list[Member]](list)
+    blocks = defaultdict[int, list[Member]](list)
     for member in sorted(set(members)):
-        found[block_of(member)].append(member)
-    return found
+        blocks[block_of(member)].append(member)
+    return blocks
 
 
 def _devices(rows: Iterable[Any]) -> Iterator[Device]:

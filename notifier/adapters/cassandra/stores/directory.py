@@ -1,4 +1,7 @@
-"""The directory: single accounts in buckets, and ranges of numeric ids that need one row."""
+"""Stores the user directory, member numbers, fencing epochs and account flags.
+
+Single accounts are in buckets. A range of numeric ids needs only one row.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +20,7 @@ from notifier.domain.errors import NumberTaken, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import LEASED, DirectoryEntry
 
-# Free numbers: leased by compare-and-set, some at a time, and given out by this process from its own lease.
+# Member numbers: leased in ranges by compare-and-set, and assigned by this process from its own lease.
 
 _FREE = "SELECT free FROM numbers WHERE book = ?"
 _FIRST = "INSERT INTO numbers (book, free) VALUES (?, ?) IF NOT EXISTS"
@@ -25,28 +28,30 @@ _MOVE = "UPDATE numbers SET free = ? WHERE book = ? IF free = ?"
 
 
 class Book:
-    """Numbers that only rise. A swap whose answer was lost raises StoreUnavailable: if it took effect, its numbers are
-    nobody's for ever."""
+    """Counter that only rises.
+
+    A swap whose answer is lost raises StoreUnavailable. If it took effect, its numbers are never used.
+    """
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
         self._name = name
 
     def lease(self, count: int) -> int:
-        """The first of so many that nobody else has, at least one."""
+        """Lease `count` numbers, at least one, and return the first of them."""
         if count < 1:
             raise ValueError(f"{count} numbers can't be leased.")
         while not self._moved(free := self.free(), free + count):
-            pass  # another came first
+            pass  # another process was first
         return free
 
     def pass_over(self, end: int) -> None:
-        """Whatever is below is somebody's."""
+        """Raise the counter to `end`, because all numbers below it are taken."""
         while (free := self.free()) < end and not self._moved(free, end):
             pass
 
     def free(self) -> int:
-        """Never 0 once anybody has any."""
+        """Return the next free number. It is 0 only before the first lease."""
         rows = self._cluster.ask(_FREE, (self._name,), profile=SERIAL)
         return rows[0].free if rows else 0
 
@@ -57,7 +62,7 @@ class Book:
 
 
 class MemberNumbers:
-    """Of members."""
+    """Assigns member numbers."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._book = Book(cluster, "members")
@@ -65,19 +70,19 @@ class MemberNumbers:
         self._lock = Lock()
 
     def take(self, count: int) -> Sequence[int]:
-        """So many: first those that are left of the last lease."""
+        """Return `count` numbers, first those that are left of the last lease."""
         with self._lock:
-            rest = self._own[:count]
+            leftover = self._own[:count]
             self._own = self._own[count:]
-            if not (wanted := count - len(rest)):
-                return rest
+            if not (wanted := count - len(leftover)):
+                return leftover
             leased = max(wanted, LEASED)
             first = self._book.lease(leased)
             self._own = range(first + wanted, first + leased)
-            return [*rest, *range(first, first + wanted)]
+            return [*leftover, *range(first, first + wanted)]
 
     def require_given(self, members: Collection[Member]) -> None:
-        """Raises NumberTaken for those that this process is about to give to others."""
+        """Raise NumberTaken for numbers in this process's lease, which it may assign to other users."""
         with self._lock:
             if mine := [member for member in members if member in self._own]:
                 raise NumberTaken(f"{mine[0]} is to be somebody else's.")
@@ -107,7 +112,7 @@ RANGE_OF_ID = """
 """
 
 NAMES = 64
-"""Of a bucket in one question or one round of Paxos: 16 KB of the longest that an event may have."""
+"""Names of a bucket per query or Paxos round: 16 KB with the longest names that an event may have."""
 
 _ACCOUNTS = "SELECT user, member, account FROM users WHERE bucket = ? AND user IN ?"
 _USERS = "SELECT member, user FROM members WHERE block = ? AND member IN ?"
@@ -132,28 +137,28 @@ class CassandraDirectory:
         self._numbers = MemberNumbers(cluster)
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
-        """Single accounts come before ranges. The empty name is nobody's."""
-        found = self._accounts(users)
-        members = in_ranges((user for user in users if user not in found), self._ranges)
-        return found | {user: DirectoryEntry(user=user, member=member) for user, member in members.items()}
+        """Return the accounts of the users. Single accounts override ranges. No account has the empty name."""
+        accounts = self._accounts(users)
+        members = in_ranges((user for user in users if user not in accounts), self._ranges)
+        return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in members.items()}
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
         blocks: defaultdict[int, list[Member]] = defaultdict(list)
         for member in members:
             blocks[block_of(member)].append(member)
         rows = [row for rows in self._cluster.ask_each(_USERS, blocks.items()) for row in rows]
-        found = {Member(row.member): UserId(row.user) for row in rows}
-        return found | named_in_ranges((member for member in members if member not in found), self._ranges_of)
+        users = {Member(row.member): UserId(row.user) for row in rows}
+        return users | named_in_ranges((member for member in members if member not in users), self._ranges_of)
 
     def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        found = {user: account.member for user, account in self.accounts(users).items()}
-        while new := [user for user in dict.fromkeys(users) if user and user not in found]:
-            given = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
-            # The way back first: nobody is found by a name that can't be told of the member. Who is cut off in between,
-            # or was a moment too late, leaves numbers that name somebody and are in no set.
-            self._put_members(given)
-            found |= self._given(given)
-        return found
+        members = {user: account.member for user, account in self.accounts(users).items()}
+        while new := [user for user in dict.fromkeys(users) if user and user not in members]:
+            assigned = dict(zip(new, map(Member, self._numbers.take(len(new))), strict=True))
+            # Write the member's name first: a user is never found by a name that the member can't be resolved to. A
+            # crash in between, or a lost race, leaves numbers that resolve to a user and are in no set.
+            self._put_members(assigned)
+            members |= self._given(assigned)
+        return members
 
     def lease(self, count: int) -> Member:
         return self._numbers.lease(count)
@@ -162,8 +167,9 @@ class CassandraDirectory:
         return self._numbers.end()
 
     def enrol(self, accounts: Collection[DirectoryEntry]) -> None:
-        # Whoever is cut off enrols again, and writes the same. The account comes when everything is known of it; who is
-        # deleted is silent before it, and who is back is heard after it: no phone rings in between.
+        # After an interruption the caller enrolls again and writes the same rows. The account row is written once all
+        # other facts are stored. A deletion takes effect before it and a restoration after it: no alert is sent in
+        # between.
         latest = {account.user: account for account in accounts}.values()
         places = {account: (shard_of(account.member), account.member) for account in latest}
         wanted = {account.user: account.member for account in latest}
@@ -171,16 +177,18 @@ class CassandraDirectory:
         require_own(wanted, known, self.users(wanted.values()))
         self._numbers.require_given(wanted.values())
         self._numbers.pass_over(max((account.member + 1 for account in latest), default=0))
-        self._put_members({one.user: one.member for one in latest})
-        self._cluster.ask_each(_PUT_DELETED, [place for one, place in places.items() if one.deleted])
-        self._cluster.ask_each(_PUT_USER, [(bucket_of(one.user), one.user, one.member, pack(one)) for one in latest])
-        self._drop_deleted([place for one, place in places.items() if not one.deleted])
+        self._put_members({entry.user: entry.member for entry in latest})
+        self._cluster.ask_each(_PUT_DELETED, [place for entry, place in places.items() if entry.deleted])
+        self._cluster.ask_each(
+            _PUT_USER, [(bucket_of(entry.user), entry.user, entry.member, pack(entry)) for entry in latest]
+        )
+        self._drop_deleted([place for entry, place in places.items() if not entry.deleted])
 
     def enrol_range(self, ids: IdRange) -> None:
-        # The way back first, as above. Cut off, it is enrolled again.
+        # Write the member's range first, as above. After an interruption the caller enrolls it again.
         near = [(RANGE_OF_ID, (ids.prefix, ids.last)), (_RANGE_OF_MEMBER, (ids.end - 1,))]
-        for others in (rows for ask, place in near if (rows := self._cluster.ask(ask, place))):
-            ids.require_apart(id_range(others))
+        for neighbor in (rows for ask, place in near if (rows := self._cluster.ask(ask, place))):
+            ids.require_apart(id_range(neighbor))
         self._numbers.pass_over(ids.end)
         self._cluster.ask(_PUT_MEMBER_RANGE, (ids.member, ids.count, ids.prefix, ids.first))
         self._cluster.ask(_PUT_USER_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
@@ -188,8 +196,8 @@ class CassandraDirectory:
     def range_of(self, user: UserId) -> IdRange | None:
         if (parts := numbered(user)) is None:
             return None
-        [found] = self._ranges([parts])
-        return found if found and found.member_of(parts[1]) is not None else None
+        [range_] = self._ranges([parts])
+        return range_ if range_ and range_.member_of(parts[1]) is not None else None
 
     def _ranges(self, places: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
         return [id_range(rows) if rows else None for rows in self._cluster.ask_each(RANGE_OF_ID, places)]
@@ -199,35 +207,40 @@ class CassandraDirectory:
         return [id_range(rows) if rows else None for rows in answers]
 
     def _accounts(self, users: Iterable[UserId], profile: object = PLAIN) -> dict[UserId, DirectoryEntry]:
-        asked = [(bucket, list(names)) for bucket, names in _by_bucket(users)]
-        found = [stored(row) for rows in self._cluster.ask_each(_ACCOUNTS, asked, profile=profile) for row in rows]
-        return {account.user: account for account in found}
+        queries = [(bucket, list(names)) for bucket, names in _by_bucket(users)]
+        accounts = [stored(row) for rows in self._cluster.ask_each(_ACCOUNTS, queries, profile=profile) for row in rows]
+        return {account.user: account for account in accounts}
 
     def _given(self, wanted: Mapping[UserId, Member]) -> dict[UserId, Member]:
-        """Those who have a number by now: this one, or one that another gave them a moment before."""
+        """Assign the numbers. Return each user's number, which another process may have assigned a moment before."""
         groups = list(_by_bucket(wanted))
         decided = self._cluster.decide_together(
-            _NUMBER, [[(b, name, wanted[name]) for name in some] for b, some in groups]
+            _NUMBER, [[(b, name, wanted[name]) for name in names] for b, names in groups]
         )
         if None in decided:
             raise StoreUnavailable("Whether some were given a number isn't known yet.")
-        mine = {name: wanted[name] for (_, some), won in zip(groups, decided, strict=True) if won for name in some}
-        others = self._accounts([user for user in wanted if user not in mine], SERIAL)
-        return mine | {user: account.member for user, account in others.items()}
+        assigned = {
+            name: wanted[name] for (_, names), won in zip(groups, decided, strict=True) if won for name in names
+        }
+        existing = self._accounts([user for user in wanted if user not in assigned], SERIAL)
+        return assigned | {user: account.member for user, account in existing.items()}
 
     def _put_members(self, members: Mapping[UserId, Member]) -> None:
         rows = sorted((block_of(member), member, user) for user, member in members.items())
-        blocks = [some for _, block in groupby(rows, _BLOCK) for some in batches(block, NAMES)]
-        self._cluster.ask_all(together(_PUT_MEMBER, some) for some in blocks)
+        blocks = [batch for _, block in groupby(rows, _BLOCK) for batch in batches(block, NAMES)]
+        self._cluster.ask_all(together(_PUT_MEMBER, batch) for batch in blocks)
 
     def _drop_deleted(self, places: Collection[tuple[int, Member]]) -> None:
-        """Of those who stand there: a tombstone for each newcomer would slow every look at the shard for ten days."""
-        back = [row for rows in self._cluster.ask_each(_DELETED, places) for row in rows]
-        self._cluster.ask_each(_DROP_DELETED, [(row.shard, row.member) for row in back])
+        """Remove listed members from the deleted members.
+
+        A blind delete would leave a tombstone for each new member, which slows each read of the shard for ten days.
+        """
+        listed = [row for rows in self._cluster.ask_each(_DELETED, places) for row in rows]
+        self._cluster.ask_each(_DROP_DELETED, [(row.shard, row.member) for row in listed])
 
 
 def stored(row: Any) -> DirectoryEntry:
-    """Of whom no more is known than the number, everything else is as it is for most."""
+    """Return the account of a row. A row without account data has the default values that apply to most accounts."""
     if row.account is None:
         return DirectoryEntry(user=UserId(row.user), member=Member(row.member))
     return unpack(DirectoryEntry, row.account)
@@ -240,13 +253,13 @@ def id_range(rows: list[Any]) -> IdRange:
 
 def _by_bucket(users: Iterable[UserId]) -> Iterator[tuple[int, Sequence[UserId]]]:
     places = sorted((bucket_of(user), user) for user in set(users) if user)
-    for bucket, some in groupby(places, _BUCKET):
-        yield from ((bucket, names) for names in batches((name for _, name in some), NAMES))
+    for bucket, group in groupby(places, _BUCKET):
+        yield from ((bucket, names) for names in batches((name for _, name in group), NAMES))
 
 
-# The flags of accounts: a row for each flag of which something was said, and what was said last stands by itself.
+# Account flags: a row for each flag that was ever reported. The latest update wins.
 
-# The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
+# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the one that sets the flag.
 _WRITE = "INSERT INTO flags (flag, shard, member, is_on) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 _SAID = "SELECT member, is_on, WRITETIME(is_on) AS sequence FROM flags WHERE flag = ? AND shard = ?"
@@ -258,17 +271,17 @@ class CassandraFlags:
         self._cluster = cluster
 
     def write(self, flagged: Iterable[Flagged]) -> None:
-        for some in batches(map(_row, flagged), ROWS):
-            put_by_subject(self._cluster, _WRITE, some)
+        for batch in batches(map(_row, flagged), ROWS):
+            put_by_subject(self._cluster, _WRITE, batch)
 
     def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
         asked: defaultdict[tuple[Flag, int], list[Member]] = defaultdict(list)
         for flag, member in places:
             asked[flag, shard_of(member)].append(member)
-        questions = [(str(flag), shard, sorted(some)) for (flag, shard), some in asked.items()]
+        questions = [(str(flag), shard, sorted(members)) for (flag, shard), members in asked.items()]
         answers = zip(asked, self._cluster.ask_each(STANDING, questions), strict=True)
-        found = [_flagged(flag, row) for (flag, _), rows in answers for row in rows]
-        return {one.place: one for one in found}
+        flags = [_flagged(flag, row) for (flag, _), rows in answers for row in rows]
+        return {flagged.place: flagged for flagged in flags}
 
     def members(self, flag: Flag, shard: int) -> Bits:
         return flying(_flagged(flag, row) for row in self._cluster.ask(_SAID, (str(flag), shard)))

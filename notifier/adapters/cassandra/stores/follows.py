@@ -1,4 +1,4 @@
-"""Follows: each in two tables, by the member's block and by subject, of which the later word stands by itself."""
+"""Stores follows by member block and by subject; the highest sequence wins."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member, Subject
 from notifier.ports.audience import Pair
 
-# The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
+# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the later `visible_from`.
 _WRITE = "INSERT INTO follows (block, slot, subject, visible_from) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 _WRITE_OF_SUBJECT = """
@@ -34,26 +34,28 @@ class CassandraFollows:
         self._cluster = cluster
 
     def write(self, follows: Collection[Follow]) -> None:
-        # By subject first, as an import does: a push spares whoever follows since a moment ago no later than a tab
-        # knows of it. Cut off in between, the caller writes both again.
-        self._cluster.ask_each(_WRITE_OF_SUBJECT, [_of_subject(word) for word in follows])
-        self._cluster.ask_each(_WRITE, [_of_block(word) for word in follows])
+        # Write the subject table first, as an import does: push suppression then sees a new follow no later than the
+        # inbox does. After an interruption the caller writes both again.
+        self._cluster.ask_each(_WRITE_OF_SUBJECT, [_of_subject(follow) for follow in follows])
+        self._cluster.ask_each(_WRITE, [_of_block(follow) for follow in follows])
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
         put_twofold(self._cluster, (_PUT_OF_SUBJECT, _PUT_BLOCK), map(_both, follows))
 
     def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
-        # The blocks' table decides, and the subject's is told what it decided. Cut off in between, the caller settles
-        # them again, and is told that they stand.
-        stood = self._blocks([one.place for one in follows])
-        new = [one for one in follows if one.place not in stood]
-        decided = self._cluster.decide_each((_SETTLE_BLOCK, _of_place(one)) for one in new)
-        others = [one.place for one, mine in zip(new, decided, strict=True) if not mine]
-        stood |= self._blocks(others, SERIAL)
-        if any(place not in stood for place in others):
+        # The block table decides, and its result is written to the subject table. After an interruption the caller
+        # settles the rows again, and gets the existing ones.
+        existing = self._blocks([follow.place for follow in follows])
+        new = [follow for follow in follows if follow.place not in existing]
+        decided = self._cluster.decide_each((_SETTLE_BLOCK, _of_place(follow)) for follow in new)
+        lost = [follow.place for follow, mine in zip(new, decided, strict=True) if not mine]
+        existing |= self._blocks(lost, SERIAL)
+        if any(place not in existing for place in lost):
             raise StoreUnavailable("Whether a block's row stands isn't known yet.")
-        put_by_subject(self._cluster, _PUT_OF_SUBJECT, [_of_shard(stood.get(one.place, one)) for one in follows])
-        return stood
+        put_by_subject(
+            self._cluster, _PUT_OF_SUBJECT, [_of_shard(existing.get(follow.place, follow)) for follow in follows]
+        )
+        return existing
 
     def _blocks(self, places: Sequence[Place], profile: object = PLAIN) -> dict[Place, BlockFollows]:
         questions = [(block, BLOCK_SLOT, str(subject)) for subject, block in places]
@@ -65,14 +67,16 @@ class CassandraFollows:
         for subject, member in pairs:
             asked[member // BLOCK_MEMBERS, subject].append(member)
         questions = [
-            (block, [*sorted(member % BLOCK_MEMBERS for member in some), BLOCK_SLOT], str(subject))
-            for (block, subject), some in asked.items()
+            (block, [*sorted(member % BLOCK_MEMBERS for member in members), BLOCK_SLOT], str(subject))
+            for (block, subject), members in asked.items()
         ]
-        found: dict[Pair, bool] = {}
-        for ((_, subject), some), rows in zip(asked.items(), self._cluster.ask_each(_STANDING, questions), strict=True):
+        states: dict[Pair, bool] = {}
+        for ((_, subject), members), rows in zip(
+            asked.items(), self._cluster.ask_each(_STANDING, questions), strict=True
+        ):
             stored = [_stored(row) for row in rows]
-            found |= {(subject, member): stands(member % BLOCK_MEMBERS, stored) for member in some}
-        return {pair: found[pair] for pair in pairs}
+            states |= {(subject, member): stands(member % BLOCK_MEMBERS, stored) for member in members}
+        return {pair: states[pair] for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:
         return followers(_stored(row) for row in self._cluster.ask(_OF_SHARD, (str(subject), shard)))
@@ -84,8 +88,8 @@ def _of_block(word: Follow) -> tuple[object, ...]:
 
 
 def _of_subject(word: Follow) -> tuple[object, ...]:
-    block, *rest = _of_block(word)
-    return str(word.subject), word.member // (BLOCK_MEMBERS * SHARD_BLOCKS), block, rest[0], rest[2], rest[3]
+    block, *columns = _of_block(word)
+    return str(word.subject), word.member // (BLOCK_MEMBERS * SHARD_BLOCKS), block, columns[0], columns[2], columns[3]
 
 
 def _both(follow: BlockFollows) -> tuple[Row, Row]:

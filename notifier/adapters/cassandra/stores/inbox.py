@@ -1,4 +1,7 @@
-"""The inbox, written: bitmaps become messages by slicing; each row is told how long it lives."""
+"""Writes inbox rows, and reads inbox rows and the newest bursts of many subjects.
+
+Bitmaps are sliced into messages. Each row is written with its TTL.
+"""
 
 import asyncio
 import heapq
@@ -32,35 +35,39 @@ class CassandraInbox:
         self._bulk = bulk or Bulk(cluster)
 
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
-        # Nobody reads half a slice wrongly: a row is a hint where to look, and its own mutation each range.
-        if some := [one for one in rows if one.written and self._left(one) > 0]:
-            self._bulk.send(self._messages(some, going))
+        # A partly written slice is harmless to readers: a row is only a hint where to look, and each range is its own
+        # mutation.
+        if unexpired := [group for group in rows if group.written and self._left(group) > 0]:
+            self._bulk.send(self._messages(unexpired, going))
 
     def sweep(self, now: datetime, limit: int) -> int:
-        """Nothing to do: rows and seals were told when to end."""
+        """Do nothing: rows and audience snapshots expire by TTL."""
         return 0
 
     def _messages(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> Iterator[RowBatch]:
         query_id = self._bulk.query_id()
-        for one in rows:
+        for group in rows:
             going()
-            yield from messages(one, max(1, self._left(one)), query_id)
+            yield from messages(group, max(1, self._left(group)), query_id)
 
     def _left(self, rows: InboxRows) -> int:
-        """Whole seconds to live. A row with none is left to the pull path: without TTL it would stay for ever."""
+        """Return the remaining life in whole seconds.
+
+        Expired rows are left to the pull path: without a TTL they never end.
+        """
         return seconds_until(expires_at(rows.opened_at), self._clock.now())
 
 
-# One member's inbox rows, newest first: those of the subjects that the member follows, window by window.
+# Inbox rows of one member, newest first: rows of the followed subjects, window by window.
 
 NAMES = 16
-"""Subjects in one question: some operators forbid more than 20."""
+"""Subjects per query. Some operators forbid more than 20."""
 ROWS = 512
-"""In one answer; at most 300 kB. Where there are more, each subject is asked for alone."""
+"""Maximum rows per answer, at most 300 kB. If there are more, each subject is queried alone."""
 FIRST_ROWS = 64
-"""Rows of each of these that are read first, at least: most subjects have fewer in an inbox window."""
+"""Minimum row limit of the first query of a single subject. Most subjects have fewer rows in an inbox window."""
 LAST = (1 << 63) - 1
-"""Behind every time and number that Cassandra can hold."""
+"""Greater than every time and number that Cassandra can store."""
 
 _ROWS = statement("inbox_rows")
 _OF_SUBJECT = statement("inbox_rows_of_subject")
@@ -69,7 +76,7 @@ _FILLED = "SELECT inbox_window FROM inbox WHERE member_range = ? AND inbox_windo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedRows:
-    """Whose rows, and how many."""
+    """The member whose rows are read, the subjects, the position and the limit."""
 
     member: Member
     subjects: Sequence[str]
@@ -78,7 +85,7 @@ class WantedRows:
 
     @property
     def until(self) -> int:
-        """Return the time after which no burst behind the place opened."""
+        """Return the opening of the position: later rows of the page order did not open after it."""
         return LAST if self.place is None else to_ms(self.place.opened_at)
 
 
@@ -87,42 +94,44 @@ class Inboxes:
     reader: CassandraReader
 
     async def rows(self, wanted: WantedRows, windows: range) -> list[InboxRow]:
-        """Of these inbox windows, which are given newest first. Nearly always the first is enough; of the others those
-        that hold nothing of the range are passed over, and of what is left ever more are asked side by side.
+        """Return the rows of these inbox windows, which are given newest first.
+
+        The first window is nearly always enough. Of the others the empty ones are skipped, and the rest is queried
+        concurrently in growing groups.
         """
-        found = await self._windows(wanted, windows[:1])
-        if len(found) < wanted.limit and len(windows) > 1:
-            for some in _growing(await self._filled(range_of(wanted.member), windows[1:])):
-                found += await self._windows(wanted, some)
-                if len(found) >= wanted.limit:
+        rows = await self._windows(wanted, windows[:1])
+        if len(rows) < wanted.limit and len(windows) > 1:
+            for group in _growing(await self._filled(range_of(wanted.member), windows[1:])):
+                rows += await self._windows(wanted, group)
+                if len(rows) >= wanted.limit:
                     break
-        return found[: wanted.limit]
+        return rows[: wanted.limit]
 
     async def _filled(self, member_range: int, windows: range) -> list[int]:
-        found = await self.reader(_FILLED, (member_range, list(windows)))
-        return sorted((stored.inbox_window for stored in found), reverse=True)
+        answer = await self.reader(_FILLED, (member_range, list(windows)))
+        return sorted((stored.inbox_window for stored in answer), reverse=True)
 
     async def _windows(self, wanted: WantedRows, windows: Sequence[int]) -> list[InboxRow]:
-        each = await asyncio.gather(*(self._window(wanted, window) for window in windows))
-        return [row for rows in each for row in rows]
+        pages = await asyncio.gather(*(self._window(wanted, window) for window in windows))
+        return [row for rows in pages for row in rows]
 
     async def _window(self, wanted: WantedRows, window: int) -> list[InboxRow]:
         groups = [wanted.subjects[at : at + NAMES] for at in range(0, len(wanted.subjects), NAMES)]
         several = [names for names in groups if len(names) > 1]
         alone = [name for names in groups if len(names) == 1 for name in names]
-        found = list[InboxRow]()
+        result = list[InboxRow]()
         answers = await self._asked(_ROWS, wanted, window, [(names, wanted.until, ROWS) for names in several])
         for names, rows in zip(several, answers, strict=True):
             if len(rows) < ROWS:
-                found += _reaching(wanted, rows)
+                result += _reaching(wanted, rows)
             else:
                 alone += names
-        found += await self._alone(wanted, window, [_Cursor(name, (wanted.until, LAST)) for name in alone])
-        return sorted(found, key=_place, reverse=True)[: wanted.limit]
+        result += await self._alone(wanted, window, [_Cursor(name, (wanted.until, LAST)) for name in alone])
+        return sorted(result, key=_place, reverse=True)[: wanted.limit]
 
     async def _alone(self, wanted: WantedRows, window: int, cursors: Sequence["_Cursor"]) -> list[InboxRow]:
-        """Rows that don't reach the member are passed over until there are enough, or none are left."""
-        every, size = cursors, min(ROWS, max(FIRST_ROWS, len(TIERS) * wanted.limit))
+        """Read subjects separately. Skip rows that don't reach the member, until there are enough rows or no more."""
+        all_cursors, size = cursors, min(ROWS, max(FIRST_ROWS, len(TIERS) * wanted.limit))
         while cursors:
             questions = [(cursor.name, *cursor.behind, size) for cursor in cursors]
             answers = await self._asked(_OF_SUBJECT, wanted, window, questions)
@@ -130,20 +139,21 @@ class Inboxes:
                 cursor.take(rows, size, _reaching(wanted, rows))
             cursors = [cursor for cursor in cursors if cursor.full and len(cursor.found) < wanted.limit]
             size = ROWS
-        return [row for cursor in every for row in cursor.found.values()]
+        return [row for cursor in all_cursors for row in cursor.found.values()]
 
     async def _asked(
         self, statement: str, wanted: WantedRows, window: int, questions: Sequence[tuple[object, ...]]
     ) -> list[list[InboxRow]]:
         place = range_of(wanted.member), window
-        # One call, so that a member who follows thousands doesn't take the places of all other calls.
+        # One call, so that a member who follows thousands of subjects doesn't use up the in-flight limit of all other
+        # calls.
         answers = await self.reader.each(statement, [(*place, *question) for question in questions])
         return [[row_of(stored) for stored in rows] for rows in answers]
 
 
 @dataclass(slots=True)
 class _Cursor:
-    """How far back one subject's rows of an inbox window have been read."""
+    """Read position within one subject's rows of an inbox window."""
 
     name: str
     behind: tuple[int, int]
@@ -156,13 +166,13 @@ class _Cursor:
         self.found |= {(row.burst, row.tier): row for row in reaching}
         self.full = len(rows) == size
         if self.full:
-            # A burst has a row for each tier, and an answer may end between them: the last burst is read again.
+            # A burst has a row for each tier, and a page may end between them: read the last burst again.
             self.behind = to_ms(rows[-1].opened_at), rows[-1].burst.seq
 
 
 def _reaching(wanted: WantedRows, rows: Sequence[InboxRow]) -> list[InboxRow]:
-    behind = rows if wanted.place is None else [row for row in rows if _place(row) < wanted.place]
-    return [row for row in behind if row.reaches(wanted.member)]
+    older = rows if wanted.place is None else [row for row in rows if _place(row) < wanted.place]
+    return [row for row in older if row.reaches(wanted.member)]
 
 
 def _growing(windows: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -185,19 +195,19 @@ def row_of(stored: Any) -> InboxRow:
     )
 
 
-# The newest bursts of many subjects: a few of each, and then more of those that may have newer ones.
+# The newest bursts of many subjects: a few of each, and then more for subjects that may have newer ones.
 
 SUBJECTS_AT_ONCE = 128
-"""What the newest of these leave over bounds how far back the others are read."""
+"""Subjects read together. Their newest bursts bound how far back the next subjects are read."""
 RUNS_AT_ONCE = 16
 FIRST = 4
-"""Bursts of each subject that are read first. Most subjects have not even one on the page."""
+"""Bursts of each subject in the first query. Most subjects have none on the page."""
 
 _RUNS = statement("runs_before")
 _BEFORE = statement("bursts_before")
 
 Found = tuple[int, str, int, bytes]
-"""A burst: opened at, subject, seq and blob; compares as its place does."""
+"""Opening, subject, seq and blob of a burst; sorts as its position does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,11 +216,11 @@ class RowQuery:
     limit: int
     authors: Collection[str] | None
     floor: int
-    """What opened before it is of no use."""
+    """Bursts that opened earlier are ignored."""
 
     @property
     def opened_by(self) -> int:
-        """No burst behind the place opened later."""
+        """Return the opening of the position: later bursts of the page order did not open after it."""
         return LAST if self.place is None else to_ms(self.place.opened_at)
 
     def behind(self, opened_at: int, subject: str, seq: int) -> bool:
@@ -225,19 +235,19 @@ class RowQuery:
 
 @dataclass(slots=True)
 class _Cursor_newest:
-    """How far back one subject has been read. Within a subject seq and opening have one order."""
+    """Read position within one subject. Within a subject seq and opening have the same order."""
 
     subject: str
     runs: deque[int] = field(default_factory=deque)
-    """Those that are to be read, the newest first; it is read down to `below`."""
+    """Runs to read, newest first. The first one is read down to `below`."""
     below: int = LAST
     last_run: int = LAST
-    """Older runs were not asked for."""
+    """Older runs were not queried yet."""
     more_runs: bool = True
     reached: int = LAST
-    """When the last burst that was read opened."""
+    """Opening of the last burst that was read."""
     count: int = 0
-    """Bursts that were found."""
+    """Number of bursts found so far."""
     ended: bool = False
 
     def take_runs(self, runs: Sequence[int]) -> None:
@@ -253,7 +263,7 @@ class _Cursor_newest:
 
 
 class Newest:
-    """One walk back from a place, over any number of subjects."""
+    """One backward scan from a position over any number of subjects."""
 
     def __init__(self, reader: CassandraReader, wanted: RowQuery) -> None:
         self._reader = reader
@@ -262,66 +272,68 @@ class Newest:
         self._best: list[Found] = []
 
     async def of(self, subjects: Collection[Subject]) -> Sequence[Found]:
-        """As many as are wanted, newest first; none that is newer than the last is missing."""
-        for some in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_AT_ONCE):
-            await self._walk([_Cursor_newest(subject) for subject in some])
+        """Return the newest bursts up to the limit, newest first and without gaps."""
+        for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_AT_ONCE):
+            await self._walk([_Cursor_newest(subject) for subject in batch])
         return self._best
 
     async def _walk(self, cursors: Sequence[_Cursor_newest]) -> None:
-        # Where the page is full already most of these have nothing newer, which one burst of each tells.
+        # Once the page is full, most subjects have nothing newer; one burst of each shows that.
         size = min(FIRST if len(self._best) < self._wanted.limit else 1, self._wanted.limit)
         while cursors:
             await self._find_runs([cursor for cursor in cursors if not cursor.runs])
-            found = await self._read([cursor for cursor in cursors if not cursor.ended], size)
-            self._best = heapq.nlargest(self._wanted.limit, [*self._best, *found])
+            bursts = await self._read([cursor for cursor in cursors if not cursor.ended], size)
+            self._best = heapq.nlargest(self._wanted.limit, [*self._best, *bursts])
             if len(self._best) == self._wanted.limit:
                 self._floor = max(self._floor, self._best[-1][0])
             cursors = [cursor for cursor in cursors if not cursor.ended and cursor.reached >= self._floor]
             size = self._wanted.limit
 
     async def _find_runs(self, cursors: Iterable[_Cursor_newest]) -> None:
-        asked = [
-            (run, some)
+        queries = [
+            (run, batch)
             for run, group in groupby(sorted(cursors, key=attrgetter("last_run")), attrgetter("last_run"))
-            for some in batches(group, NAMES)
+            for batch in batches(group, NAMES)
         ]
-        by = self._wanted.opened_by
-        answers = await self._reader.each(_RUNS, [(_names(some), run, by, RUNS_AT_ONCE) for run, some in asked])
-        for (_, some), rows in zip(asked, answers, strict=True):
+        opened_by = self._wanted.opened_by
+        answers = await self._reader.each(
+            _RUNS, [(_names(batch), run, opened_by, RUNS_AT_ONCE) for run, batch in queries]
+        )
+        for (_, batch), rows in zip(queries, answers, strict=True):
             runs = _by_subject(rows)
-            for cursor in some:
+            for cursor in batch:
                 cursor.take_runs([row.run for row in runs.get(cursor.subject, ())])
 
     async def _read(self, cursors: Iterable[_Cursor_newest], size: int) -> Sequence[Found]:
         def place(cursor: _Cursor_newest) -> tuple[int, int]:
             return cursor.runs[0], cursor.below
 
-        asked = [
-            (at, some) for at, group in groupby(sorted(cursors, key=place), place) for some in batches(group, NAMES)
+        queries = [
+            (at, batch) for at, group in groupby(sorted(cursors, key=place), place) for batch in batches(group, NAMES)
         ]
-        by = self._wanted.opened_by
-        answers = await self._reader.each(_BEFORE, [(_names(some), *at, by, size) for at, some in asked])
-        found: list[Found] = []
-        for (_, some), rows in zip(asked, answers, strict=True):
+        opened_by = self._wanted.opened_by
+        answers = await self._reader.each(_BEFORE, [(_names(batch), *at, opened_by, size) for at, batch in queries])
+        bursts: list[Found] = []
+        for (_, batch), rows in zip(queries, answers, strict=True):
             pages = _by_subject(rows)
-            for cursor in some:
-                found += self._take(cursor, pages.get(cursor.subject, ()), size)
-        return found
+            for cursor in batch:
+                bursts += self._take(cursor, pages.get(cursor.subject, ()), size)
+        return bursts
 
     def _take(self, cursor: _Cursor_newest, page: Sequence[Any], size: int) -> Sequence[Found]:
-        """What of a page is wanted; moves the cursor behind it."""
-        found: list[Found] = []
+        """Return the wanted bursts of a page, and move the cursor past the page."""
+        bursts: list[Found] = []
         for row in page:
             if row.opened_at < self._floor or cursor.count == self._wanted.limit:
                 cursor.ended = True
-                return found
+                return bursts
             cursor.below, cursor.reached = row.seq, row.opened_at
             if self._wanted.behind(row.opened_at, row.subject, row.seq) and self._wanted.admits(row.restricted_to):
-                found.append((row.opened_at, row.subject, row.seq, row.blob))
+                bursts.append((row.opened_at, row.subject, row.seq, row.blob))
                 cursor.count += 1
         if len(page) < size:
             cursor.end_run()
-        return found
+        return bursts
 
 
 def _names(cursors: Iterable[_Cursor_newest]) -> list[str]:
@@ -329,5 +341,5 @@ def _names(cursors: Iterable[_Cursor_newest]) -> list[str]:
 
 
 def _by_subject(rows: Iterable[Any]) -> Mapping[str, Sequence[Any]]:
-    """The rows of a subject come together, as the partitions do."""
-    return {subject: list(some) for subject, some in groupby(rows, attrgetter("subject"))}
+    """Group rows by subject. The rows of a subject are adjacent, because a subject has one partition."""
+    return {subject: list(group) for subject, group in groupby(rows, attrgetter("subject"))}

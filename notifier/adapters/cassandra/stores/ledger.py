@@ -1,4 +1,7 @@
-"""The ledger: plans, the list of open bursts, and cells; an account is put together from three reads."""
+"""Stores the delivery ledger: plans, open bursts, ledger cells and claims.
+
+The progress of a burst is assembled from three reads.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,15 +23,17 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
-# The cells of the ledger: written once; of what happens time and again one row has the last.
+# Ledger cells: each is written once. A fact that repeats has one row with its latest occurrence.
 
 TOGETHER = 100
-"""Of a burst in one round: some 20 kB."""
+"""Cells of a burst per Paxos round: about 20 kB."""
 LAST = -1
-"""The n of the rows of what happens time and again; `last` is the number, and who writes a higher one wins. With a row
-each time, whoever reads an account that waited a thousand times would read a thousand rows."""
+"""The `n` of rows for repeated facts. Their number is in `last`, and the higher number wins.
+
+With a row for each occurrence, a slice that waited a thousand times would need a thousand rows per read.
+"""
 REPEATED = (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)
-"""Of throttles each counts, and slices end once."""
+"""Repeating facts, whose latest occurrence counts. Each throttle counts, and slices end only once."""
 
 _RECORD, _NEXT = statement("record_cell"), statement("next_time")
 CELLS = "SELECT slice, fact, n, last, at, people, rows, phones, note FROM slices WHERE subject = ? AND seq = ?"
@@ -36,7 +41,7 @@ CELLS = "SELECT slice, fact, n, last, at, people, rows, phones, note FROM slices
 Question = tuple[str, Sequence[object]]
 
 parsed = lru_cache(maxsize=8_192)(Slice.parse)
-"""An account that moves is read many times."""
+"""Cached, because the progress of an active burst is read many times."""
 
 
 class LedgerCells:
@@ -44,14 +49,14 @@ class LedgerCells:
         self._cluster = cluster
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
-        # Without an answer this raises: an entry has no nonce, so nobody could say that a cell is his, and a False
-        # would say that it isn't. Nothing is lost with it: a slice that was noted as queued and wasn't is queued again
-        # when its time is over, and one that ended is done again, to the same rows, and finds its end.
+        # A lost answer raises. An entry has no nonce, so its writer can't recognize its own cell, and False would deny
+        # the write. Nothing is lost: a slice that was recorded as queued but wasn't is queued again after its timeout.
+        # A finished slice is processed again, to the same rows, and then finds its end.
         first = {_row_of(entry): n for n, entry in reversed(list(enumerate(entries)))}
         won: set[int] = set()
         alone = sorted(set(range(len(entries))) - set(first.values()))
         for group, together in self._together(entries, sorted(first.values())):
-            # One of them was there already, so none was written: they are asked for one by one.
+            # One of the cells existed already, so none was written: try them one by one.
             (won.update if together else alone.extend)(group)
         won.update(n for n in sorted(alone) if self._alone(entries[n]))
         return [n in won for n in range(len(entries))]
@@ -60,7 +65,7 @@ class LedgerCells:
         return any(self._cluster.decide(*question) for question in _questions(entry))
 
     def _together(self, entries: Sequence[LedgerEntry], those: Sequence[int]) -> Sequence[tuple[Sequence[int], bool]]:
-        """Those of the entries by account, and whether they were all written."""
+        """Write entries grouped by burst. Return each group, and whether all of it was written."""
         groups = list(_groups(entries, those))
         decided = self._cluster.decide_groups([[_questions(entries[n])[0] for n in group] for group in groups])
         if None in decided:
@@ -76,8 +81,8 @@ def _groups(entries: Sequence[LedgerEntry], those: Sequence[int]) -> Iterator[Se
     accounts: dict[BurstKey, list[int]] = defaultdict(list)
     for n in those:
         accounts[entries[n].slice.burst].append(n)
-    for each in accounts.values():
-        yield from (each[start : start + TOGETHER] for start in range(0, len(each), TOGETHER))
+    for group in accounts.values():
+        yield from (group[start : start + TOGETHER] for start in range(0, len(group), TOGETHER))
 
 
 def _row_of(entry: LedgerEntry) -> tuple[Slice, Fact, int]:
@@ -85,7 +90,7 @@ def _row_of(entry: LedgerEntry) -> tuple[Slice, Fact, int]:
 
 
 def _questions(entry: LedgerEntry) -> Sequence[Question]:
-    """Who writes the first finds no row, and whoever writes another finds one; where it is otherwise, the other way."""
+    """Return the statements to try in turn. The first number usually finds no row, and each other one does."""
     burst, (_, _, n) = entry.slice.burst, _row_of(entry)
     key = str(burst.subject), burst.seq, str(entry.slice), str(entry.fact), n
     values = entry.n, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
@@ -122,11 +127,11 @@ class CassandraLedger:
         self.openings = OpenBursts(cluster, clock)
 
     def plan(self, plans: Sequence[Plan]) -> None:
-        # Listed before it is planned, so that no crash leaves a plan that nobody works off. What is listed without a
-        # plan has no account, and waits for the head's next finisher, who comes here again: the head says that all is
-        # done only after its plans. What has a plan was listed, and isn't listed again: it may have been closed since.
-        # Of two who find no plan at the same time one lists in vain: at the worst a burst that was closed meanwhile,
-        # which is found settled and closed again.
+        # List a burst before it is planned, so that a crash never leaves a plan that no dispatcher finds. A listed
+        # burst without a plan has no progress yet. The next finisher of the head calls this again, because the head is
+        # marked as done only after its plans. A planned burst was listed, and must not be listed again: it may have
+        # been closed since. If two processes find no plan at the same time, one lists in vain. At worst the burst was
+        # closed meanwhile; then it is found settled and closed again.
         now = self._clock.now()
         planned = self._plans([plan.burst for plan in plans])
         new = [p for p in plans if p.burst not in planned and seconds_until(p.opened_at + KEPT, now) > 0]
@@ -139,9 +144,10 @@ class CassandraLedger:
         return self.openings.all() if since is None else self.openings.since(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        # Plain reads. A plan never changes, so one that is found is true; one that isn't is looked for at SERIAL, as
-        # the write may have been cut off. A cell whose write was cut off comes to light with the next write to its
-        # account, which whoever misses it makes: until then a slice may be worked on twice, and that is harmless.
+        # Plain reads are enough. A plan never changes, so a plan that is found is valid. A missing plan is read at
+        # SERIAL, because its write may have been interrupted. An interrupted cell becomes visible with the next write
+        # to its burst, which the process that misses it makes. Until then a slice may be processed twice, which is
+        # harmless.
         plans = self._plans(bursts)
         if missing := [burst for burst in bursts if burst not in plans]:
             plans |= self._plans(missing, profile=SERIAL)
@@ -161,8 +167,8 @@ class CassandraLedger:
         self.openings.drop([(to_ms(plan.opened_at), plan.burst) for plan in plans], self._clock.now())
 
     def _plans(self, bursts: Collection[BurstKey], *, profile: object = PLAIN) -> dict[BurstKey, Plan]:
-        found = self._cluster.ask_each(_PLANNED, map(_key, bursts), profile=profile)
-        return {plan.burst: plan for plan in (unpack(Plan, blob) for rows in found for (blob,) in rows)}
+        answers = self._cluster.ask_each(_PLANNED, map(_key, bursts), profile=profile)
+        return {plan.burst: plan for plan in (unpack(Plan, blob) for rows in answers for (blob,) in rows)}
 
 
 def _key(burst: BurstKey) -> tuple[str, int]:
@@ -175,11 +181,11 @@ def _claims(rows: Iterable[Any]) -> Iterator[Claim]:
 
 def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
     text, attempt, owner, at, until, reached = row
-    piece, since, end = parsed(text), from_ms(at), from_ms(until)
-    return Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=since, until=end, reached=reached)
+    slice_, since, end = parsed(text), from_ms(at), from_ms(until)
+    return Claim(slice=slice_, attempt=attempt, owner=owner, claimed_at=since, until=end, reached=reached)
 
 
-# The claims: one row a slice, changed by compare-and-set; owner and attempt say whose it is.
+# Claims: one row per slice, changed by compare-and-set. Owner and attempt identify the holder.
 
 _FIRST = statement("first_claim")
 _NEXT_claims = statement("next_claim")
@@ -196,7 +202,7 @@ class CassandraClaims:
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         mine = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
-        # Nearly every slice has one claim, for which nothing need be read.
+        # Nearly every slice is claimed once, which needs no read.
         if self._decide(_FIRST, mine, (*_key_claims(piece), *_row(mine))):
             return mine
         stored = self._stored(piece)
@@ -204,7 +210,7 @@ class CassandraClaims:
             return None
         attempt, _, _, ends, reached = stored
         mine = replace(mine, attempt=attempt + 1, reached=reached)
-        # Unchanged since it was read: a release that came in between knows better how far the work is.
+        # Only if the row is unchanged: a release in between knows better how far the work is.
         unchanged = attempt, ends, reached
         return mine if self._decide(_NEXT_claims, mine, (*_row(mine), *_key_claims(piece), *unchanged)) else None
 
@@ -219,8 +225,10 @@ class CassandraClaims:
         return self._decide(_EXTEND, claim, (*_row(claim), *_key_claims(claim.slice), claim.owner, claim.attempt))
 
     def _decide(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
-        """Whether the claim stands. Where the answer was lost a read at SERIAL tells, unless it may still take effect:
-        then this raises. A claim that nobody knows of runs out.
+        """Return whether the caller holds the claim.
+
+        After a lost answer a read at SERIAL decides. Raises StoreUnavailable if the write may still take effect; a
+        claim that no worker knows of expires.
         """
         [applied] = self._cluster.decide_each([(statement, values)])
         if applied is not None:

@@ -1,4 +1,7 @@
-"""The member sets: what sealing reads of eight shards is two partitions, asked for side by side."""
+"""Stores member sets and active-set entries.
+
+The sets for audience snapshots of eight shards are in two partitions, which are queried concurrently.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +24,7 @@ from notifier.ports.audience import ShardBlob, Stay
 from notifier.ports.coordination import Clock
 
 BLOBS = 256
-"""That are waited for: 4 MB, so that an import of any size needs little memory."""
+"""Bitmaps buffered at a time: 4 MB, so that an import of any size needs little memory."""
 
 COUNT = np.dtype("<u4")
 
@@ -37,7 +40,7 @@ _PUT_HEAD_STAMPED = f"{_PUT_HEAD} USING TIMESTAMP ?"
 _PHONES = [SetKind.PUSH, SetKind.NO_PUSH, SetKind.ASKED]
 
 Wanted = tuple[str, list[SetKind]]
-"""An owner, and which of its sets."""
+"""An owner, and the kinds of its sets to read."""
 
 
 class CassandraMemberSets:
@@ -46,11 +49,11 @@ class CassandraMemberSets:
         self._directory = CassandraDirectory(cluster)
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
-        # All side by side: beside rows on their way, each question waits in the node's line.
+        # Query everything concurrently: while rows are in flight, each query waits in the node's queue.
         wanted = _wanted(subject, restricted_to)
-        found = self._read(wanted, shards)
-        read = [[found[owner, shard] for owner, _ in wanted] for shard in shards]
-        return [self._told(subject, shard, some, restricted_to) for shard, some in zip(shards, read, strict=True)]
+        stored = self._read(wanted, shards)
+        read = [[stored[owner, shard] for owner, _ in wanted] for shard in shards]
+        return [self._told(subject, shard, sets, restricted_to) for shard, sets in zip(shards, read, strict=True)]
 
     def _told(
         self, subject: Subject, shard: int, read: list[dict[SetKind, Bits]], restricted_to: UserId | None
@@ -61,19 +64,19 @@ class CassandraMemberSets:
         return ShardSets(sets=sets, mentioner_followers=followers)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
-        of = str(owner or _EVERYBODY)
-        found = self._read([(of, [kind])], shards)
-        return {shard: sets[kind] for shard in shards if kind in (sets := found[of, shard])}
+        owner_key = str(owner or _EVERYBODY)
+        stored = self._read([(owner_key, [kind])], shards)
+        return {shard: sets[kind] for shard in shards if kind in (sets := stored[owner_key, shard])}
 
     def _read(self, wanted: Iterable[Wanted], shards: Sequence[int]) -> Mapping[tuple[str, int], dict[SetKind, Bits]]:
-        """By owner and shard; empty where nothing is stored."""
-        runs = [(run, list(some)) for run, some in groupby(sorted(set(shards)), neighbours_of)]
-        asked = [(owner, run, some, kinds) for owner, kinds in wanted for run, some in runs]
-        found: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
-        for (owner, *_), rows in zip(asked, self._cluster.ask_each(_LIVE, asked), strict=True):
+        """Return the sets by owner and shard. An entry is empty if nothing is stored."""
+        runs = [(run, list(group)) for run, group in groupby(sorted(set(shards)), neighbours_of)]
+        queries = [(owner, run, group, kinds) for owner, kinds in wanted for run, group in runs]
+        sets: dict[tuple[str, int], dict[SetKind, Bits]] = defaultdict(dict)
+        for (owner, *_), rows in zip(queries, self._cluster.ask_each(_LIVE, queries), strict=True):
             for row in rows:
-                found[owner, row.shard][SetKind(row.kind)] = decode(row.blob)
-        return found
+                sets[owner, row.shard][SetKind(row.kind)] = decode(row.blob)
+        return sets
 
     def head(self, subject: Subject) -> SetHead:
         if subject.kind is Kind.SELF:
@@ -84,10 +87,11 @@ class CassandraMemberSets:
         return SetHead(total=rows[0].total, counts=np.frombuffer(rows[0].counts, COUNT).tolist())
 
     def put(self, blobs: Iterable[ShardBlob], stamp: Stamp | None = None) -> None:
-        # One by one: at up to 16 KiB, messages of several would be too long for the server's taste.
-        for some in batches(blobs, BLOBS):
+        # One set per message: at up to 16 KiB each, batches would exceed the size that the server recommends.
+        for batch in batches(blobs, BLOBS):
             rows = [
-                (str(b.owner or _EVERYBODY), neighbours_of(b.shard), b.shard, str(b.kind), encode(b.bits)) for b in some
+                (str(b.owner or _EVERYBODY), neighbours_of(b.shard), b.shard, str(b.kind), encode(b.bits))
+                for b in batch
             ]
             put_all(self._cluster, [_stamped(_PUT, row, stamp) for row in rows])
 
@@ -96,7 +100,7 @@ class CassandraMemberSets:
         put_all(self._cluster, [_stamped(_PUT_HEAD, row, stamp) for row in rows])
 
     def _of_one(self, owner: UserId, shard: int, everybody: dict[SetKind, Bits]) -> dict[SetKind, Bits]:
-        """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
+        """Return the sets of a personal subject. Its owner follows it, and the rules for followers don't apply."""
         member = self._member(owner)
         if member is None or shard_of(member) != shard:
             return {}
@@ -109,17 +113,23 @@ class CassandraMemberSets:
 
 
 def _wanted(subject: Subject, restricted_to: UserId | None) -> list[Wanted]:
-    """Two owners', and the author's where it is restricted; everybody's alone for a personal subject."""
-    found: list[Wanted] = [(_EVERYBODY, _PHONES)]
+    """Return the sets to read: the subject's, the shared ones, and the author's followers if the burst is restricted.
+
+    A personal subject needs only the shared ones.
+    """
+    wanted: list[Wanted] = [(_EVERYBODY, _PHONES)]
     if subject.kind is not Kind.SELF:
-        found = [(str(subject), list(OF_A_SUBJECT)), (_EVERYBODY, list(OF_EVERYBODY))]
+        wanted = [(str(subject), list(OF_A_SUBJECT)), (_EVERYBODY, list(OF_EVERYBODY))]
     if restricted_to is not None:
-        found.append((str(Subject(Kind.MENTION, restricted_to)), [SetKind.FOLLOWERS]))
-    return found
+        wanted.append((str(Subject(Kind.MENTION, restricted_to)), [SetKind.FOLLOWERS]))
+    return wanted
 
 
 def _stamped(put: str, row: Row, stamp: Stamp | None) -> tuple[str, Row]:
-    """Its write timestamp; without one it is the driver's, which is before every stamp."""
+    """Add the fencing token as write timestamp.
+
+    Without one the driver's timestamp applies, which is below every token.
+    """
     if stamp is None:
         return put, row
     return (_PUT_STAMPED if put is _PUT else _PUT_HEAD_STAMPED), (*row, stamp)
@@ -131,12 +141,12 @@ def _head_of_one(member: Member | None) -> SetHead:
     return SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
 
 
-# The stays: a partition for each set of a shard, with a row for each last hour, which ends by its TTL.
+# Active sets: a partition per set and shard, with a row per expiry hour. A row expires by its TTL.
 
 BITMAPS = 256
-"""That are waited for, as of the sets: 4 MB."""
+"""Bitmaps buffered at a time, as for the member sets: 4 MB."""
 KEPT_BEYOND = timedelta(days=2)
-"""The end of a stay: a clock that was set back finds it again, and the node counts by its own."""
+"""Life beyond the expiry hour: a clock that was set back finds the row again, and the node counts by its own clock."""
 NO_TTL = 0
 
 _STANDING = "SELECT blob FROM stays WHERE shard = ? AND kind = ? AND until >= ?"
@@ -161,20 +171,20 @@ class CassandraStays:
         return joined((shard, decode(r.blob)) for shard, rows in zip(shards, answers, strict=True) for r in rows)
 
     def put(self, stays: Iterable[Stay], stamp: Stamp | None = None) -> None:
-        # One by one, as the sets: messages of several would be too long for the server's taste.
-        for some in batches(stays, BITMAPS):
-            put_all(self._cluster, [self._put(stay, stamp) for stay in some])
+        # One bitmap per message, as for the member sets.
+        for batch in batches(stays, BITMAPS):
+            put_all(self._cluster, [self._put(stay, stamp) for stay in batch])
 
     def _put(self, stay: Stay, stamp: Stamp | None) -> tuple[str, Row]:
         row = stay.shard, str(stay.kind), stay.until, encode(stay.bits), self._ttl(stay.until)
         return (_PUT_stays, row) if stamp is None else (_PUT_STAMPED_stays, (*row, stamp))
 
     def _ttl(self, until: int) -> int:
-        """Of one that ended long ago, a second: 0 would be for ever."""
+        """Return the TTL in seconds. It is 1 for an entry that expired long ago, because 0 means forever."""
         if until == FOREVER:
             return NO_TTL
-        left = timedelta(hours=until + 1 - hour_of(self._clock.now())) + KEPT_BEYOND
-        return max(1, int(left.total_seconds()))
+        remaining = timedelta(hours=until + 1 - hour_of(self._clock.now())) + KEPT_BEYOND
+        return max(1, int(remaining.total_seconds()))
 
     def forget(self, hour: int) -> None:
-        """Each row ends by itself."""
+        """Do nothing: each row expires by its TTL."""

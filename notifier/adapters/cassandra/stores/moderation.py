@@ -1,4 +1,7 @@
-"""Held mentions, by the part of the event's id; what is decided of one is decided once, and in the audit before."""
+"""Stores held mentions, and operators' verdicts on mentioners.
+
+Held mentions are partitioned by the part of the event's id. A mention is decided once, after an audit row is written.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -43,14 +46,15 @@ class CassandraHolds:
 
     def put(self, holds: Collection[HeldMention]) -> None:
         now = self._clock.now()
-        some = [hold for hold in holds if hold.since + KNOWN > now]
-        # The event first: a crash in between leaves one that nobody knows to be held, and the router comes again.
-        self._cluster.ask_each(PUT_EVENT, [_event(hold, now) for hold in some])
-        self._cluster.ask_each(_PUT, [_row(hold, now) for hold in some])
+        current = [hold for hold in holds if hold.since + KNOWN > now]
+        # Write the event first: a crash in between leaves an event that isn't listed as held, and the router writes it
+        # again.
+        self._cluster.ask_each(PUT_EVENT, [_event(hold, now) for hold in current])
+        self._cluster.ask_each(_PUT, [_row(hold, now) for hold in current])
 
     def waiting(self) -> Iterator[HeldMention]:
         now = self._clock.now()
-        for part in range(PARTS):  # one in memory at a time
+        for part in range(PARTS):  # one part in memory at a time
             yield from (hold for hold in holds_of(self._cluster.ask(COLUMNS, (part,))) if hold.waits(now))
 
     def count(self) -> int:
@@ -63,26 +67,26 @@ class CassandraHolds:
     def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
         asked: defaultdict[int, list[str]] = defaultdict(list)
         for id in ids:
-            if id:  # the empty one is no event's
+            if id:  # no event has the empty id
                 asked[part_of_event_id(id)].append(id)
-        found = holds_of([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
-        return sorted(found, key=lambda hold: (hold.id.id, hold.id.source))
+        holds = holds_of([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
+        return sorted(holds, key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
         if not any(hold.waits(now) for hold in self._now(event)):
             return False
         record(self._cluster, at=now, who=who, what=f"hold.{decision}", detail={"source": event.source, "id": event.id})
-        # A crash here leaves a word in the audit that decided nothing; of two who decide at the same moment both are in
-        # the audit, and one is told False.
+        # A crash here leaves an audit row that decided nothing. If two operators decide concurrently, both are in the
+        # audit log, and one gets False.
         life = KNOWN // timedelta(seconds=1)
         row = life, str(decision), part_of_event(event), event.id, event.source, to_ms(now - WAITS)
         [applied] = self._cluster.decide_each([(_DECIDE, row)])
         if applied is not None:
             return applied
-        stands = [hold.decision for hold in self._now(event) if hold.decision]
-        if not stands:
+        decisions = [hold.decision for hold in self._now(event) if hold.decision]
+        if not decisions:
             raise StoreUnavailable("Whether it was decided isn't known yet.")
-        return stands == [decision]
+        return decisions == [decision]
 
     def _now(self, event: EventId) -> Sequence[HeldMention]:
         return holds_of(self._cluster.ask(_OF_ONE, (part_of_event(event), event.id, event.source), profile=SERIAL))
@@ -93,8 +97,8 @@ def _event(hold: HeldMention, now: datetime) -> tuple[object, ...]:
 
 
 def _row(hold: HeldMention, now: datetime) -> tuple[object, ...]:
-    told = hold.author, pack(hold.accounts), to_ms(hold.since)
-    return *_place(hold), *told, _stamp(hold), seconds_until(hold.since + KNOWN, now)
+    columns = hold.author, pack(hold.accounts), to_ms(hold.since)
+    return *_place(hold), *columns, _stamp(hold), seconds_until(hold.since + KNOWN, now)
 
 
 def _place(hold: HeldMention) -> tuple[object, ...]:
@@ -106,7 +110,7 @@ def _stamp(hold: HeldMention) -> int:
 
 
 def holds_of(rows: list[Any]) -> Sequence[HeldMention]:
-    """Without those that have an event or a decision alone."""
+    """Return the held mentions. Rows with only an event or a decision are skipped."""
     return [_hold(row) for row in rows if row.since is not None]
 
 
@@ -121,15 +125,15 @@ def _hold(row: Any) -> HeldMention:
     )
 
 
-# What operators said of mentioners: a cell a word, of which the last stands; written to the audit before it.
+# Operators' verdicts on mentioners: a cell per user. Each verdict is written to the audit log first.
 
-# The moment is the write timestamp: what was said last stands, in whatever order the words come.
+# The write timestamp is the time of the verdict: the latest wins, regardless of arrival order.
 _SAY = "INSERT INTO reaches (part, user, word) VALUES (?, ?, ?) USING TIMESTAMP ?"
 _STANDING = "SELECT word FROM reaches WHERE part = ? AND user IN ?"
 _LISTED = "SELECT word FROM reaches WHERE part = ?"
 
 _MICROSECONDS = 1_000
-"""In a millisecond: what Cassandra counts write timestamps in."""
+"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraReaches:
@@ -138,19 +142,20 @@ class CassandraReaches:
 
     def say(self, word: ReachWord) -> None:
         record(self._cluster, at=word.at, who=word.who, what="reach.say", detail=told(word))
-        # A crash here leaves a word in the audit that doesn't stand; the other way round nobody would know whose it is.
+        # A crash here leaves an audit row without a verdict. In the other order the author of the verdict would be
+        # unknown.
         row = part_of_user(word.user), word.user, pack(word), to_ms(word.at) * _MICROSECONDS
         self._cluster.ask(_SAY, row)
 
     def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
         asked: defaultdict[int, list[UserId]] = defaultdict(list)
         for user in users:
-            if user:  # the empty name is nobody's
+            if user:  # no user has the empty name
                 asked[part_of_user(user)].append(user)
-        return {word.user: word for word in self._words(_STANDING, list(asked.items()))}
+        return {record.user: record for record in self._words(_STANDING, list(asked.items()))}
 
     def listed(self) -> Sequence[ReachWord]:
-        return sorted(self._words(_LISTED, [(part,) for part in range(PARTS)]), key=lambda word: word.user)
+        return sorted(self._words(_LISTED, [(part,) for part in range(PARTS)]), key=lambda record: record.user)
 
     def _words(self, statement: str, each: Sequence[Sequence[object]]) -> Sequence[ReachWord]:
         return [unpack(ReachWord, row.word) for rows in self._cluster.ask_each(statement, each) for row in rows]

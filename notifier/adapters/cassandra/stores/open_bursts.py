@@ -1,5 +1,7 @@
-"""The list of open bursts, in slots of openings. A past slot is looked at from its oldest open burst on; one in which
-nothing was ever listed isn't looked at at all."""
+"""Lists open bursts, in slots of opening time.
+
+A past slot is scanned from its oldest open burst on. A slot in which nothing was ever listed isn't scanned.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,49 +18,49 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Clock
 
-# What a process remembers of the list of open bursts, so that a look at all of it asks for little.
+# Memory of a process about the list of open bursts, so that a full scan queries little.
 
 SLOT = 30_000
-"""Milliseconds. Of each slot's bursts a tombstone stays, and a look that passes 100,000 of them is refused."""
+"""Slot length in milliseconds. Each burst leaves a tombstone in its slot; a scan over 100,000 of them is rejected."""
 LISTED_FOR = 8 * 24 * 3_600_000
-"""The tables' defaults; no TTL is bound."""
+"""Milliseconds: the default TTL of the tables; no TTL is bound."""
 LATE = 60_000
-"""What is listed sooner than so long after its opening is found by the next look at all."""
+"""Milliseconds. The next full scan finds every burst that is listed within this time after its opening."""
 ANEW = 4
-"""Hours that each look at all begins anew with: asked once a second, all of them within a minute."""
+"""Hours that each full scan reads again from the start. At one scan per second all hours are read within a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBurstScan:
-    """One look at all, as it is begun."""
+    """State of a full scan at its beginning."""
 
     now: int
-    """Before it asked: of what is listed later nothing is concluded."""
+    """Time before the first query. Nothing is concluded about bursts that are listed later."""
     anew: Collection[int]
-    """Hours of which nothing is taken for known."""
+    """Hours that are read without remembered state."""
     known: Mapping[int, Collection[int]]
     unread: Collection[int]
-    """Hours whose slots are to be asked for."""
+    """Hours whose slots are to be queried."""
 
 
 @dataclass(slots=True)
 class Remembered:
-    """Which slots there are, by hour, and before which moment nothing in them is open.
+    """Known slots by hour, and the time before which nothing in a slot is open.
 
-    Thread-safe, for one look at a time.
+    Thread-safe, for one scan at a time.
     """
 
     looked: int = 0
-    """When the last look that succeeded was begun."""
+    """Start of the last successful scan."""
     hours: dict[int, Collection[int]] = field(default_factory=dict)
     first: dict[int, int] = field(default_factory=dict)
     turns: list[int] = field(default_factory=list)
-    """The hour that was begun anew longest ago comes first."""
+    """Hours in the order in which they are read again. The hour that was read longest ago comes first."""
     _touched: set[int] = field(default_factory=set)
     _lock: Lock = field(default_factory=Lock)
 
     def touch(self, slots: Collection[int]) -> None:
-        """Something was listed there by ourselves, maybe while a look is on its way."""
+        """Record that this process listed bursts in the slots, maybe during a scan."""
         with self._lock:
             self._touched.update(slots)
             self._forget(slots)
@@ -69,16 +71,17 @@ class Remembered:
             self._touched.clear()
             self.turns = [hour for hour in self.turns if hour in every]
             anew = self.turns[:ANEW]
-            # An hour gets slots until it is over, and for as long as somebody may be late: seen by a look after that.
+            # An hour gets new slots until it is over, plus the time that writers may be late. It is known by a scan
+            # after that.
             over = hour_of(min(self.looked, now) - LATE)
             known = {h: slots for h, slots in self.hours.items() if h in every and h < over and h not in anew}
         return OpenBurstScan(now, anew, known, [hour for hour in every if hour not in known])
 
     def moments(self, look: OpenBurstScan, hours: Mapping[int, Collection[int]]) -> Mapping[int, int]:
-        """From when on each slot is to be looked at; those that are over and have nothing open are left out."""
+        """Return the time from which on each slot is scanned. Past slots without open bursts are left out."""
         with self._lock:
-            found = {s: 0 if h in look.anew else self.first.get(s, 0) for h, slots in hours.items() for s in slots}
-        return {slot: moment for slot, moment in found.items() if moment < end(slot)}
+            starts = {s: 0 if h in look.anew else self.first.get(s, 0) for h, slots in hours.items() for s in slots}
+        return {slot: moment for slot, moment in starts.items() if moment < end(slot)}
 
     def end(
         self,
@@ -87,7 +90,7 @@ class Remembered:
         looked: Collection[int],
         oldest: Mapping[int, int],
     ) -> None:
-        """`oldest`: of each slot that was looked at and has something open."""
+        """Finish a successful scan. `oldest` has the oldest open burst of each scanned slot that has one."""
         settled = look.now - LATE
         with self._lock:
             self.first = {slot: moment for slot, moment in self.first.items() if hour_of(slot * SLOT) in hours}
@@ -97,13 +100,16 @@ class Remembered:
             self._forget(self._touched)
 
     def put_off(self, look: OpenBurstScan) -> None:
-        """It failed. What can't be read from its beginning mustn't stop every look from now on: others come first."""
+        """Finish a failed scan.
+
+        An hour that can't be read from its start must not fail all further scans: others are next.
+        """
         with self._lock:
             self._take_turns(look.anew, ())
 
     def _take_turns(self, anew: Collection[int], hours: Collection[int]) -> None:
-        rest = [hour for hour in self.turns if hour not in anew]
-        self.turns = [*rest, *(hour for hour in hours if hour not in self.turns), *anew]
+        remaining = [hour for hour in self.turns if hour not in anew]
+        self.turns = [*remaining, *(hour for hour in hours if hour not in self.turns), *anew]
 
     def _forget(self, slots: Collection[int]) -> None:
         for slot in slots:
@@ -122,24 +128,25 @@ _LOOK = "SELECT opened_at, subject, seq FROM open_bursts WHERE slot IN ? AND ope
 _DROP = "DELETE FROM open_bursts USING TIMESTAMP ? WHERE slot = ? AND opened_at = ? AND subject = ? AND seq = ?"
 
 AHEAD = timedelta(seconds=5)
-"""So far the clock of whoever opens a burst may be ahead, and a look at the latest still finds it."""
+"""Tolerance for the clock of the process that opens a burst: a scan of the latest bursts still finds it."""
 TOGETHER = 64
-"""Partitions in one question: nearly all of them are empty."""
+"""Partitions per query. Nearly all of them are empty."""
 ADDED = 4_096
-"""Slots that are known to be noted."""
+"""Slots that are known to be in `open_slots`."""
 
 
 Place = tuple[int, BurstKey]
-"""A burst's opening and key."""
+"""Opening and key of a burst."""
 
 
 class OpenBursts:
-    """Each write says by its timestamp when it was decided, so that of two the one that was decided later stands,
-    whoever is late or has another clock: what was laid down and woke is listed since its waking, which is after the
-    moment at which anybody laid it down.
+    """List of the open bursts.
 
-    A whole look would ask for 23,040 slots every second, and pass the tombstones of a week: it asks for what is not
-    remembered. What another process lists later than `LATE` is found within the minute.
+    The write timestamp is the time of the decision, so that the later decision wins regardless of delays and clocks.
+    A woken burst is listed as of its wake-up time, which is after every decision to defer it.
+
+    A scan of everything would query 23,040 slots every second, and skip the tombstones of a week. It queries only what
+    isn't remembered. Bursts that another process lists later than `LATE` are found within a minute.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -155,23 +162,23 @@ class OpenBursts:
         self._list([(to_ms(plan.opened_at), plan.burst, at) for plan in plans])
 
     def back(self, sleepers: Sequence[Sleeper]) -> None:
-        self._list([(to_ms(one.opened_at), one.burst, to_us(one.until)) for one in sleepers])
+        self._list([(to_ms(deferred.opened_at), deferred.burst, to_us(deferred.until)) for deferred in sleepers])
 
     def drop(self, places: Iterable[Place], at: datetime) -> None:
-        """Wherever they are listed: of two that would have planned a burst, one may have listed another opening."""
-        gone = set(places)
-        gone |= {place for place in self._places if place[1] in {burst for _, burst in gone}}
-        self._cluster.ask_each(_DROP, [(to_us(at), *_row(*place)) for place in gone])
+        """Remove the bursts wherever they are listed. Of two planning processes one may have listed another opening."""
+        removed = set(places)
+        removed |= {place for place in self._places if place[1] in {burst for _, burst in removed}}
+        self._cluster.ask_each(_DROP, [(to_us(at), *_row(*place)) for place in removed])
 
     def _list(self, rows: Sequence[tuple[int, BurstKey, int]]) -> None:
         slots = {ms // SLOT for ms, _, _ in rows}
-        # The slot first: one that is noted and empty is looked at in vain, one that isn't noted would never be.
+        # Write the slot first: a listed empty slot is scanned in vain, but an unlisted slot would never be scanned.
         try:
             self._cluster.ask_each(_ADD_SLOT, [(hour_of(slot * SLOT), slot) for slot in slots - self._added])
             self._added = slots if len(self._added) > ADDED else self._added | slots
             self._cluster.ask_each(_ADD, [(*_row(ms, burst), at) for ms, burst, at in rows])
         except StoreUnavailable:
-            self._added = set()  # who comes back may have forgotten what he had said to have
+            self._added = set()  # a node that comes back may have lost writes that it had acknowledged
             raise
         finally:
             self._remembered.touch(slots)
@@ -184,34 +191,38 @@ class OpenBursts:
 
     def all(self) -> Sequence[BurstKey]:
         with self._looking:
-            look = self._remembered.begin(to_ms(self._clock.now()))
+            scan = self._remembered.begin(to_ms(self._clock.now()))
             try:
-                hours = {**look.known, **self._read(look.unread)}
-                moments = self._remembered.moments(look, hours)
+                hours = {**scan.known, **self._read(scan.unread)}
+                moments = self._remembered.moments(scan, hours)
                 places = self._look(moments)
             except Exception:
-                self._remembered.put_off(look)
+                self._remembered.put_off(scan)
                 raise
-            self._remembered.end(look, hours, moments, {ms // SLOT: ms for ms, _ in reversed(places)})
+            self._remembered.end(scan, hours, moments, {ms // SLOT: ms for ms, _ in reversed(places)})
             self._places = places
         return [key for _, key in places]
 
     def _read(self, hours: Collection[int]) -> Mapping[int, Collection[int]]:
-        """Their slots."""
-        found: dict[int, list[int]] = {hour: [] for hour in hours}
-        asks = [(list(found)[n : n + TOGETHER],) for n in range(0, len(found), TOGETHER)]
+        """Return the slots of each hour."""
+        slots: dict[int, list[int]] = {hour: [] for hour in hours}
+        asks = [(list(slots)[n : n + TOGETHER],) for n in range(0, len(slots), TOGETHER)]
         for hour, slot in (tuple(row) for rows in self._cluster.ask_each(_SLOTS, asks) for row in rows):
-            found[hour].append(slot)
-        return found
+            slots[hour].append(slot)
+        return slots
 
     def _look(self, moments: Mapping[int, int]) -> Sequence[Place]:
-        """Into each slot, from its moment on; oldest first."""
-        looks = defaultdict[int, list[int]](list)
+        """Return the open bursts of each slot, from its start time on; oldest first."""
+        by_moment = defaultdict[int, list[int]](list)
         for slot, moment in moments.items():
-            looks[moment].append(slot)
-        asks = [(some[n : n + TOGETHER], first) for first, some in looks.items() for n in range(0, len(some), TOGETHER)]
-        found = [tuple(row) for rows in self._cluster.ask_each(_LOOK, asks) for row in rows]
-        return [(ms, BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in sorted(found)]
+            by_moment[moment].append(slot)
+        asks = [
+            (slots[n : n + TOGETHER], first)
+            for first, slots in by_moment.items()
+            for n in range(0, len(slots), TOGETHER)
+        ]
+        listed = [tuple(row) for rows in self._cluster.ask_each(_LOOK, asks) for row in rows]
+        return [(ms, BurstKey(Subject.parse(subject), seq)) for ms, subject, seq in sorted(listed)]
 
 
 def _row(ms: int, burst: BurstKey) -> tuple[int, int, str, int]:

@@ -1,4 +1,7 @@
-"""One person's durable facts: a few ranges of the person's own block, asked for side by side."""
+"""Reads and writes one user's state: follows, preferences, blocks, marks and seen time.
+
+The state is a few ranges of the user's own block, which are queried concurrently.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -35,23 +38,23 @@ _FOLLOWS = "SELECT slot, subject, visible_from, members FROM follows WHERE block
 _SEEN = "SELECT seen_at FROM seen WHERE shard = ? AND member = ?"
 _MARKS = "SELECT subject, seq, mark, shown FROM marks WHERE block = ? AND member = ?"
 _OPENED = "SELECT opened_at FROM bursts WHERE subject = ? AND run = ? AND seq = ?"
-# The later moment has the later timestamp: it stands, in whatever order they are written.
+# The later time has the higher write timestamp: it wins, regardless of arrival order.
 _SEE = "INSERT INTO seen (shard, member, seen_at) VALUES (?, ?, ?) USING TIMESTAMP ?"
 _MARKED = "SELECT WRITETIME(mark) AS at FROM marks WHERE block = ? AND member = ? AND subject = ? AND seq = ?"
 _MARK = "INSERT INTO marks (block, member, subject, seq, mark) VALUES (?, ?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?"
 _SHOW = "INSERT INTO marks (block, member, subject, seq, shown) VALUES (?, ?, ?, ?, ?) USING TTL ?"
-# For as long as the table says: from any mark on it is longer than its burst can still be pushed.
+# No TTL is bound: counted from any mark, the default of the table outlives the time in which its burst can be pushed.
 _MARK_OF_BURST = """
     INSERT INTO marks_of_burst (subject, seq, shard, member, mark) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
 _SHOW_OF_BURST = "INSERT INTO marks_of_burst (subject, seq, shard, member, shown) VALUES (?, ?, ?, ?, ?)"
 
 _MICROSECONDS = 1_000
-"""In a millisecond: what Cassandra counts write timestamps in."""
+"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraPeople:
-    """What was answered is read by whoever asks next: both at a quorum."""
+    """State of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
 
     def __init__(self, reader: CassandraReader, clock: Clock, *, most_blockers: int = MOST_BLOCKERS) -> None:
         self._reader = reader
@@ -70,10 +73,10 @@ class CassandraPeople:
     async def _viewer(
         self, user: UserId, member: Member, beside: Sequence[tuple[str, Row]] = ()
     ) -> tuple[Viewer, Sequence[Sequence[Any]]]:
-        """Return the viewer, and the answers to what is asked beside it."""
+        """Return the viewer, and the answers to the additional queries."""
         block, slot = divmod(member, BLOCK_MEMBERS)
         of_shard, of_block = (shard_of(member), member), (block, member)
-        follows, said, of_everything, of_others, seen, marks, *answers = await self._reader.all(
+        follows, preferences, of_everything, of_others, seen, marks, *answers = await self._reader.all(
             [
                 (_FOLLOWS, (block, [slot, BLOCK_SLOT])),
                 (OF_MEMBER, (block, [slot, BLOCK_SLOT])),
@@ -84,7 +87,11 @@ class CassandraPeople:
                 *beside,
             ]
         )
-        wants, overall, subjects = wants_of(member, said), overall_by(member, of_everything), _follows(slot, follows)
+        wants, overall, subjects = (
+            wants_of(member, preferences),
+            overall_by(member, of_everything),
+            _follows(slot, follows),
+        )
         apart = await apart_of(self._reader, member, of_others, subjects, self._most_blockers)
         viewer = Viewer(
             user=user,
@@ -117,15 +124,15 @@ class CassandraPeople:
         return InboxContext(member=member, viewer=viewer, vip=any(flag.is_on for flag in flags)), answers
 
     async def see(self, member: Member, seen_at: datetime, newer: Collection[BurstKey]) -> None:
-        # Cut off in between, less was seen than was on the page: true as far as it goes, and the caller asks again.
+        # After an interruption less is marked as seen than was on the page. That is still true, and the caller retries.
         at, lives = to_ms(seen_at), await self._lives(dict.fromkeys(newer))
         await self._reader.each(_SHOW_OF_BURST, [(*_by_burst(burst, member), True) for burst in lives])
         await self._reader.each(_SHOW, [(*_by_member(burst, member), True, ttl) for burst, ttl in lives.items()])
         await self._reader(_SEE, (shard_of(member), member, at, at * _MICROSECONDS))
 
     async def mark(self, member: Member, bursts: Collection[BurstKey], mark: Mark) -> None:
-        # By burst first: what the list shows as dealt with rings no more. Cut off in between, the phone stays silent
-        # for what its owner was about to mark, and the caller, who has no answer, marks it again.
+        # Write by burst first: what the inbox shows as dealt with must not alert. After an interruption a burst that
+        # the user was about to mark stays silent, and the caller, who has no answer, marks it again.
         lives = await self._lives(dict.fromkeys(bursts))
         stamps = await self._stamps(member, list(lives))
         of_burst = [(*_by_burst(burst, member), str(mark), stamps[burst]) for burst in lives]
@@ -134,7 +141,7 @@ class CassandraPeople:
         await self._reader.each(_MARK, of_member)
 
     async def _member_by(self, user: UserId, accounts: Sequence[Any]) -> Member | None:
-        """Return the member by the answer to ACCOUNT, which comes before the ranges."""
+        """Return the member from the answer to ACCOUNT, which overrides the ranges."""
         if accounts:
             account = stored(accounts[0])
             return None if account.deleted else account.member
@@ -145,21 +152,25 @@ class CassandraPeople:
             return known
         if (parts := numbered(user)) is None or not (rows := await self._reader(RANGE_OF_ID, parts)):
             return None
-        if (member := (found := id_range(rows)).member_of(parts[1])) is not None:
-            self._ranges.remember(found)
+        if (member := (range_ := id_range(rows)).member_of(parts[1])) is not None:
+            self._ranges.remember(range_)
         return member
 
     async def _stamps(self, member: Member, bursts: Sequence[BurstKey]) -> dict[BurstKey, int]:
-        """Write timestamps behind those of the marks that stand: they may be by a clock that is ahead of this one, and
-        what a person does last is what holds."""
-        found = await self._reader.each(_MARKED, [_by_member(burst, member) for burst in bursts])
-        before = [max((row.at or 0 for row in rows), default=0) for rows in found]
+        """Return write timestamps above those of the current marks.
+
+        Marks may come from a clock that is ahead of this one, and the user's latest action wins.
+        """
+        answers = await self._reader.each(_MARKED, [_by_member(burst, member) for burst in bursts])
+        before = [max((row.at or 0 for row in rows), default=0) for rows in answers]
         now = to_ms(self._clock.now()) * _MICROSECONDS
         return {burst: max(now, at + 1) for burst, at in zip(bursts, before, strict=True)}
 
     async def _lives(self, bursts: Iterable[BurstKey]) -> dict[BurstKey, int]:
-        """What is left of each burst, in whole seconds; without those that are gone by then: nobody sees them. Of one
-        that isn't there, as long as anything of it could be."""
+        """Return the remaining life of each burst in whole seconds, without expired bursts, which no user sees.
+
+        A burst that isn't stored gets the longest life that it could have.
+        """
         keys, now = list(bursts), self._clock.now()
         opened = await self._reader.each(_OPENED, [(str(key.subject), run_of(key.seq), key.seq) for key in keys])
         ends = [expires_at(from_ms(rows[0].opened_at)) if rows else now + KEPT for rows in opened]
@@ -176,7 +187,7 @@ def _by_member(burst: BurstKey, member: Member) -> tuple[int, Member, str, int]:
 
 
 def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
-    """A member's own row overrides the block's, also where it says that the subject was left."""
+    """Return the follows. A member's own row overrides the block's, even if it says that the member unfollowed."""
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
     for row in rows:

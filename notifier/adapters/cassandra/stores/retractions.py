@@ -1,4 +1,4 @@
-"""What was taken back, by the trail that it stands under; and the trails that lead to the mentions it is about."""
+"""Stores retractions and the keys that lead to mentions, and erases authors' text."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -34,9 +34,9 @@ _READ = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND pa
 _WITHIN = "SELECT blob, changed FROM mentions WHERE subject = ? AND seq = ? AND part = ?"
 
 TRAILS_AT_ONCE = 16
-"""In one question, as of the ids of events: most lead to nothing, which the nodes' Bloom filters know."""
+"""Retraction keys per query, as for event ids. Most lead to nothing, which the nodes' Bloom filters know."""
 PAGE = 256
-"""Mentions of a kilobyte."""
+"""Mentions per page, of a kilobyte each."""
 
 
 class CassandraRetractions:
@@ -45,12 +45,14 @@ class CassandraRetractions:
 
     def write(self, retractions: Collection[Retraction]) -> None:
         life = KEPT // timedelta(seconds=1)
-        self._cluster.ask_each(_RETRACT, [(one.trail, pack(one), one.rank, life) for one in retractions])
+        self._cluster.ask_each(
+            _RETRACT, [(retraction.trail, pack(retraction), retraction.rank, life) for retraction in retractions]
+        )
 
     def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
-        questions = ((some,) for some in batches(sorted(trails), TRAILS_AT_ONCE))
-        found = self._cluster.ask_each(_STANDING, questions)
-        return {Trail(trail): unpack(Retraction, blob) for rows in found for trail, blob in rows}
+        questions = ((batch,) for batch in batches(sorted(trails), TRAILS_AT_ONCE))
+        answers = self._cluster.ask_each(_STANDING, questions)
+        return {Trail(trail): unpack(Retraction, blob) for rows in answers for trail, blob in rows}
 
     def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
         query, within = (_ALONG, ()) if burst is None else (_IN_BURST, (str(burst.subject), burst.seq))
@@ -60,8 +62,8 @@ class CassandraRetractions:
 
     def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         asked = [*places]
-        found = self._cluster.ask_each(_READ, [_key(place.burst, place.event) for place in asked])
-        return {place: _mention(rows[0]) for place, rows in zip(asked, found, strict=True) if rows and rows[0].blob}
+        answers = self._cluster.ask_each(_READ, [_key(place.burst, place.event) for place in asked])
+        return {place: _mention(rows[0]) for place, rows in zip(asked, answers, strict=True) if rows and rows[0].blob}
 
     def within(self, burst: BurstKey) -> Iterator[Mention]:
         for part in range(PARTS):
@@ -70,28 +72,30 @@ class CassandraRetractions:
 
 
 def trails(sequenced: Sequenced, life: int) -> list[Row]:
-    """The rows that lead to it."""
+    """Return the rows that lead to the mention."""
     mention = sequenced.mention
     where = str(mention.subject), sequenced.seq, mention.event.source, mention.event.id, life
     return [(trail, *where) for trail in found_by(mention)]
 
 
 def changes(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
-    """The rows of CHANGE, each with its burst's version; without those that have no time left."""
-    of = {burst.key: burst for burst in bursts}
+    """Return the rows of CHANGE, each with its burst's version, without expired ones."""
+    by_key = {burst.key: burst for burst in bursts}
     opened = {burst.key: burst.opened_at for burst in bursts}
-    lasting = [(one, life) for one in changed if (life := seconds_until(end_of(one, opened), now)) > 0]
-    return [_change(one, of[_burst(one)].version, life) for one, life in lasting]
+    lasting = [
+        (sequenced, life) for sequenced in changed if (life := seconds_until(end_of(sequenced, opened), now)) > 0
+    ]
+    return [_change(sequenced, by_key[_burst(sequenced)].version, life) for sequenced, life in lasting]
 
 
 def blanks(changed: Sequence[Sequenced], bursts: Sequence[Burst], now: datetime) -> list[Row]:
-    """The rows of BLANK, for those that were taken back, which they are for good."""
-    gone = [one for one in changed if one.mention.retracted]
-    return [(FINAL, *row[1:]) for row in changes(gone, bursts, now)]
+    """Return the rows of BLANK for retracted mentions. A blanked row stays blank."""
+    retracted = [sequenced for sequenced in changed if sequenced.mention.retracted]
+    return [(FINAL, *row[1:]) for row in changes(retracted, bursts, now)]
 
 
 def end_of(sequenced: Sequenced, opened: Mapping[BurstKey, datetime]) -> datetime:
-    """A day after its burst's, and not before that of an event which came as late."""
+    """Return the expiry: a day after the burst's, counted from the acceptance of the event if that is later."""
     accepted_at = sequenced.mention.accepted_at
     return max(opened.get(_burst(sequenced), accepted_at), accepted_at) + KEPT
 
@@ -114,11 +118,11 @@ def _mention(row: Any) -> Mention:
     return unpack(Mention, row.changed or row.blob)
 
 
-# What is left of somebody's words, beside mentions: what is blanked has a write timestamp that nothing else has, so
-# it stays so, whoever writes once more what was there.
+# Erasure targets: other places that hold an author's text. A blanked cell has a write timestamp above all others, so
+# that a repeated write of the text doesn't restore it.
 
 ERASURE_PAGE = 64
-"""Letters: some have a batch of rows in them."""
+"""Dead letters per page. Some contain a batch of rows."""
 
 _LETTERS = "SELECT id, stage, cause, body, at FROM dead_letters"
 _EMPTY = "UPDATE dead_letters USING TTL ? SET body = 0x WHERE id = ? IF EXISTS"
@@ -130,22 +134,22 @@ class CassandraTraces:
         self._clock = clock
 
     def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
-        for part in range(PARTS):  # one in memory at a time
-            found = holds_of(self._cluster.ask(COLUMNS, (part,)))
-            yield from (hold for hold in found if hold.author in authors and hold.event and hold.event.text)
+        for part in range(PARTS):  # one part in memory at a time
+            holds = holds_of(self._cluster.ask(COLUMNS, (part,)))
+            yield from (hold for hold in holds if hold.author in authors and hold.event and hold.event.text)
 
     def blank(self, holds: Collection[HeldMention]) -> None:
         now = self._clock.now()
         self._cluster.ask_each(PUT_EVENT, [_blank(hold, now) for hold in holds if hold.event])
 
     def letters(self) -> Iterator[DeadLetter]:
-        found = self._cluster.each(_LETTERS, page=ERASURE_PAGE)
-        return (letter_of(row) for row in found if row.body and row.at is not None)
+        rows = self._cluster.each(_LETTERS, page=ERASURE_PAGE)
+        return (letter_of(row) for row in rows if row.body and row.at is not None)
 
     def empty(self, letters: Collection[DeadLetter]) -> None:
         now = self._clock.now()
         lives = [(letter, seconds_until(letter.at + KEPT, now)) for letter in letters]
-        # No longer than the letter itself: of what outlived it nobody would know what it was.
+        # The empty body must not outlive its letter: a row without the other columns has no known origin.
         self._cluster.decide_each([(_EMPTY, (life, letter.id)) for letter, life in lives if life > 0])
 
 

@@ -1,4 +1,7 @@
-"""The seals: each is written under its maker's name, then a run of shards is told at once whose stand."""
+"""Stores audience snapshots.
+
+Each is written under its writer's name. A run of shards then chooses, in one round, which writer's snapshots apply.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -21,7 +24,7 @@ from notifier.domain.ids import BurstKey
 from notifier.ports.coordination import Clock
 
 ROUND = 64
-"""Shards that are chosen at once, in one round of Paxos: what a worker seals in one go."""
+"""Shards chosen in one Paxos round: as many as a worker snapshots at a time."""
 
 _PUT = statement("put_seal")
 _CHOOSE = statement("choose_seal")
@@ -35,7 +38,7 @@ _BESIDE_TIERS = f"SELECT shard, push, p0, p1, p2 {_OF_RUN}"
 _LIFE = KEPT_FOR // timedelta(seconds=1)
 
 Made = str
-"""The name under which somebody wrote seals, which nobody else gives."""
+"""Unique name under which a writer stores its snapshots."""
 
 
 class CassandraSeals:
@@ -47,66 +50,69 @@ class CassandraSeals:
         return standing(self._cluster, burst, self._made(burst, shards))
 
     def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
-        found = _rows(self._cluster, _PART[tier], burst, self._made(burst, shards))
-        return {row.shard: _part(row, tier) for row in found}
+        rows = _rows(self._cluster, _PART[tier], burst, self._made(burst, shards))
+        return {row.shard: _part(row, tier) for row in rows}
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
         made = self._made(burst, shards)
         facts = {row.shard: unpack(SnapshotFacts, row.facts) for row in _rows(self._cluster, _FACTS, burst, made)}
-        # Mostly nobody is to be alerted, and then no bitmap is read.
-        some = {shard: made[shard] for shard, each in facts.items() if each.may_alert(tier)}
+        # Mostly no user is to be alerted, and then no bitmap is read.
+        alerting = {shard: made[shard] for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)}
         if tier is Tier.DORMANT:
-            found = {row.shard: _dormant(row) for row in _rows(self._cluster, _BESIDE_TIERS, burst, some)}
+            alerted = {row.shard: _dormant(row) for row in _rows(self._cluster, _BESIDE_TIERS, burst, alerting)}
         else:
-            rows = _rows(self._cluster, _ALERTED[tier], burst, some)
-            found = {row.shard: decode(row.members) & decode(row.push) for row in rows}
-        return dict.fromkeys(facts.keys() - some.keys(), nobody()) | found
+            rows = _rows(self._cluster, _ALERTED[tier], burst, alerting)
+            alerted = {row.shard: decode(row.members) & decode(row.push) for row in rows}
+        return dict.fromkeys(facts.keys() - alerting.keys(), nobody()) | alerted
 
     def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
-        found = _rows(self._cluster, _FACTS, burst, self._made(burst, shards))
-        return {row.shard: unpack(SnapshotFacts, row.facts).tally(row.shard) for row in found}
+        rows = _rows(self._cluster, _FACTS, burst, self._made(burst, shards))
+        return {row.shard: unpack(SnapshotFacts, row.facts).tally(row.shard) for row in rows}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
-        # Before a name is chosen its seals are there. Cut off in between, they are never read, and end by themselves.
+        # Snapshots are written before their name is chosen. After an interruption they are never read, and expire.
         made, now = uuid4().hex, to_ms(self._clock.now())
         self._cluster.ask_each(_PUT, [_row(burst, made, seal) for seal in seals])
-        others = dict(self._lost(burst, [seal.shard for seal in seals], made, now))
-        found = standing(self._cluster, burst, others)
-        if others.keys() - found.keys():
+        winners = dict(self._lost(burst, [seal.shard for seal in seals], made, now))
+        existing = standing(self._cluster, burst, winners)
+        if winners.keys() - existing.keys():
             raise StoreUnavailable(f"Seals of {burst} that stand can't be read yet.")
-        return [found.get(seal.shard, seal) for seal in seals]
+        return [existing.get(seal.shard, seal) for seal in seals]
 
     def _made(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Made]:
-        # The node counts the week by its own clock; what a burst may still do ends by ours.
+        # The node counts the week by its own clock. Whether a burst may still act is decided by ours.
         return chosen(self._cluster, burst, shards, self._clock.now() - KEPT_FOR)
 
     def _lost(self, burst: BurstKey, shards: Iterable[int], made: Made, now: int) -> Iterator[tuple[int, Made]]:
-        """Names those of the shards that others have named before, whose seals then stand.
+        """Choose our name for the shards. Yield the shards that chose another name before, with that name.
 
-        Raises StoreUnavailable where an answer is lost: whoever seals again finds what stands, his own or another's,
-        and nobody has used a seal before he was told that it stands.
+        Raises StoreUnavailable after a lost answer. The next attempt finds the snapshots that apply, our own or another
+        writer's. No snapshot is used before its writer knows that it applies.
         """
-        runs = [(run, list(some)) for run, some in groupby(sorted(shards), lambda shard: shard // ROUND)]
+        runs = [(run, list(group)) for run, group in groupby(sorted(shards), lambda shard: shard // ROUND)]
         key = str(burst.subject), burst.seq
-        groups = [[(*key, run, shard, made, now, _LIFE) for shard in some] for run, some in runs]
+        groups = [[(*key, run, shard, made, now, _LIFE) for shard in group] for run, group in runs]
         applied = self._cluster.decide_together(_CHOOSE, groups)
         if None in applied:
             raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
-        if left := [shard for (_, some), mine in zip(runs, applied, strict=True) if not mine for shard in some]:
-            named = chosen(self._cluster, burst, left)
+        if remaining := [shard for (_, group), mine in zip(runs, applied, strict=True) if not mine for shard in group]:
+            named = chosen(self._cluster, burst, remaining)
             if not named:
                 raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
             yield from named.items()
-            yield from self._lost(burst, set(left) - named.keys(), made, now)
+            yield from self._lost(burst, set(remaining) - named.keys(), made, now)
 
 
 def chosen(
     cluster: Cluster, burst: BurstKey, shards: Collection[int], since: datetime | None = None
 ) -> Mapping[int, Made]:
-    """Whose seals stand; by a quorum, not at SERIAL: what it shows was decided, and who misses one loses the choice."""
+    """Return the chosen name of each shard.
+
+    A quorum is enough: what it shows is decided, and a reader that misses a choice loses its own.
+    """
     runs = groupby(sorted(shards), lambda shard: shard // ROUND)
-    found = cluster.ask_each(_CHOSEN, [(str(burst.subject), burst.seq, run, list(some)) for run, some in runs])
-    return {row.shard: row.made for rows in found for row in rows if since is None or from_ms(row.sealed_at) > since}
+    answers = cluster.ask_each(_CHOSEN, [(str(burst.subject), burst.seq, run, list(group)) for run, group in runs])
+    return {row.shard: row.made for rows in answers for row in rows if since is None or from_ms(row.sealed_at) > since}
 
 
 def standing(cluster: Cluster, burst: BurstKey, made: Mapping[int, Made]) -> Mapping[int, Seal]:
@@ -114,10 +120,10 @@ def standing(cluster: Cluster, burst: BurstKey, made: Mapping[int, Made]) -> Map
 
 
 def _rows(cluster: Cluster, read: str, burst: BurstKey, made: Mapping[int, Made]) -> Iterator[Any]:
-    """Those of neighbours that one made are read together."""
-    kept = groupby(sorted((neighbours_of(shard), by, shard) for shard, by in made.items()), itemgetter(0, 1))
+    """Read neighboring shards with one writer together."""
+    kept = groupby(sorted((neighbours_of(shard), name, shard) for shard, name in made.items()), itemgetter(0, 1))
     key = str(burst.subject), burst.seq
-    asked = [(*key, run, by, [shard for _, _, shard in some]) for (run, by), some in kept]
+    asked = [(*key, run, name, [shard for _, _, shard in group]) for (run, name), group in kept]
     return chain.from_iterable(cluster.ask_each(read, asked))
 
 
@@ -157,5 +163,5 @@ def _dormant(row: Any) -> Bits:
     push = decode(row.push)
     if not push.any():
         return push
-    found: Bits = push & ~(decode(row.p0) | decode(row.p1) | decode(row.p2))
-    return found
+    dormant: Bits = push & ~(decode(row.p0) | decode(row.p1) | decode(row.p2))
+    return dormant

@@ -1,4 +1,4 @@
-"""The timeline: canonical bursts by subject and run, and a member's inbox rows, asked side by side."""
+"""Reads the timeline: bursts by subject and run, and a member's inbox rows."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,9 +17,9 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 
 AHEAD = timedelta(minutes=1)
-"""How far a writer's clock may be before ours."""
+"""Tolerance for writers' clocks that are ahead of ours."""
 SUPERFLUOUS = 30
-"""Rows of an answer that nobody asked for: they cost the client less than another question."""
+"""Superfluous rows accepted per answer: they cost the client less than another query."""
 
 _BURSTS = "SELECT blob FROM bursts WHERE subject IN ? AND run = ? AND seq IN ?"
 
@@ -62,21 +62,21 @@ class CassandraTimeline:
 
 
 async def bursts_of(reader: CassandraReader, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
-    """Those that exist."""
+    """Return the bursts that exist."""
     wanted = set(keys)
-    found = [unpack(Burst, row.blob) for rows in await reader.each(_BURSTS, _questions(wanted)) for row in rows]
-    return {burst.key: burst for burst in found if burst.key in wanted}
+    bursts = [unpack(Burst, row.blob) for rows in await reader.each(_BURSTS, _questions(wanted)) for row in rows]
+    return {burst.key: burst for burst in bursts if burst.key in wanted}
 
 
 def _questions(keys: Iterable[BurstKey]) -> Iterator[tuple[list[str], int, list[int]]]:
-    """Subjects, a run and numbers: each subject is asked for each number.
+    """Yield queries as subjects, a run and numbers. Each subject is queried for each number.
 
-    One question is for several subjects while few of its rows are superfluous: it costs the client 90 us, a row 2 us.
+    A query covers several subjects while few of its rows are superfluous: a query costs the client 90 us, a row 2 us.
     """
     numbers: dict[tuple[int, str], list[int]] = {}
     for key in sorted(keys, key=attrgetter("seq")):
         numbers.setdefault((run_of(key.seq), str(key.subject)), []).append(key.seq)
-    # Those with equal numbers in a row: none of their rows is too many.
+    # Subjects with equal numbers are adjacent: together they have no superfluous rows.
     for run, group in groupby(sorted(numbers, key=lambda at: (at[0], numbers[at])), key=itemgetter(0)):
         named, seqs, wanted = list[str](), set[int](), 0
         for at in group:

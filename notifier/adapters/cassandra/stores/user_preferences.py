@@ -1,4 +1,4 @@
-"""What one person wants of subjects and of everything, read and said from a loop of coroutines."""
+"""Stores subject preferences, account preferences and user blocks."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,16 +20,16 @@ from notifier.domain.users.subject_preferences import BlockMute, Volume, Want, W
 from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
 from notifier.ports.users import Pair
 
-# What people say of everything: a row a thing, of which what was said last stands; a shard is a partition.
+# Account preferences: a row per field. A shard is a partition.
 
-# The moment is the write timestamp: what was said last of a thing stands, in whatever order the words come.
+# The write timestamp is the time of the change: the latest change of a field wins, regardless of arrival order.
 _WRITE = "INSERT INTO preferences (shard, member, thing, value) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
 OF_ONE = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ? AND member = ?"
 OF_SOME = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ? AND member IN ?"
 OF_SHARD = "SELECT member, thing, value, WRITETIME(value) AS at FROM preferences WHERE shard = ?"
 
 _MICROSECONDS = 1_000
-"""In a millisecond: what Cassandra counts write timestamps in."""
+"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 
 class CassandraOveralls:
@@ -37,7 +37,7 @@ class CassandraOveralls:
         self._cluster = cluster
 
     def write(self, words: Collection[OverallWord]) -> None:
-        self._cluster.ask_all([told for word in words if (told := account_preferences_written(word))])
+        self._cluster.ask_all([statement for change in words if (statement := account_preferences_written(change))])
 
     def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
         by_shard = defaultdict[int, list[Member]](list)
@@ -51,33 +51,35 @@ class CassandraOveralls:
 
 
 def account_preferences_written(word: OverallWord) -> tuple[str, Row] | None:
-    """All that a word says, in one message to one partition, so that it stands as a whole. None for nothing."""
+    """Return one atomic message that writes the change to one partition, or None if the change is empty."""
     place, at = (shard_of(word.member), word.member), to_ms(word.at) * _MICROSECONDS
     rows = [(*place, thing, value, at) for thing, value in said(word).items()]
     return together(_WRITE, rows) if rows else None
 
 
 def overalls_of(rows: Iterable[Any]) -> Mapping[Member, Overall]:
-    found: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
+    preferences: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
     for row in rows:
-        found[Member(row.member)][row.thing] = row.value, from_ms(row.at // _MICROSECONDS)
-    return {member: overall_of(things) for member, things in found.items()}
+        preferences[Member(row.member)][row.thing] = row.value, from_ms(row.at // _MICROSECONDS)
+    return {member: overall_of(things) for member, things in preferences.items()}
 
 
 def told_by(rows: Iterable[Any]) -> Iterator[tuple[Member, Told]]:
-    """By all who said something, by the answer to OF_SHARD, whose order is the table's."""
-    for member, some in groupby(rows, attrgetter("member")):
-        yield Member(member), tuple((row.thing, row.value) for row in some)
+    """Yield the members with account preferences and their fields, from the answer to OF_SHARD,
+    in the table's order.
+    """
+    for member, group in groupby(rows, attrgetter("member")):
+        yield Member(member), tuple((row.thing, row.value) for row in group)
 
 
 def overall_by(member: Member, rows: Iterable[Any]) -> Overall:
     return overalls_of(rows).get(member, NOTHING_SAID)
 
 
-# Wants: each in two tables, by the member's block and by subject, of which what was said last stands by itself.
+# Subject preferences: each is stored by member block and by subject. The latest change of a field wins.
 
-# The moment is the write timestamp of what the word is about: what was said last of it stands, in whatever order they
-# come. What it isn't about is left alone.
+# The write timestamp is the time of the change: the latest change of a field wins, regardless of arrival order. A
+# change leaves other fields alone.
 _ABOUT: tuple[tuple[str, ...], ...] = (("volume",), ("visible_from",), ("volume", "visible_from"))
 WRITE = {
     of: f"INSERT INTO wants (block, slot, subject, {', '.join(of)}) VALUES (?, ?, ?, {', '.join('?' * len(of))})"
@@ -97,7 +99,7 @@ _OF_PAIRS = f"SELECT slot, {_SAID} FROM wants WHERE block = ? AND slot IN ? AND 
 _OF_SHARD = f"SELECT block, slot, members, {_SAID} FROM wants_of_subject WHERE subject = ? AND shard = ?"
 
 _MICROSECONDS_wants = 1_000
-"""In a millisecond: what Cassandra counts write timestamps in."""
+"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
 
 Statement = tuple[str, Row]
 
@@ -107,9 +109,10 @@ class CassandraWants:
         self._cluster = cluster
 
     def write(self, words: Collection[Word]) -> None:
-        # By subject first: a phone is silent no later than the list. Cut off in between, the caller writes both again.
-        for some in zip(*(written(word) for word in words), strict=True):
-            self._cluster.ask_all(some)
+        # Write the subject table first: alerts stop no later than the inbox hides bursts. After an interruption the
+        # caller writes both again.
+        for statements in zip(*(written(change) for change in words), strict=True):
+            self._cluster.ask_all(statements)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         put_twofold(self._cluster, (_MUTE_OF_SUBJECT, _MUTE), map(_mute, mutes))
@@ -120,8 +123,8 @@ class CassandraWants:
             asked[member // BLOCK_MEMBERS, subject].append(member % BLOCK_MEMBERS)
         questions = [(block, sorted(slots), str(subject)) for (block, subject), slots in asked.items()]
         answers = zip(asked, self._cluster.ask_each(_OF_PAIRS, questions), strict=True)
-        words = [_word(block, subject, row) for (block, subject), rows in answers for row in rows]
-        return {(word.subject, word.member): word for word in words}
+        preferences = [_word(block, subject, row) for (block, subject), rows in answers for row in rows]
+        return {(preference.subject, preference.member): preference for preference in preferences}
 
     def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         rows = self._cluster.ask(_OF_SHARD, (str(subject), shard))
@@ -130,12 +133,18 @@ class CassandraWants:
 
 
 def written(word: Word) -> tuple[Statement, Statement]:
-    """By subject, and by block."""
+    """Return the statements for the subject table and the block table."""
     block, slot = divmod(word.member, BLOCK_MEMBERS)
-    said = {"volume": word.volume and str(word.volume), "visible_from": word.visible_from and to_ms(word.visible_from)}
-    of = tuple(name for name, value in said.items() if value is not None)
-    row, at = (block, slot, str(word.subject), *(said[name] for name in of)), to_ms(word.at) * _MICROSECONDS_wants
-    return (WRITE_OF_SUBJECT[of], (*row, shard_of(word.member), at)), (WRITE[of], (*row, at))
+    fields = {
+        "volume": word.volume and str(word.volume),
+        "visible_from": word.visible_from and to_ms(word.visible_from),
+    }
+    columns = tuple(name for name, value in fields.items() if value is not None)
+    row, at = (
+        (block, slot, str(word.subject), *(fields[name] for name in columns)),
+        to_ms(word.at) * _MICROSECONDS_wants,
+    )
+    return (WRITE_OF_SUBJECT[columns], (*row, shard_of(word.member), at)), (WRITE[columns], (*row, at))
 
 
 def _mute(mute: BlockMute) -> tuple[Row, Row]:
@@ -144,7 +153,7 @@ def _mute(mute: BlockMute) -> tuple[Row, Row]:
 
 
 def wants_of(member: Member, rows: Iterable[Any]) -> Mapping[Subject, Want]:
-    """By the answer to OF_MEMBER."""
+    """Return the member's preferences from the answer to OF_MEMBER."""
     block, own, mutes = member // BLOCK_MEMBERS, list[Want](), list[BlockMute]()
     for row in rows:
         subject = Subject.parse(row.subject)
@@ -166,7 +175,7 @@ def _word(block: int, subject: Subject, row: Any) -> Want:
 
 
 class CassandraPreferences:
-    """What was said is read by whoever asks next: both at a quorum."""
+    """Preferences of users. Reads and writes use a quorum, so that each read sees all acknowledged writes."""
 
     def __init__(self, reader: CassandraReader) -> None:
         self._reader = reader
@@ -176,8 +185,8 @@ class CassandraPreferences:
         return wants_of(member, await self._reader(OF_MEMBER, (block, [slot, BLOCK_SLOT])))
 
     async def write(self, word: Word) -> None:
-        # In the order in which the indexer does it, for its reasons. Cut off in between, the person says it again, or
-        # the indexer does.
+        # In the order of the indexer, for the same reasons. After an interruption the user or the indexer writes it
+        # again.
         for statement, row in written(word):
             await self._reader(statement, row)
 
@@ -185,18 +194,18 @@ class CassandraPreferences:
         return overall_by(member, await self._reader(OF_ONE, (shard_of(member), member)))
 
     async def say(self, word: OverallWord) -> None:
-        if told := account_preferences_written(word):
-            await self._reader(*told)
+        if statement := account_preferences_written(word):
+            await self._reader(*statement)
 
 
-# Who blocks whom: each side in two tables, by the member's block and by the other account; the later word stands.
+# User blocks: each side is stored by the member's block and by the other account. The highest sequence wins.
 
 NAMES = 100
-"""That are asked for in one question, of a partition: a node warns of many more."""
+"""Accounts of a partition per query. A node warns about many more."""
 FEW = 200
-"""Rows of a member, of both sides, that are read in one question. Hardly anybody has more."""
+"""Rows of a member, of both sides, in one query. Hardly any user has more."""
 
-# The sequence is the write timestamp: the highest stands, in whatever order they come; of equals the larger value does,
+# The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the block.
 _WRITE_partings = "INSERT INTO partings (block, member, other, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
 _WRITE_OF_ACCOUNT = """
@@ -214,8 +223,8 @@ class CassandraPartings:
         self._cluster = cluster
 
     def write(self, partings: Collection[Parting]) -> None:
-        # By account first: whom a list hides something from is alerted of it no longer. Cut off anywhere in between,
-        # the caller writes all of it again.
+        # Write by account first: a user must not be alerted of what the inbox hides. After any interruption the caller
+        # writes everything again.
         halves = [half for parting in partings for half in parting.halves]
         self._cluster.ask_each(_WRITE_OF_ACCOUNT, [_of_account(half) for half in halves])
         self._cluster.ask_each(_WRITE_partings, [_of_block(half) for half in halves])
@@ -224,20 +233,20 @@ class CassandraPartings:
 async def apart_of(
     reader: CassandraReader, member: Member, rows: Sequence[Any], follows: Iterable[Subject], most: int
 ) -> Apart:
-    """By the answer to OF_BOTH, whose limit was `few(most)`; the table is asked again where that wasn't all.
+    """Return the user blocks from the answer to OF_BOTH with the limit `few(most)`. Query again if that wasn't all.
 
-    Of more than `most` who block the member, the first and those whom the member follows.
+    If more than `most` accounts block the member, return the first of them and those that the member follows.
     """
     if len(rows) == few(most):
         place = block_of(member), member
-        own, others = await reader.all([(_OWN, place), (_OTHERS, (*place, most))])
-        named = [(*place, some) for some in batches(owners(follows), NAMES)] if len(others) == most else []
-        rows = [*own, *others, *chain(*await reader.each(_BY_NAME, named))]
+        own, blockers = await reader.all([(_OWN, place), (_OTHERS, (*place, most))])
+        named = [(*place, batch) for batch in batches(owners(follows), NAMES)] if len(blockers) == most else []
+        rows = [*own, *blockers, *chain(*await reader.each(_BY_NAME, named))]
     return apart((UserId(row.other), from_ms(row.until)) for row in rows)
 
 
 def few(most: int) -> int:
-    """The limit of OF_BOTH."""
+    """Return the limit of OF_BOTH."""
     return min(FEW, most)
 
 
