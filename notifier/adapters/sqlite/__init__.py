@@ -1,4 +1,4 @@
-"""The embedded store and log: SQLite files in one data folder, each with its own adapter per port."""
+"""Embedded store and event log: SQLite files in one data folder."""
 
 from notifier.adapters.sqlite.async_reader import SqliteReader
 from notifier.adapters.sqlite.connection import Database

@@ -1,4 +1,4 @@
-"""Asking SQLite from a loop of coroutines: a thread asks in its place, and nobody waits for ever."""
+"""Runs SQLite queries for coroutines in threads, with a deadline."""
 
 import asyncio
 import math
@@ -16,32 +16,32 @@ from weakref import finalize
 from notifier.bounded_executor import InFlightLimit
 from notifier.mailbox import Mailbox, Mailboxes
 
-# The line of questions that wait for a thread: one thread asks, and others help while it is held up.
+# Queue of queries for the threads: one thread runs them, and helpers join while it is held up.
 
 LONGEST_KEPT = timedelta(milliseconds=5)
-"""An answer that has waited for others so long is handed over before the next question, which may hang."""
+"""Maximum delay of an answer. Older answers are delivered before the next query, which may hang."""
 
 
 class Question:
     def __init__(self, ask: Callable[[], Any], mailbox: Mailbox) -> None:
         self.answered: asyncio.Future[Any] = mailbox.loop.create_future()
-        """Belongs to the loop; other threads only look whether it was given up."""
+        """Belongs to the event loop. Other threads only check whether it is done."""
         self.mailbox = mailbox
         self._ask = ask
         self._answer: Any = None
         self._error: BaseException | None = None
 
     def ask(self) -> None:
-        if self.answered.done():  # its deadline has passed while it waited
+        if self.answered.done():  # its deadline has passed in the queue
             return
         try:
             self._answer = self._ask()
-        except BaseException as error:  # whatever it is, it is the asker's: the thread goes on with the next question
+        except BaseException as error:  # any error belongs to the caller: the thread goes on with the next query
             self._error = error
         self.mailbox.put(self._hand_over)
 
     def _hand_over(self) -> None:
-        # An error keeps the frames that have this question, which must then keep neither the error nor its answer.
+        # A traceback holds frames that refer to this question, which must then hold neither the error nor its answer.
         answered, error = self.answered, self._error
         del self.answered, self._error
         if answered.done():
@@ -53,12 +53,15 @@ class Question:
 
 
 class ReaderThreads:
-    """Starts its threads with the first question. It doesn't know the reader, so that they end with that one."""
+    """Threads that run queries, started with the first one.
+
+    They don't refer to the reader, so that they end with it.
+    """
 
     def __init__(self, threads: int, helpers: int, held_up_after: timedelta, together: int) -> None:
-        """`together`: so many answers of a thread wake the loop once, as long as questions wait."""
+        """`together`: answers of a thread per wake-up of the event loop, while queries are queued."""
         self._questions: SimpleQueue[Question | None] = SimpleQueue()
-        """None is the end of the line."""
+        """None marks the end of the queue."""
         self._lasting = threads
         self._most = threads + helpers
         self._held_up_after = held_up_after.total_seconds()
@@ -67,7 +70,7 @@ class ReaderThreads:
         self._numbers = count()
         self._threads: dict[int, threading.Thread] = {}
         self._free_by: dict[int, float] = {}
-        """By thread: when it is held up if it still asks the same question."""
+        """Time by thread. A thread that still runs the same query at that time is held up."""
 
     def append(self, question: Question) -> None:
         with self._lock:
@@ -75,14 +78,14 @@ class ReaderThreads:
             while len(self._threads) < self._lasting:
                 self._start(self._work)
             now = time.monotonic()
-            if len(self._threads) < self._most and all(by < now for by in self._free_by.values()):
+            if len(self._threads) < self._most and all(limit < now for limit in self._free_by.values()):
                 self._start(self._help)
 
     def close(self) -> None:
         self._questions.put(None)
 
     def join(self) -> None:
-        """Wait until everything is asked. Must be called after `close`."""
+        """Wait until all queries have run. Call it after `close`."""
         for thread in [*self._threads.values()]:
             thread.join()
 
@@ -97,12 +100,12 @@ class ReaderThreads:
         while (question := self._wait(answers)) is not None:
             self._ask(number, question, answers)
         answers.send()
-        self.close()  # for the other threads
+        self.close()  # pass the end of the queue on to the other threads
 
     def _wait(self, answers: "_Answers") -> Question | None:
         try:
             return self._questions.get_nowait()
-        except Empty:  # also where another thread was faster: no answer stays here while this one waits
+        except Empty:  # or another thread was faster: deliver all answers before waiting
             answers.send()
             return self._questions.get()
 
@@ -113,12 +116,12 @@ class ReaderThreads:
         answers.send()
 
     def _next(self, number: int) -> Question | None:
-        """A helper's. It leaves under the lock, so that no question arrives behind its back."""
+        """Return the next query of a helper. A helper leaves under the lock, so that it misses no new query."""
         with self._lock:
             with suppress(Empty):
                 if (question := self._questions.get_nowait()) is not None:
                     return question
-                self.close()  # for the other threads
+                self.close()  # pass the end of the queue on to the other threads
             del self._threads[number], self._free_by[number]
             return None
 
@@ -133,13 +136,13 @@ class ReaderThreads:
 
 
 class _Answers:
-    """Those that a thread has, and the loop doesn't know of yet."""
+    """Answers of a thread for which the event loop isn't woken yet."""
 
     def __init__(self, together: int) -> None:
         self._together = together
         self._mailboxes: list[Mailbox] = []
         self.kept_since = math.inf
-        """When the oldest of them was given."""
+        """When the oldest answer was added."""
 
     def add(self, question: Question) -> None:
         if not self._mailboxes:
@@ -156,33 +159,33 @@ class _Answers:
 
 
 THREADS = 1
-"""Threads that ask at once take Python's lock from each other with each row; four answer a third of what one can."""
+"""Concurrent threads contend for the GIL with each row: four answer a third of what one can."""
 
 HELPERS = 3
-"""Threads that go on while all others are held up."""
+"""Threads that take over while all others are held up."""
 
 HELD_UP_AFTER = timedelta(milliseconds=200)
-"""Reads take well under a millisecond; the longest that need no disk take some ten. On a busy machine any thread may
-stand still for 50 ms, and help that isn't needed makes all of them slower."""
+"""Reads take well under a millisecond; the longest without disk access take about ten. On a busy machine any thread
+may stall for 50 ms, and helpers that aren't needed slow down all threads."""
 
 TOGETHER = 4
-"""Answers that wake the loop once. More would keep the first of them waiting, and save hardly anything."""
+"""Answers per wake-up of the event loop. More would delay the first of them, and save hardly anything."""
 
 WRITERS = 2
-"""A file has room for one writer at a time; while one waits for the disk, the next is ready."""
+"""A file has one writer at a time. While one waits for the disk, the next is ready."""
 
 DEADLINE = timedelta(seconds=2)
-"""Who looks at a notification tab has looked away by then."""
+"""A user who opened the inbox has looked away by then."""
 
 WAITING = 1_000
-"""Questions on their way; at a millisecond each, who came behind them would be told of the deadline anyway."""
+"""Maximum queries in flight. At a millisecond each, a query behind so many would miss the deadline anyway."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class SqliteReader:
-    """Starts its threads with the first question, so that it may be made before a fork."""
+    """Runs reads. It starts its threads with the first query, so that it may be created before a fork."""
 
     def __init__(
         self,
@@ -200,9 +203,9 @@ class SqliteReader:
         self._mailboxes = Mailboxes()
 
     async def __call__(self, ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The answer. Raises StoreUnavailable when it takes too long; then a write may still take effect.
+        """Return the answer. Raises StoreUnavailable at the deadline; a write may still take effect.
 
-        A question that was still waiting for a thread is never asked, and one that finds too many others is refused at
+        A query that is still queued at the deadline never runs. If too many queries are in flight, it is rejected at
         once.
         """
         return await self._limit.run(1, self._answer, partial(ask, *args, **kwargs))
@@ -214,17 +217,17 @@ class SqliteReader:
             answer: T = await question.answered
             return answer
         finally:
-            del question  # an error keeps this frame, and the question keeps the error
+            del question  # breaks a cycle: the error holds this frame, and the question holds the error
 
     def close(self) -> None:
-        """Waits for the answers that are on their way."""
+        """Wait for the queries in flight, and end the threads."""
         self._line.close()
         self._line.join()
 
 
 class SqliteWriter(SqliteReader):
-    """Threads for writes alone: those that wait for a locked file hold up no read."""
+    """Runs writes in separate threads: a write that waits for a locked file delays no read."""
 
     def __init__(self, *, threads: int = WRITERS, deadline: timedelta = DEADLINE, waiting: int = WAITING) -> None:
-        # Each answer goes at once: the next write may wait for the file until after this one's deadline.
+        # Deliver each answer at once: the next write may wait for the file beyond this one's deadline.
         super().__init__(threads=threads, helpers=0, deadline=deadline, waiting=waiting, together=1)

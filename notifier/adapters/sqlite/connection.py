@@ -1,4 +1,4 @@
-"""One SQLite file as the threads and processes of a machine share it; vendor errors are translated here, once."""
+"""Shares a SQLite file between threads and processes, and translates its errors."""
 
 import os
 import shutil
@@ -17,29 +17,29 @@ from weakref import WeakSet
 from notifier.domain.errors import Full, NotifierError, StoreUnavailable, Unavailable
 
 WAITS = timedelta(seconds=5)
-"""A writer that did not get its turn for so long gives up: the file is held by somebody who is stuck."""
+"""Timeout of a writer that waits for its turn: the holder of the file is then stuck."""
 
 RETRIED_AFTER = 0.001
-"""Seconds."""
+"""Seconds between two attempts."""
 
 NO_ROOM = 1 << 20
-"""With less than this left on the disk an I/O error is its fullness: the shared-memory file has no error of its own."""
+"""With fewer free bytes an I/O error counts as a full disk: the shared-memory file has no error code for that."""
 
 
 _PRAGMAS = (
     "PRAGMA page_size = 4096",
     "PRAGMA journal_mode = WAL",
     "PRAGMA temp_store = MEMORY",
-    # KiB for each connection, of which a process has one a thread and file: ten files of 16 MB would be too much. The
-    # system's own cache is as fast: a shard's sets are read in 0.1 ms with 2,000 and with 16,000.
+    # KiB per connection. A process has one per thread and file, so that 16 MB for each of ten files would be too much.
+    # The operating system's cache is as fast: a shard's sets are read in 0.1 ms with 2,000 and with 16,000.
     "PRAGMA cache_size = -2000",
-    # No mmap: an error of the disk would kill the process (SIGBUS) instead of becoming ours, and the pages of a large
-    # file count as the process's memory. That costs 0.1 ms a sealed shard, and 2 to 3 % of a delivery.
+    # No mmap: a disk error would kill the process (SIGBUS) instead of raising an error, and the pages of a large file
+    # would count as memory of the process. That costs 0.1 ms per shard of a snapshot, and 2 to 3 % of a delivery.
     "PRAGMA mmap_size = 0",
-    # Pages: with 2,000 an inbox file is emptied into twice as often, which costs bulk 2 to 3 % of its speed.
+    # Pages. With 2,000 an inbox file is checkpointed twice as often, which costs bulk delivery 2 to 3 % of its speed.
     "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA journal_size_limit = 67108864",
-    # SQLite's own waiting sleeps up to 100 ms at a time; in short turns a writer gets in soon after it could.
+    # SQLite's own busy handler sleeps up to 100 ms at a time. With short waits a writer starts soon after it could.
     "PRAGMA busy_timeout = 5",
 )
 
@@ -50,26 +50,26 @@ _GONE = {
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
 }
-"""After these the connection may be bound to a file that is no longer there; the next use opens a new one."""
+"""After these errors the connection may refer to a file that no longer exists. The next use opens a new one."""
 
 _PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM}
 
 
 class Synchronous(StrEnum):
-    """What a commit survives, besides the crash of any process."""
+    """Durability of commits, beyond the crash of a process."""
 
     FULL = "FULL"
-    """A power cut."""
+    """Commits survive a power cut."""
     NORMAL = "NORMAL"
-    """The last moments before a power cut may be missing, but nothing without what was committed after it."""
+    """A power cut may undo the latest commits. It never undoes a commit and keeps a later one."""
 
 
 class _Connection(sqlite3.Connection):
-    """One that can be held weakly: a thread that ends takes its own along."""
+    """Connection that supports weak references, so that it ends with its thread."""
 
 
 class _Own:
-    """What belongs to one process."""
+    """State that belongs to one process."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -79,9 +79,9 @@ class _Own:
 
 
 class Database:
-    """One connection for each thread; usable again after every error, so that recovery needs no restart.
+    """SQLite file with one connection per thread. It works again after every error, so that recovery needs no restart.
 
-    A process that forks closes it before: in the child SQLite would believe in locks that nobody holds.
+    A process closes it before a fork: in the child SQLite would rely on locks that no process holds.
     """
 
     def __init__(
@@ -99,21 +99,21 @@ class Database:
         self._own = _Own()
 
     def relaxed(self) -> "Database":
-        """The same file, for writes that may be lost in a power cut."""
+        """Return the same file, for writes that a power cut may undo."""
         waits = timedelta(seconds=self._waits)
         return Database(self.path, synchronous=Synchronous.NORMAL, unavailable=self._unavailable, waits=waits)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it at the end of the block, or nothing when an error leaves it."""
+        """Run a write transaction. It commits at the end of the block, and rolls back if an error leaves the block."""
         turn = self._mine().turn
-        # Threads queue here, in turn, because a lock wakes the next at once and SQLite's waiting sleeps.
+        # Threads queue on this lock, because it wakes the next thread at once, while SQLite's busy handler sleeps.
         if not turn.acquire(timeout=self._waits):
             raise self._unavailable(f"{self.path.name} is held by another thread.")
         try:
             with self._translated():
                 connection = self._connection()
-                # The one writer's place is taken at once: a write that began as a read could be refused halfway.
+                # Take the write lock at once: a transaction that begins as a read could be refused halfway.
                 _patiently(connection, "BEGIN IMMEDIATE", time.monotonic() + self._waits)
                 with self._freed(), _ending(connection):
                     yield connection
@@ -122,7 +122,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """One consistent look; within a transaction of the same thread, a part of that."""
+        """Read a consistent snapshot. Within a transaction of the same thread it is part of that transaction."""
         current = self._current()
         if current is not None and current.in_transaction:
             yield current
@@ -134,7 +134,7 @@ class Database:
                 yield connection
 
     def close(self) -> None:
-        """Closes the connections of all threads of this process; the next use opens new ones."""
+        """Close the connections of all threads of this process. The next use opens new ones."""
         own, self._own = self._mine(), _Own()
         for connection in list(own.opened):
             connection.close()
@@ -147,14 +147,14 @@ class Database:
         return self._own
 
     def _connection(self) -> sqlite3.Connection:
-        if (found := self._current()) is None:
+        if (connection := self._current()) is None:
             own = self._mine()
-            found = own.local.connection = self._open()
-            own.opened.add(found)
-        return found
+            connection = own.local.connection = self._open()
+            own.opened.add(connection)
+        return connection
 
     def _current(self) -> _Connection | None:
-        """This thread's, if it has one."""
+        """Return this thread's connection, if it has one."""
         return getattr(self._mine().local, "connection", None)
 
     def _open(self) -> _Connection:
@@ -168,7 +168,8 @@ class Database:
         )
         try:
             for pragma in (*_PRAGMAS, f"PRAGMA synchronous = {self._synchronous}"):
-                # Of several that make a new file at once, one switches the journal, and SQLite lets nobody wait for it.
+                # If several connections create a file, one switches the journal mode, and SQLite makes none wait for
+                # it.
                 _patiently(connection, pragma, time.monotonic() + self._waits)
         except BaseException:
             connection.close()
@@ -176,11 +177,11 @@ class Database:
         return connection
 
     def _drop(self) -> None:
-        if (found := self._current()) is not None:
+        if (connection := self._current()) is not None:
             own = self._mine()
             own.local.connection = None
-            own.opened.discard(found)
-            found.close()
+            own.opened.discard(connection)
+            connection.close()
 
     @contextmanager
     def _freed(self) -> Iterator[None]:
@@ -189,8 +190,8 @@ class Database:
         except sqlite3.Error:
             raise
         except Exception:
-            # Whoever stopped amid the rows has a look that stays open behind the rollback, as long as the error has its
-            # frames; behind such a look, once it is old, this thread could write nothing.
+            # An abandoned iteration keeps its read snapshot open after the rollback, as long as the traceback has its
+            # frames. Once that snapshot is old, this thread could write nothing.
             self._drop()
             raise
 
@@ -207,7 +208,7 @@ class Database:
             raise
 
     def _error(self, code: int, text: str) -> NotifierError | None:
-        """None for what is a mistake of the program and not of its surroundings."""
+        """Return the translated error, or None for a programming error."""
         detail = f"{self.path.name}: {text}."
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._no_room()):
             return Full(detail)
@@ -244,11 +245,11 @@ def _ending(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _primary(error: sqlite3.Error) -> int:
-    """The error's family: the low byte of the extended code."""
+    """Return the primary error code: the low byte of the extended code."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 
-# Rows of an import in transactions of a bounded size, which let others in between them.
+# Imported rows in transactions of bounded size, so that other writers get their turn in between.
 
 T = TypeVar("T")
 
@@ -259,7 +260,7 @@ def batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-# Group commit: of the threads that wait, one writes for all, so that they share one transaction and one sync.
+# Group commit: one of the waiting threads writes for all, so that they share one transaction and one sync.
 
 
 class _Waiting(Generic[T]):
@@ -277,9 +278,9 @@ class Together(Generic[T]):
         self._writing = threading.Lock()
 
     def __call__(self, item: T) -> None:
-        """Returns once the item was written, by this thread or by another; items of one thread keep their order.
+        """Return once the item is written, by this thread or another. Items of one thread keep their order.
 
-        Raises what `write` raised for the batch that the item was in.
+        Raises what `write` raised for the item's batch.
         """
         mine = _Waiting(item)
         with self._joining:
@@ -292,7 +293,7 @@ class Together(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Items whose batch hasn't begun."""
+        """Number of items whose batch hasn't started."""
         return len(self._waiting)
 
     def _write_all(self) -> None:
@@ -301,7 +302,7 @@ class Together(Generic[T]):
         error: BaseException | None = None
         try:
             self._write([waiting.item for waiting in batch])
-        # Whatever stops this thread, an interrupt too, the others must not take their items for written.
+        # Whatever stops this thread, even an interrupt: the other threads must not take their items for written.
         except BaseException as caught:
             error = caught
         for waiting in batch:

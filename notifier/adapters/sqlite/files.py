@@ -1,4 +1,4 @@
-"""The files of a data folder: which there are, how durable each is, and which shard lives where."""
+"""Files of a data folder: their names, their durability, and the placement of shards."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import BurstKey
 
 INBOXES = 8
-"""Files that bulk is spread over, so that several workers write at once."""
+"""Inbox files. Bulk delivery is spread over them, so that several workers write at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,12 +20,12 @@ class Files:
     log: Database
     core: Database
     inboxes: tuple[Database, ...]
-    """Rows come after their seal in the same file, so what a power cut takes is rows before seals, and both come
-    again: the pull path needs neither."""
+    """Rows follow their audience snapshot in the same file, so that a power cut undoes rows before snapshots. Both are
+    written again, and the pull path needs neither."""
 
     @classmethod
     def at(cls, folder: Path) -> Self:
-        """Opens nothing yet."""
+        """Return the files of a folder without opening them."""
         return cls(
             log=Database(folder / "log.db", unavailable=LogUnavailable),
             core=Database(folder / "core.db"),
@@ -38,25 +38,25 @@ class Files:
         return self.inboxes[shard % INBOXES]
 
     def migrate(self) -> int:
-        """Makes the folder, brings every file to the code's schema and returns how many steps that took.
+        """Create the folder, migrate all files, and return the number of applied steps.
 
-        Safe when two processes do it at once. Raises SchemaNewer or SchemaChanged.
+        Safe if two processes do it at once. Raises SchemaNewer or SchemaChanged.
         """
         self.core.path.parent.mkdir(parents=True, exist_ok=True)
         done = migrate(self.log, "log") + migrate(self.core, "core")
         return done + sum(migrate(inbox, "inbox") for inbox in self.inboxes)
 
     def pending(self) -> list[str]:
-        """The names of the steps that `migrate` would take. Raises SchemaNewer or SchemaChanged."""
-        found = pending(self.log, "log") + pending(self.core, "core")
-        return found + [name for inbox in self.inboxes for name in pending(inbox, "inbox")]
+        """Return the names of the steps that `migrate` would apply. Raises SchemaNewer or SchemaChanged."""
+        names = pending(self.log, "log") + pending(self.core, "core")
+        return names + [name for inbox in self.inboxes for name in pending(inbox, "inbox")]
 
     def close(self) -> None:
         for database in (self.log, self.core, *self.inboxes):
             database.close()
 
 
-# The longer statements, each in a file of its own under queries/, and the one parameter that has a list in it.
+# The longer statements, each from its own file under queries/, and the parameter for a list of bursts.
 
 _QUERIES = Path(__file__).parent / "queries"
 
@@ -66,5 +66,5 @@ def statement(name: str) -> str:
 
 
 def wanted(keys: Iterable[BurstKey]) -> str:
-    """The keys as one parameter, however many they are."""
+    """Return the keys as one JSON parameter, regardless of their number."""
     return json.dumps([(str(key.subject), key.seq) for key in keys])

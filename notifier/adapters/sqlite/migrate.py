@@ -1,4 +1,4 @@
-"""Brings a SQLite file to the schema of the code: numbered steps, each in one transaction and never edited."""
+"""Migrates a SQLite file: numbered steps, each in one transaction and never edited."""
 
 import hashlib
 import sqlite3
@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.connection import Database
 from notifier.domain.errors import SchemaChanged, SchemaNewer
 
 FOLDER = Path(__file__).parents[2] / "migrations" / "sqlite"
-"""In the package: a link in the source tree, to the folder that people look into, and files of its own in a wheel."""
+"""Inside the package: a link to the top-level folder in the source tree, regular files in a wheel."""
 
 _REGISTER = """
 CREATE TABLE IF NOT EXISTS migrations (
@@ -34,7 +34,7 @@ class SqliteMigration:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """From a file named `0001_what_it_brings.sql`."""
+        """Read a file named `0001_what_it_brings.sql`."""
         return cls(number=int(path.name.partition("_")[0]), name=path.stem, script=path.read_text())
 
     @property
@@ -42,7 +42,7 @@ class SqliteMigration:
         return hashlib.sha256(self.script.encode()).hexdigest()
 
     def statements(self) -> Iterator[str]:
-        """One by one: running the script as a whole would commit whatever transaction is open."""
+        """Yield single statements. Running the script as a whole would commit an open transaction."""
         statement = ""
         for line in self.script.splitlines(keepends=True):
             statement += line
@@ -52,17 +52,17 @@ class SqliteMigration:
 
 
 def migrate(db: Database, kind: str, folder: Path = FOLDER) -> int:
-    """Applies what is missing and returns how many steps that were.
+    """Apply the missing steps and return their number.
 
-    Each step sees in its own transaction what the others did, so two processes may start at once. Raises SchemaNewer
-    or SchemaChanged before anything is changed.
+    Each step checks in its own transaction what is applied, so that two processes may start at once. Raises
+    SchemaNewer or SchemaChanged before anything is changed.
     """
     known = _known(folder / kind)
     return sum(_step(db, known, migration) for migration in known)
 
 
 def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
-    """The names of the steps that `migrate` would take; changes nothing but an empty register."""
+    """Return the names of the steps that `migrate` would apply. It changes nothing, except to create the register."""
     known = _known(folder / kind)
     with db.write() as c:
         done = _checked(c, known)
@@ -70,11 +70,11 @@ def pending(db: Database, kind: str, folder: Path = FOLDER) -> list[str]:
 
 
 def _known(folder: Path) -> list[SqliteMigration]:
-    """An installation without migrations must not pass for one that has nothing to do."""
-    found = [SqliteMigration.read(path) for path in sorted(folder.glob("*.sql"))]
-    if not found:
+    """Read the migrations. Raises FileNotFoundError: an installation without files must not look up to date."""
+    migrations = [SqliteMigration.read(path) for path in sorted(folder.glob("*.sql"))]
+    if not migrations:
         raise FileNotFoundError(f"There are no migrations in {folder}.")
-    return found
+    return migrations
 
 
 def _step(db: Database, known: list[SqliteMigration], migration: SqliteMigration) -> int:
@@ -88,7 +88,7 @@ def _step(db: Database, known: list[SqliteMigration], migration: SqliteMigration
 
 
 def _checked(c: sqlite3.Connection, known: list[SqliteMigration]) -> set[int]:
-    """The numbers that were applied, once they are known to agree with the code."""
+    """Return the applied numbers. Raises SchemaNewer or SchemaChanged if they differ from the code."""
     c.execute(_REGISTER)
     checksums = {migration.number: migration.checksum for migration in known}
     applied = c.execute(_APPLIED).fetchall()

@@ -1,4 +1,4 @@
-"""A reader of the event log: polls the partitions it holds by lease, and commits what is done."""
+"""Event log consumer: polls the partitions that it leases, and commits processed offsets."""
 
 import json
 import sqlite3
@@ -13,10 +13,10 @@ from notifier.codec.storage import to_ms
 from notifier.ports.coordination import Clock
 from notifier.ports.event_log import Logged, Record
 
-# Who of a group reads which partitions: leases in log.db, shared out evenly among those who are alive.
+# Partition leases of a consumer group, in log.db. Partitions are shared evenly among the live consumers.
 
 LEASE = timedelta(seconds=5)
-"""An owner that hasn't polled for so long is replaced."""
+"""A consumer that hasn't polled for this long is replaced."""
 
 _LEASE_MS = LEASE // timedelta(milliseconds=1)
 
@@ -30,28 +30,28 @@ _FREE = "UPDATE holds SET until = 0 WHERE consumer_group = ? AND partition = ? A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """A consumer's place in its group."""
+    """A consumer's membership in its group."""
 
     group: str
     stream: str
     owner: str
     partitions: Sequence[str]
-    """All of the stream."""
+    """All partitions of the stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     epochs: Mapping[str, int]
-    """Of the partitions that are the consumer's."""
+    """Epochs of the partitions that the consumer holds."""
     until: int
     complete: bool
-    """False while partitions that are due to it are still another's."""
+    """False while other consumers still hold partitions of its share."""
 
 
 def take_share(c: sqlite3.Connection, seat: Seat, held: Mapping[str, int], now: int) -> Share:
-    """Renews what the consumer holds, gives up what is more than its share, and takes what is free up to it.
+    """Renew the consumer's leases, free those beyond its share, and take free partitions up to it.
 
-    What it held and another took meanwhile has another epoch by now, and isn't in the answer.
+    A partition that another consumer took meanwhile has another epoch, and is missing from the result.
     """
     until = now + _LEASE_MS
     due = _due(c, seat, now, until)
@@ -74,12 +74,12 @@ def give_back(c: sqlite3.Connection, seat: Seat, held: Mapping[str, int], now: i
 
 
 def _due(c: sqlite3.Connection, seat: Seat, now: int, until: int) -> int:
-    """How many partitions are the consumer's share: as even as can be, the rest to the first by name."""
+    """Return the number of partitions in the consumer's share. The first consumers by name share the remainder."""
     c.execute(_LEAVE, (seat.group, seat.stream, seat.owner, now))
     c.execute(_JOIN, (seat.group, seat.stream, seat.owner, until))
     owners = [owner for (owner,) in c.execute(_OWNERS, (seat.group, seat.stream))]
-    each, rest = divmod(len(seat.partitions), len(owners))
-    return each + (owners.index(seat.owner) < rest)
+    base, remainder = divmod(len(seat.partitions), len(owners))
+    return base + (owners.index(seat.owner) < remainder)
 
 
 def _holds(c: sqlite3.Connection, seat: Seat) -> dict[str, tuple[str, int, int]]:
@@ -91,11 +91,11 @@ _MS = timedelta(milliseconds=1)
 
 RENEWED_EVERY = LEASE / 3 // _MS
 RETRIED_EVERY = timedelta(milliseconds=200) // _MS
-"""While partitions that are due to it are still another's."""
+"""Milliseconds, while other consumers still hold partitions of its share."""
 
 FIRST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.002, 0.005, 0.017
-"""Seconds between two looks for news: at first, within half a second of some, and when none came for longer. Each
-wakes a thread, 0.15 ms on a busy machine: with 5 ms all day, three readers of a process took a tenth of a core."""
+"""Seconds between two polls: at first, within half a second of new records, and without any for longer. Each poll
+wakes a thread, 0.15 ms on a busy machine: with a constant 5 ms, three consumers of a process used a tenth of a core."""
 
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
@@ -112,7 +112,7 @@ class SqliteConsumer:
         self._seat = seat
         self._sleep = sleep
         self._epochs: dict[str, int] = {}
-        """Of the partitions held; in the order in which they are read next."""
+        """Epochs of the held partitions, in the order in which they are read next."""
         self._polled: dict[str, int] = {}
         self._until = self._renew_at = 0
         self._pause = FIRST_PAUSE
@@ -121,17 +121,17 @@ class SqliteConsumer:
         deadline = time.monotonic() + wait.total_seconds()
         while True:
             self._keep_share()
-            version, found = self._read(limit)
-            # Reading took time too: what was lost meanwhile is for another to return.
-            if found and self._now() < self._until:
-                self._polled |= {logged.partition: logged.offset for logged in found}
+            version, records = self._read(limit)
+            # Reading takes time, too: records of a lease that expired meanwhile are for another consumer to return.
+            if records and self._now() < self._until:
+                self._polled |= {logged.partition: logged.offset for logged in records}
                 self._pause = FIRST_PAUSE
-                return found
+                return records
             if not self._news(version, deadline):
                 return ()
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        # Of a partition that was lost there is no epoch, or one that has passed: the statement does nothing then.
+        # A lost partition has no epoch, or an old one: the statement then changes nothing.
         cells = [
             {
                 "group": self._seat.group,
@@ -148,9 +148,9 @@ class SqliteConsumer:
     def holds(self) -> bool:
         names = json.dumps(list(self._epochs))
         with self._db.read() as c:
-            found = {p: (owner, epoch) for p, owner, epoch, _ in c.execute(_HOLDS, (self._seat.group, names))}
+            holders = {p: (owner, epoch) for p, owner, epoch, _ in c.execute(_HOLDS, (self._seat.group, names))}
             committed = {p: _offset(c.execute(_COMMITTED, (self._seat.group, p)).fetchone()) for p in self._epochs}
-        if self._epochs and all(found.get(p) == (self._seat.owner, epoch) for p, epoch in self._epochs.items()):
+        if self._epochs and all(holders.get(p) == (self._seat.owner, epoch) for p, epoch in self._epochs.items()):
             return True
         self._polled, self._renew_at = committed, 0
         return False
@@ -177,23 +177,25 @@ class SqliteConsumer:
         self._renew_at = now + (RENEWED_EVERY if share.complete else RETRIED_EVERY)
 
     def _read(self, limit: int) -> tuple[int, list[Logged]]:
-        """With the version of the file that was read; each time another partition comes first."""
-        found: list[Logged] = []
+        """Return the version of the file and the next records. Each read begins with another partition."""
+        records: list[Logged] = []
         with self._db.read() as c:
             version = int(c.execute(_VERSION).fetchone()[0])
             for partition in list(self._epochs):
                 self._epochs[partition] = self._epochs.pop(partition)
-                for offset, key, value in c.execute(_RECORDS, (partition, self._polled[partition], limit - len(found))):
+                for offset, key, value in c.execute(
+                    _RECORDS, (partition, self._polled[partition], limit - len(records))
+                ):
                     record = Record(stream=self._seat.stream, key=key, value=value)
-                    found.append(Logged(partition=partition, offset=offset, record=record))
-                if len(found) == limit:
+                    records.append(Logged(partition=partition, offset=offset, record=record))
+                if len(records) == limit:
                     break
-        return version, found
+        return version, records
 
     def _news(self, version: int, deadline: float) -> bool:
-        """Waits until somebody has written or the lease wants renewal; False at the deadline."""
-        while (left := deadline - time.monotonic()) > 0:
-            self._sleep(min(self._pause, left))
+        """Wait until the file changes or the lease is due for renewal. Return False at the deadline."""
+        while (remaining := deadline - time.monotonic()) > 0:
+            self._sleep(min(self._pause, remaining))
             self._pause = min(self._pause * (1.5 if self._pause < BUSY_PAUSE else 1.02), LONGEST_PAUSE)
             if self._now() >= self._renew_at or self._version() != version:
                 return True

@@ -1,4 +1,4 @@
-"""The event log in log.db: appends share a sync; readers are in consumer.py."""
+"""Event log in log.db. Appends share a sync; consumers are in consumer.py."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ from notifier.ports.event_log import Logged, Record
 from notifier.topics import PARTITIONS
 
 DROPPED_AT_ONCE = 1_000
-"""Records; short transactions, because appends wait behind them."""
+"""Records per transaction. Transactions are short, because appends wait for them."""
 
 READ_AT_ONCE = 100
-"""Records in memory while somebody looks through what waits; a record has some kilobytes."""
+"""Records in memory while waiting records are listed. A record has a few kilobytes."""
 
 _NEXT = "SELECT next_offset FROM ends WHERE partition = ?"
 _SET_NEXT = "INSERT OR REPLACE INTO ends (partition, next_offset) VALUES (?, ?)"
@@ -28,13 +28,13 @@ _WAITING = statement("log_waiting")
 
 
 class SqliteLog:
-    """Raises LogUnavailable if the database was opened with it."""
+    """Event log. It raises LogUnavailable if the database was opened with that error."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
         self._clock = clock
         self._append = Together(self._write)
-        # A commit or lease that a power cut takes back is work done twice; a sync for each would slow the appends.
+        # A commit or lease that a power cut undoes only repeats work. A sync for each would slow down the appends.
         self._relaxed = db.relaxed()
 
     def append(self, records: Sequence[Record]) -> None:
@@ -46,7 +46,7 @@ class SqliteLog:
         return SqliteConsumer(self._relaxed, self._clock, seat)
 
     def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
-        return islice((one for partition in partitions(stream) for one in self._waiting(partition, group)), limit)
+        return islice((logged for partition in partitions(stream) for logged in self._waiting(partition, group)), limit)
 
     def forget(self, before: datetime) -> int:
         return sum(self._drop(partition, before) for stream in PARTITIONS for partition in partitions(stream))
@@ -56,15 +56,15 @@ class SqliteLog:
         self._relaxed.close()
 
     def _waiting(self, partition: str, group: str) -> Iterator[Logged]:
-        """A short look for each few: who loses interest on the way leaves no transaction open."""
-        stream, behind = partition.rpartition("/")[0], -1
+        """Yield waiting records in short reads, so that an abandoned iteration leaves no transaction open."""
+        stream, last_offset = partition.rpartition("/")[0], -1
         while True:
-            place = {"group": group, "partition": partition, "behind": behind, "most": READ_AT_ONCE}
+            place = {"group": group, "partition": partition, "behind": last_offset, "most": READ_AT_ONCE}
             with self._relaxed.read() as c:
                 rows = c.execute(_WAITING, place).fetchall()
-            for behind, key, value in rows:
+            for last_offset, key, value in rows:
                 record = Record(stream=stream, key=key, value=value)
-                yield Logged(partition=partition, offset=behind, record=record)
+                yield Logged(partition=partition, offset=last_offset, record=record)
             if len(rows) < READ_AT_ONCE:
                 return
 
@@ -96,7 +96,7 @@ def partitions(stream: str) -> list[str]:
 
 
 def partition_of(stream: str, key: str) -> str:
-    """Always the same for a key: its order hangs on it."""
+    """Return the partition of a key. It never changes, because the order of the key's records depends on it."""
     return f"{stream}/{crc32(key.encode()) % PARTITIONS[stream]}"
 
 

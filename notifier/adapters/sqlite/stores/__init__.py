@@ -1,1 +1,1 @@
-"""The ports' stores on SQLite."""
+"""Implementations of the store ports on SQLite."""

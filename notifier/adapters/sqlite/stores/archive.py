@@ -1,4 +1,7 @@
-"""Everything in the files, in pages: no look is long enough to hold back the clean-up of a write-ahead log."""
+"""Reads all files page by page.
+
+No read is long enough to delay a checkpoint of the write-ahead log.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -47,25 +50,25 @@ class SqliteArchive:
         subject, seq = "", 0
         while page := _all(self._core, _PLANS, subject, seq, PAGE):
             keys = [BurstKey(Subject.parse(subject), seq) for subject, seq in page]
-            accounts = self._ledger.read(keys)
-            yield from (accounts[key] for key in keys if key in accounts)
+            progress = self._ledger.read(keys)
+            yield from (progress[key] for key in keys if key in progress)
             subject, seq = page[-1]
 
     def seals(self, burst: BurstKey) -> Iterator[Seal]:
         key = str(burst.subject), burst.seq
         shards = sorted(shard for inbox in self._inboxes for (shard,) in _all(inbox, _SHARDS, *key))
         for shard in shards:
-            # One that the sweep took meanwhile is no longer there.
+            # A snapshot that was swept meanwhile is missing.
             for (blob,) in _all(self._inboxes[shard % len(self._inboxes)], _SEAL, *key, shard):
                 yield unpack_seal(shard, blob)
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        found = (_rows(inbox) if burst is None else self._rows_of(inbox, burst) for inbox in self._inboxes)
-        return map(_stored, chain.from_iterable(found))
+        rows = (_rows(inbox) if burst is None else self._rows_of(inbox, burst) for inbox in self._inboxes)
+        return map(_stored, chain.from_iterable(rows))
 
     def _rows_of(self, inbox: Database, burst: BurstKey) -> Iterator[Found]:
-        # A burst that is published slowly may get a later moment after it was planned and written in part.
-        moments = [account.plan.opened_at for account in self._ledger.read([burst]).values()]
+        # A slowly published burst may be re-stamped after it was planned and partly written: cover both openings.
+        moments = [progress.plan.opened_at for progress in self._ledger.read([burst]).values()]
         key = str(burst.subject), burst.seq
         moments += [unpack(Burst, blob).opened_at for (blob,) in _all(self._core, _BURST, *key)]
         if not moments:
@@ -85,7 +88,7 @@ def _rows(inbox: Database) -> Iterator[Found]:
 
 
 def _ranges(inbox: Database) -> Iterator[int]:
-    """A jump from each range to the next, whatever lies between."""
+    """Yield the ranges. Each query jumps to the next one."""
     member_range: int | None = -1
     while (member_range := _all(inbox, _NEXT_RANGE, member_range)[0][0]) is not None:
         yield member_range

@@ -1,4 +1,4 @@
-"""The change feed of bursts in core.db: ids in the order of the commits."""
+"""Change feed of bursts in core.db, ordered by commit."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.inbox_versions import MOST, ChangesSince, Position
 
 KEPT = 50_000
-"""Changes. A follower that is further behind has long been answered None, for more than MOST bursts."""
+"""Changes. A reader that is further behind gets None anyway, because more than MOST bursts have changed."""
 PRUNED_TOGETHER = 1_000
-"""Most commits leave the oldest page of the table alone; one deletes a thousand rows, in 0.3 ms."""
+"""Rows deleted together, in 0.3 ms. Most commits then leave the oldest page of the table alone."""
 LOOKS_EVERY = 64
-"""Rows of a process, between two looks whether there is something to delete."""
+"""Rows that a process writes between two checks for rows to delete."""
 LAPSE = ("", 0)
-"""Subject and seq of a lapse: no burst has the number 0."""
+"""Subject and seq of a lapse. No burst has the number 0."""
 
 _PUT = "INSERT INTO burst_changes (subject, seq) VALUES (?, ?)"
 _PRUNE = statement("prune_burst_changes")
@@ -34,13 +34,13 @@ class SqlitePosition(Position):
 
 
 class ChangeLog:
-    """Writes the rows. A crash between two looks leaves a few rows more, for another process to delete."""
+    """Writes the rows. A crash between two checks leaves a few extra rows, which another process deletes."""
 
     def __init__(self) -> None:
         self._since_look = LOOKS_EVERY
 
     def put(self, c: sqlite3.Connection, bursts: Iterable[BurstKey]) -> None:
-        """Must be called in the transaction that writes the bursts: both are readable at the same moment."""
+        """Record changes. Call it in the transaction that writes the bursts, so that both become readable at once."""
         self._put(c, [(str(key.subject), key.seq) for key in bursts])
 
     def put_lapse(self, c: sqlite3.Connection) -> None:
@@ -81,19 +81,19 @@ class SqliteBurstChanges:
             oldest, newest = _ends(c)
             if newest == position.id:
                 return ChangesSince(bursts=(), viewers_lapsed=False, position=position)
-            # A newest id before the position: the file was replaced by an older copy.
+            # A newest id below the position means that the file was replaced by an older copy.
             if newest < position.id or oldest > position.id + 1:
                 return None
             rows = c.execute(_AFTER, (position.id, MOST + 2)).fetchall()
-            found = [(subject, seq) for _, subject, seq in sorted(rows)]
-            changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in found if seq]
+            entries = [(subject, seq) for _, subject, seq in sorted(rows)]
+            changed = [BurstKey(Subject.parse(subject), seq) for subject, seq in entries if seq]
             if len(changed) > MOST:
                 return None
             blobs = c.execute(_READ, (wanted(changed),)).fetchall()
         bursts = {burst.key: burst for burst in (unpack(Burst, blob) for (blob,) in blobs)}
         return ChangesSince(
             bursts=[bursts[key] for key in changed if key in bursts],
-            viewers_lapsed=LAPSE in found,
+            viewers_lapsed=LAPSE in entries,
             position=SqlitePosition(newest),
         )
 
@@ -109,6 +109,6 @@ class SqliteViewerLapses:
 
 
 def _ends(c: sqlite3.Connection) -> tuple[int, int]:
-    """The oldest and the newest id; zeros while nothing was written."""
+    """Return the oldest and the newest id, or zeros before the first change."""
     oldest, newest = c.execute(_ENDS).fetchone()
     return oldest or 0, newest or 0

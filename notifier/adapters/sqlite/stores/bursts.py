@@ -1,4 +1,4 @@
-"""The canonical bursts, their mentions, and what became of events, in core.db."""
+"""Stores bursts, their mentions, sequence heads, and the outcomes of events in core.db."""
 
 import json
 import sqlite3
@@ -29,7 +29,7 @@ _REFUSE = "INSERT OR IGNORE INTO mention_ids (id, source, account, subject, refu
 _KNOWN = "SELECT 1 FROM mention_ids WHERE id = ? AND source = ? AND account = ? AND subject = ?"
 
 LAST = (1 << 63) - 1
-"""Behind every time that SQLite can hold."""
+"""Greater than every time that SQLite can store."""
 
 Found = tuple[str, str, str, int | None, str | None]
 """Source, account, subject, seq and refusal."""
@@ -48,7 +48,7 @@ class SqliteBursts:
             c.executemany(PUT_TRAIL, [trail for sequenced in mentions for trail in trails(sequenced)])
             c.executemany(_PUT_ID, [_mention_id(sequenced) for sequenced in mentions])
             versions = {burst.key: burst.version for burst in bursts}
-            c.executemany(CHANGE, [change(one, versions) for one in changed])
+            c.executemany(CHANGE, [change(changed_mention, versions) for changed_mention in changed])
             self._changes.put(c, versions)
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
@@ -60,9 +60,11 @@ class SqliteBursts:
         with self._db.read() as c:
             return {
                 subject: {
-                    e for e in some if c.execute(_KNOWN, (e.id, e.source, subject.owner, str(subject))).fetchone()
+                    e
+                    for e in subject_events
+                    if c.execute(_KNOWN, (e.id, e.source, subject.owner, str(subject))).fetchone()
                 }
-                for subject, some in events.items()
+                for subject, subject_events in events.items()
             }
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
@@ -111,7 +113,7 @@ def _outcome(id: str, found: Found) -> Outcome:
     )
 
 
-# The heads in core.db: each is replaced only by the version that follows the stored one.
+# Sequence heads in core.db: each is replaced only by its next version.
 
 _LOAD = "SELECT blob FROM heads WHERE subject IN (SELECT value FROM json_each(?))"
 _UNPUBLISHED = "SELECT subject FROM heads WHERE published = 0 ORDER BY subject LIMIT ?"
@@ -145,5 +147,5 @@ def _swap(c: sqlite3.Connection, head: Head) -> bool:
     swapped = c.execute(_FIRST, row) if head.version == 1 else c.execute(_NEXT, (*row, head.version))
     if swapped.rowcount == 1:
         return True
-    # Our own swap, whose answer was lost: nobody else makes this nonce.
+    # Our own swap, whose answer was lost: its nonce is unique.
     return c.execute(_STORED, (subject, head.version, head.nonce)).fetchone() is not None

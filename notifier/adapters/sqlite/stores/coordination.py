@@ -1,4 +1,4 @@
-"""Leadership in core.db: one row a lease."""
+"""Stores leases, fencing epochs and throttles in core.db."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class SqliteLeases:
             return c.execute(_HOLD, lease).rowcount == 1
 
 
-# Epochs in core.db: the next free one of each name, beside the next free member number.
+# Fencing epochs in core.db: the next free number of each name, in the table of the member numbers.
 
 _NEXT = """
     INSERT INTO numbers (book, free) VALUES (?, 1)
@@ -43,7 +43,7 @@ class SqliteEpochs:
             return int(epoch)
 
 
-# The throttles in core.db, each change with its audit row in the same transaction.
+# Throttles in core.db: each change and its audit row are one transaction.
 
 _COLUMNS = "id, tier, rate, reason, who, starts_at, ends_at"
 _PUT = f"INSERT OR REPLACE INTO throttles ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -63,10 +63,10 @@ class SqliteThrottles:
 
     def lift(self, id: str, who: str, now: datetime) -> Throttle | None:
         with self._db.write() as c:
-            found = c.execute(_LIFT, (to_ms(now), id, to_ms(now))).fetchall()
-            if not found:
+            rows = c.execute(_LIFT, (to_ms(now), id, to_ms(now))).fetchall()
+            if not rows:
                 return None
-            lifted = _throttle(found[0])
+            lifted = _throttle(rows[0])
             record(c, at=now, who=who, what="throttle.lift", detail={"throttle": _told(lifted)})
             return lifted
 
@@ -93,5 +93,5 @@ def _throttle(row: tuple[str, str, float | None, str, str, int, int]) -> Throttl
 
 
 def _told(throttle: Throttle) -> dict[str, object]:
-    told = dataclasses.asdict(throttle)
-    return told | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}
+    fields = dataclasses.asdict(throttle)
+    return fields | {"starts_at": throttle.starts_at.isoformat(), "ends_at": throttle.ends_at.isoformat()}

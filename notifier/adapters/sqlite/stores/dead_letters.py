@@ -1,4 +1,4 @@
-"""The dead letters in core.db."""
+"""Stores dead letters and lane tallies in core.db."""
 
 import json
 import sqlite3
@@ -37,7 +37,7 @@ def letter_of(row: Stored) -> DeadLetter:
     return DeadLetter(id=id, stage=stage, cause=cause, body=body, at=from_ms(at))
 
 
-# The lane tallies in core.db: each is replaced only by the version that follows the stored one.
+# Lane tallies in core.db: each is replaced only by its next version.
 
 _READ = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FROM json_each(?))"
 _PUT_lane_tallies = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"

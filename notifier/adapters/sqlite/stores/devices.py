@@ -1,4 +1,7 @@
-"""Devices in core.db: a row each, so that whoever gets one takes it from whoever had it in the same breath."""
+"""Stores devices in core.db.
+
+A device is one row, so that a registration also removes the device from its former holder.
+"""
 
 import json
 from collections import defaultdict
@@ -14,9 +17,9 @@ from notifier.domain.push.device import KEPT, Device, DeviceId, DeviceWord, Hold
 from notifier.ports.coordination import Clock
 
 BATCH = 1_024
-"""Words in a transaction, so that many of them let others in."""
+"""Device changes per transaction, so that other writers get their turn."""
 SWEPT = 64
-"""Rows whose time is over that a transaction takes away: more than become so while as many words come."""
+"""Expired rows deleted per transaction: more than expire while as many changes arrive."""
 
 _WRITE = statement("say_device")
 _SWEEP = "DELETE FROM devices WHERE rowid IN (SELECT rowid FROM devices WHERE at <= ? LIMIT ?)"
@@ -47,9 +50,9 @@ class SqliteDevices:
         self._clock = clock
 
     def write(self, words: Collection[DeviceWord]) -> None:
-        for some in batches(words, BATCH):
+        for batch in batches(words, BATCH):
             with self._db.write() as c:
-                c.executemany(_WRITE, map(_row, some))
+                c.executemany(_WRITE, map(_row, batch))
                 c.execute(_SWEEP, (self._since(), SWEPT))
 
     def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
@@ -65,10 +68,10 @@ class SqliteDevices:
     def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
         with self._db.read() as c:
             rows = c.execute(_OF_SOME, (json.dumps(list(members)), self._since())).fetchall()
-        found = defaultdict[Member, list[Device]](list)
+        devices = defaultdict[Member, list[Device]](list)
         for device in _devices(rows):
-            found[device.member].append(device)
-        return dict(found)
+            devices[device.member].append(device)
+        return dict(devices)
 
     def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
         for first, last in spans(people, shard):
@@ -92,4 +95,4 @@ def _row(word: DeviceWord) -> tuple[object, ...]:
 
 
 def _devices(rows: Iterable[tuple[int, bytes, int]]) -> Iterator[Device]:
-    return (unpack_told(Member(member), told, at) for member, told, at in rows)
+    return (unpack_told(Member(member), packed, at) for member, packed, at in rows)

@@ -1,4 +1,7 @@
-"""The directory in core.db: single accounts, and ranges of numeric ids that need one entry."""
+"""Stores the user directory and account flags in core.db.
+
+A range of numeric ids needs only one row.
+"""
 
 import json
 import sqlite3
@@ -29,10 +32,10 @@ _FREE = "SELECT free FROM numbers WHERE book = 'members'"
 _MOVE = "UPDATE numbers SET free = max(free, ?) WHERE book = 'members'"
 
 NAMES = 16_384
-"""That are given numbers in a transaction, which lets others in behind it after some tenths of a second."""
+"""Users that are numbered per transaction. Other writers get their turn after some tenths of a second."""
 
 NOTHING = b""
-"""Is known of an account but its number: most are so, and take a fifth of the room."""
+"""Account data of a user with nothing but a number. Most users have none, and take a fifth of the space."""
 
 
 class SqliteDirectory:
@@ -48,27 +51,27 @@ class SqliteDirectory:
             return _users(c, members)
 
     def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
-        # Whoever has a number keeps it, so that nobody who needs none waits for the writer before.
+        # A number never changes. A call that needs no new number therefore doesn't wait for the write lock.
         with self._db.read() as c:
-            found = _members(c, users)
-        if all(user in found for user in users if user):
-            return found
-        for some in batches((user for user in dict.fromkeys(users) if user and user not in found), NAMES):
-            found |= self._numbered(some)
-        return found
+            members = _members(c, users)
+        if all(user in members for user in users if user):
+            return members
+        for batch in batches((user for user in dict.fromkeys(users) if user and user not in members), NAMES):
+            members |= self._numbered(batch)
+        return members
 
     def _numbered(self, users: Sequence[UserId]) -> Mapping[UserId, Member]:
         with self._db.write() as c:
             first, before = _lease(c, len(users)), c.total_changes
-            given = {user: Member(first + n) for n, user in enumerate(users)}
-            # In the order of the file: each of its pages is changed once.
-            c.executemany(_NUMBER, [(user, given[user], NOTHING) for user in sorted(given)])
-            if c.total_changes - before < len(given):  # another was faster with some; their numbers here are nobody's
+            assigned = {user: Member(first + n) for n, user in enumerate(users)}
+            # In the order of the file, so that each of its pages is changed once.
+            c.executemany(_NUMBER, [(user, assigned[user], NOTHING) for user in sorted(assigned)])
+            if c.total_changes - before < len(assigned):  # lost a race for some users; these numbers stay unused
                 known = _members(c, users)
-                given = {user: member for user, member in given.items() if known[user] == member}
+                assigned = {user: member for user, member in assigned.items() if known[user] == member}
             else:
-                known = given
-            c.executemany(_PUT_MEMBER, [(member, user) for user, member in given.items()])
+                known = assigned
+            c.executemany(_PUT_MEMBER, [(member, user) for user, member in assigned.items()])
             return known
 
     def lease(self, count: int) -> Member:
@@ -90,8 +93,11 @@ class SqliteDirectory:
 
     def enrol_range(self, ids: IdRange) -> None:
         with self._db.write() as c:
-            for found in (c.execute(_RANGE_OF_ID, (ids.prefix, ids.last)), c.execute(_RANGE_OF_MEMBER, (ids.end - 1,))):
-                for row in found.fetchall():
+            for cursor in (
+                c.execute(_RANGE_OF_ID, (ids.prefix, ids.last)),
+                c.execute(_RANGE_OF_MEMBER, (ids.end - 1,)),
+            ):
+                for row in cursor.fetchall():
                     ids.require_apart(_range(row))
             c.execute(_PUT_RANGE, (ids.prefix, ids.first, ids.count, ids.member))
             c.execute(_MOVE, (ids.end,))
@@ -102,17 +108,17 @@ class SqliteDirectory:
 
 
 def accounts_of(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, DirectoryEntry]:
-    """Within the caller's transaction; single accounts come before ranges."""
+    """Return the accounts, within the caller's transaction. Single accounts override ranges."""
     rows = c.execute(_ACCOUNTS, (json.dumps(list(users)),))
-    found = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
-    rest = in_ranges((user for user in users if user not in found), partial(_ranges, c))
-    return found | {user: DirectoryEntry(user=user, member=member) for user, member in rest.items()}
+    accounts = {UserId(user): _account(UserId(user), member, blob) for user, member, blob in rows}
+    ranged = in_ranges((user for user in users if user not in accounts), partial(_ranges, c))
+    return accounts | {user: DirectoryEntry(user=user, member=member) for user, member in ranged.items()}
 
 
 def _members(c: sqlite3.Connection, users: Collection[UserId]) -> dict[UserId, Member]:
-    """Of the same accounts the numbers alone."""
-    found = dict[UserId, Member](c.execute(_MEMBERS, (json.dumps(list(users)),)).fetchall())
-    return found | in_ranges((user for user in users if user not in found), partial(_ranges, c))
+    """Return only the numbers of the same accounts."""
+    members = dict[UserId, Member](c.execute(_MEMBERS, (json.dumps(list(users)),)).fetchall())
+    return members | in_ranges((user for user in users if user not in members), partial(_ranges, c))
 
 
 def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
@@ -120,8 +126,8 @@ def _account(user: UserId, member: int, blob: bytes) -> DirectoryEntry:
 
 
 def _users(c: sqlite3.Connection, members: Collection[Member]) -> dict[Member, UserId]:
-    found = {Member(member): UserId(user) for member, user in c.execute(_USERS, (json.dumps(list(members)),))}
-    return found | named_in_ranges((member for member in members if member not in found), partial(_ranges_of, c))
+    users = {Member(member): UserId(user) for member, user in c.execute(_USERS, (json.dumps(list(members)),))}
+    return users | named_in_ranges((member for member in members if member not in users), partial(_ranges_of, c))
 
 
 def _lease(c: sqlite3.Connection, count: int) -> Member:
@@ -131,15 +137,15 @@ def _lease(c: sqlite3.Connection, count: int) -> Member:
 
 
 def _enrol(c: sqlite3.Connection, accounts: Collection[DirectoryEntry]) -> None:
-    c.executemany(_PUT_USER, [(one.user, one.member, pack(one), one.deleted) for one in accounts])
-    c.executemany(_PUT_MEMBER, [(one.member, one.user) for one in accounts])
+    c.executemany(_PUT_USER, [(account.user, account.member, pack(account), account.deleted) for account in accounts])
+    c.executemany(_PUT_MEMBER, [(account.member, account.user) for account in accounts])
 
 
 def range_of(c: sqlite3.Connection, user: UserId) -> IdRange | None:
     if (parts := numbered(user)) is None:
         return None
-    [found] = _ranges(c, [parts])
-    return found if found and found.member_of(parts[1]) is not None else None
+    [range_] = _ranges(c, [parts])
+    return range_ if range_ and range_.member_of(parts[1]) is not None else None
 
 
 def _ranges(c: sqlite3.Connection, places: Sequence[tuple[str, int]]) -> Sequence[IdRange | None]:
@@ -157,10 +163,10 @@ def _range(row: tuple[str, int, int, int]) -> IdRange:
     return IdRange(prefix=prefix, first=first, count=count, member=Member(member))
 
 
-# The flags of accounts in core.db: a row for each flag of which something was said.
+# Account flags in core.db: a row for each flag that was ever reported.
 
 BATCH = 4_096
-"""In a transaction: an import of any size lets others in."""
+"""Rows per transaction, so that other writers get their turn during an import of any size."""
 
 _WRITE = statement("flag")
 _STANDING = "SELECT is_on, sequence FROM flags WHERE flag = ? AND shard = ? AND member = ?"
@@ -172,17 +178,17 @@ class SqliteFlags:
         self._db = db
 
     def write(self, flagged: Iterable[Flagged]) -> None:
-        for some in batches(map(_row, flagged), BATCH):
+        for batch in batches(map(_row, flagged), BATCH):
             with self._db.write() as c:
-                c.executemany(_WRITE, some)
+                c.executemany(_WRITE, batch)
 
     def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
-        found = dict[Place, Flagged]()
+        flags = dict[Place, Flagged]()
         with self._db.read() as c:
             for flag, member in places:
                 for on, sequence in c.execute(_STANDING, (str(flag), shard_of(member), member)):
-                    found[flag, member] = Flagged(flag=flag, member=member, on=bool(on), sequence=sequence)
-        return found
+                    flags[flag, member] = Flagged(flag=flag, member=member, on=bool(on), sequence=sequence)
+        return flags
 
     def members(self, flag: Flag, shard: int) -> Bits:
         with self._db.read() as c:

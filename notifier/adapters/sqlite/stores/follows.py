@@ -1,4 +1,4 @@
-"""Follows in core.db: a member's own rows, and the blocks' that they override."""
+"""Stores follows in core.db: block rows, and members' own rows, which override them."""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +12,7 @@ from notifier.domain.ids import Subject
 from notifier.ports.audience import Pair
 
 BLOCKS, WORDS = 256, 4_096
-"""Rows in a transaction, so that an import of any size lets others in."""
+"""Rows per transaction, so that other writers get their turn during an import of any size."""
 
 _WRITE = statement("follow")
 _PUT_BLOCK = "INSERT OR REPLACE INTO follows (block, slot, subject, visible_from, members) VALUES (?, ?, ?, ?, ?)"
@@ -29,31 +29,31 @@ class SqliteFollows:
         self._db = db
 
     def write(self, follows: Collection[Follow]) -> None:
-        for some in batches(map(_row, follows), WORDS):
+        for batch in batches(map(_row, follows), WORDS):
             with self._db.write() as c:
-                c.executemany(_WRITE, some)
+                c.executemany(_WRITE, batch)
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
-        for some in batches(map(_block_row, follows), BLOCKS):
+        for batch in batches(map(_block_row, follows), BLOCKS):
             with self._db.write() as c:
-                c.executemany(_PUT_BLOCK, some)
+                c.executemany(_PUT_BLOCK, batch)
 
     def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
-        stood: dict[Place, BlockFollows] = {}
-        for some in batches(follows, BLOCKS):
+        existing: dict[Place, BlockFollows] = {}
+        for batch in batches(follows, BLOCKS):
             with self._db.write() as c:
-                stood |= {one.place: found for one in some if (found := _block(c, one.place))}
-                c.executemany(_SETTLE_BLOCK, [_block_row(one) for one in some if one.place not in stood])
-        return stood
+                existing |= {follow.place: stored for follow in batch if (stored := _block(c, follow.place))}
+                c.executemany(_SETTLE_BLOCK, [_block_row(follow) for follow in batch if follow.place not in existing])
+        return existing
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         with self._db.read() as c:
-            found: dict[Pair, bool] = {}
+            states: dict[Pair, bool] = {}
             for subject, member in pairs:
                 block, slot = divmod(member, BLOCK_MEMBERS)
                 rows = map(_stored, c.execute(_STANDING, (block, slot, BLOCK_SLOT, str(subject))))
-                found[subject, member] = stands(slot, rows)
-            return found
+                states[subject, member] = stands(slot, rows)
+            return states
 
     def followers(self, subject: Subject, shard: int) -> Bits:
         with self._db.read() as c:

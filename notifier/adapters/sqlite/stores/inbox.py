@@ -1,4 +1,4 @@
-"""The inbox files, written: a shard's rows in the order of the key."""
+"""Writes inbox rows, sweeps expired rows, and keeps the audit log."""
 
 import hashlib
 import json
@@ -15,12 +15,12 @@ from notifier.domain.audience.inbox_rows import InboxRows, window_of
 from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 
-# The sweep of one inbox file: rows of inbox windows that have expired as a whole, and seals after their week.
+# Sweep of an inbox file: rows of inbox windows that have expired as a whole, and audience snapshots after a week.
 
 RANGES_AT_ONCE = 256
-"""Looked at in one go: about 2 ms."""
+"""Ranges checked at a time: about 2 ms."""
 ROWS_AT_ONCE = 2_000
-"""Deleted in one transaction: some 10 ms, so that deliveries hardly wait."""
+"""Rows deleted per transaction: about 10 ms, so that deliveries hardly wait."""
 
 _EXPIRED = statement("expired_ranges")
 _SEALS = statement("sweep_seals")
@@ -28,9 +28,9 @@ _DELETE = "DELETE FROM inbox WHERE member_range = ? AND inbox_window < ?"
 
 
 class Sweep:
-    """Goes through the ranges once for every inbox window that expires, and remembers how far it came.
+    """Scans the ranges once for each inbox window that expires, and remembers its position.
 
-    Whoever starts again starts at the front: it only costs the looking.
+    After a restart it begins at the first range, which only costs time.
     """
 
     def __init__(self, db: Database) -> None:
@@ -39,7 +39,7 @@ class Sweep:
         self._next: int | None = 0
 
     def __call__(self, now: datetime, limit: int) -> int:
-        """Deletes up to about `limit` rows and seals, in short transactions."""
+        """Delete up to about `limit` rows and snapshots in short transactions, and return their number."""
         if (cut := window_of(now - RETENTION)) != self._cut:
             self._cut, self._next = cut, 0
         swept = self._seals(now, limit)
@@ -52,14 +52,16 @@ class Sweep:
             where = {"start": start, "cut": self._cut, "ranges": RANGES_AT_ONCE}
             looked_at = c.execute(_EXPIRED, where).fetchall()
         expired = [member_range for member_range, has_expired in looked_at if has_expired]
-        swept, behind = self._delete(expired, limit) if expired else (0, None)
-        if behind is None:
-            behind = looked_at[-1][0] + 1 if looked_at else None
-        self._next = behind
+        swept, next_range = self._delete(expired, limit) if expired else (0, None)
+        if next_range is None:
+            next_range = looked_at[-1][0] + 1 if looked_at else None
+        self._next = next_range
         return swept
 
     def _delete(self, ranges: list[int], limit: int) -> tuple[int, int | None]:
-        """How many rows went, and the range to go on with when it was enough before the last one."""
+        """Return the number of deleted rows, and the range to go on with if the limit was
+        reached before the last one.
+        """
         swept = 0
         with self._db.write() as c:
             for member_range in ranges:
@@ -74,13 +76,13 @@ class Sweep:
 
 
 SHARDS_AT_ONCE = 16
-"""In one transaction, of 512 rows at most: some milliseconds, so that a tier in a hurry gets its turn soon."""
+"""Shards per transaction, of 512 rows at most: a few milliseconds, so that an urgent tier gets its turn soon."""
 
-# Not OR REPLACE: the same row again then dirties no page.
+# Not OR REPLACE: a repeated row then changes no page.
 _INSERT = "INSERT OR IGNORE INTO inbox VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 Values = tuple[int, int, str, int, int, str, bytes]
-"""As the columns are: range, inbox window, subject, opened at, seq, tier, members."""
+"""Values of the columns: range, inbox window, subject, opened at, seq, tier, members."""
 
 
 class SqliteInbox:
@@ -89,10 +91,10 @@ class SqliteInbox:
         self._sweeps = [Sweep(db) for db in inboxes]
 
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
-        for file, some in _by_file(rows, len(self._inboxes)).items():
-            for batch in _batches(some):
+        for file, group in _by_file(rows, len(self._inboxes)).items():
+            for batch in _batches(group):
                 going()
-                # In the key's order, so that each page of the tree is found and changed once.
+                # In the order of the key, so that each page of the tree is found and changed once.
                 with self._inboxes[file].write() as c:
                     c.executemany(_INSERT, chain.from_iterable(map(_values, batch)))
 
@@ -105,11 +107,11 @@ class SqliteInbox:
 
 
 def _by_file(rows: Sequence[InboxRows], files: int) -> dict[int, list[InboxRows]]:
-    found: dict[int, list[InboxRows]] = defaultdict(list)
-    for one in sorted(rows, key=lambda one: one.shard):
-        if one.written:
-            found[one.shard % files].append(one)
-    return found
+    by_file: dict[int, list[InboxRows]] = defaultdict(list)
+    for group in sorted(rows, key=lambda group: group.shard):
+        if group.written:
+            by_file[group.shard % files].append(group)
+    return by_file
 
 
 def _batches(rows: Sequence[InboxRows]) -> Iterator[Sequence[InboxRows]]:
@@ -130,7 +132,7 @@ def _values(rows: InboxRows) -> Iterator[Values]:
     )
 
 
-# The audit in core.db: append-only, each row's hash over the one before it, so that no row can be changed unseen.
+# Audit log in core.db: append-only. The hash of each row covers the row before it, so that a changed row is detected.
 
 PAGE = 500
 
@@ -140,7 +142,7 @@ _AFTER = "SELECT number, hash, CAST(body AS BLOB) FROM audit WHERE number > ? OR
 
 
 def record(c: sqlite3.Connection, *, at: datetime, who: str, what: str, detail: Mapping[str, object]) -> None:
-    """In the transaction of the deed: there is no deed without its row, and no row without its deed."""
+    """Append an audit row in the transaction of the operation, so that neither exists without the other."""
     entry = {"at": at.isoformat(), "who": who, "what": what, **detail}
     body = json.dumps(entry, sort_keys=True, ensure_ascii=False).encode()
     last = c.execute(_LAST).fetchone()
@@ -148,12 +150,12 @@ def record(c: sqlite3.Connection, *, at: datetime, who: str, what: str, detail: 
 
 
 def entries(db: Database) -> Iterator[tuple[bytes, bool]]:
-    """The bodies, oldest first, each with whether it and its place are as they were written."""
-    number, before = 0, b""
+    """Yield the bodies, oldest first, each with whether its content and position are unchanged."""
+    number, previous = 0, b""
     while page := _page(db, number):
-        for _, found, body in page:
-            yield body, found == _chained(before, body)
-            before = found
+        for _, stored_hash, body in page:
+            yield body, stored_hash == _chained(previous, body)
+            previous = stored_hash
         number = page[-1][0]
 
 

@@ -1,4 +1,7 @@
-"""The ledger in core.db: plans, open bursts and write-once cells; an account is put together from three reads."""
+"""Stores the delivery ledger in core.db: plans, open bursts, cells, claims and deferred bursts.
+
+The progress of a burst is assembled from three reads.
+"""
 
 import sqlite3
 from collections import defaultdict
@@ -19,7 +22,7 @@ from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey, Subject
 
 CHUNK = 256
-"""Bursts in one look: some ten milliseconds, so that no long read holds back the clean-up of the write-ahead log."""
+"""Bursts per read: about ten milliseconds, so that no long read delays a checkpoint of the write-ahead log."""
 
 _PLANS = statement("read_plans")
 _CELLS = statement("read_slices")
@@ -39,7 +42,7 @@ class SqliteLedger:
         with self._db.write() as c:
             for plan in plans:
                 subject, seq = str(plan.burst.subject), plan.burst.seq
-                # Listed with its plan and never again, or a repeated plan would open what was closed.
+                # Listed together with its plan and never again: otherwise a repeated plan would reopen a closed burst.
                 if c.execute(_PLAN, (subject, seq, pack(plan))).rowcount == 1:
                     c.execute(_OPEN, (subject, seq, to_ms(plan.opened_at)))
 
@@ -50,11 +53,11 @@ class SqliteLedger:
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
         keys = list(bursts)
-        found: dict[BurstKey, BurstProgress] = {}
+        progress: dict[BurstKey, BurstProgress] = {}
         for start in range(0, len(keys), CHUNK):
             with self._db.read() as c:
-                found |= _accounts(c, keys[start : start + CHUNK])
-        return found
+                progress |= _accounts(c, keys[start : start + CHUNK])
+        return progress
 
     def record(self, entries: Sequence[LedgerEntry]) -> Sequence[bool]:
         with self._db.write() as c:
@@ -66,14 +69,14 @@ class SqliteLedger:
 
 
 def _accounts(c: sqlite3.Connection, keys: Sequence[BurstKey]) -> dict[BurstKey, BurstProgress]:
-    those = wanted(keys)
+    parameter = wanted(keys)
     entries: dict[BurstKey, list[LedgerEntry]] = defaultdict(list)
     claims: dict[BurstKey, list[Claim]] = defaultdict(list)
-    for entry in _entries(c, keys, those):
+    for entry in _entries(c, keys, parameter):
         entries[entry.slice.burst].append(entry)
-    for claim in _claims(c, keys, those):
+    for claim in _claims(c, keys, parameter):
         claims[claim.slice.burst].append(claim)
-    plans = [unpack(Plan, blob) for (blob,) in c.execute(_PLANS, (those,))]
+    plans = [unpack(Plan, blob) for (blob,) in c.execute(_PLANS, (parameter,))]
     return {plan.burst: account(plan, entries[plan.burst], claims[plan.burst]) for plan in plans}
 
 
@@ -109,9 +112,9 @@ def _slice(burst: BurstKey, text: str) -> Slice:
     return Slice(burst, *_shape(text[text.rindex("#") :].partition("/")[2]))
 
 
-@lru_cache(maxsize=4096)  # all bursts of a celebrity are cut in the same few ways
+@lru_cache(maxsize=4096)  # all bursts of a celebrity are sliced in the same few ways
 def _shape(text: str) -> tuple[Step, Tier, int, int]:
-    """Of `rows/p1/0-63`."""
+    """Parse a shape such as `rows/p1/0-63`."""
     step, tier, shards = text.split("/")
     first, last = shards.split("-")
     return Step(step), Tier(tier), int(first), int(last)
@@ -123,7 +126,7 @@ def _row(entry: LedgerEntry) -> tuple[object, ...]:
     return *cell, to_ms(entry.at), entry.people, entry.rows, entry.phones, entry.note
 
 
-# Claims in core.db: each change is one conditional statement, so of two workers one gets the slice.
+# Claims in core.db: each change is one conditional statement, so that one of two workers gets the slice.
 
 _CLAIM = statement("claim")
 _EXTEND = statement("extend_claim")
@@ -149,13 +152,13 @@ class SqliteClaims:
         self._extend(claim, now)
 
     def _extend(self, claim: Claim, until: datetime) -> bool:
-        piece = claim.slice
-        key = (str(piece.burst.subject), piece.burst.seq, str(piece), claim.owner, claim.attempt)
+        slice_ = claim.slice
+        key = (str(slice_.burst.subject), slice_.burst.seq, str(slice_), claim.owner, claim.attempt)
         with self._db.write() as c:
             return c.execute(_EXTEND, (to_ms(until), claim.reached, *key)).rowcount == 1
 
 
-# The sleepers in core.db: from the one list to the other in one transaction, so that no crash comes in between.
+# Deferred bursts in core.db: moved between the two lists in one transaction, so that no crash comes in between.
 
 _LAY = statement("lay_sleeper")
 _CLOSE_deferred_bursts = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"

@@ -1,4 +1,7 @@
-"""The member sets in core.db: a bitmap for each owner, shard and kind; one statement reads what sealing needs."""
+"""Stores member sets and active-set entries in core.db.
+
+A member set is a bitmap for each owner, shard and kind. One statement reads what an audience snapshot needs.
+"""
 
 import json
 import sqlite3
@@ -17,7 +20,10 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.ports.audience import ShardBlob, Stay
 
 BATCH = 256
-"""Blobs in a transaction: 4 MB at most, so that an import of any size needs little memory and lets others in."""
+"""Bitmaps per transaction: 4 MB at most.
+
+An import of any size then needs little memory, and other writers get their turn.
+"""
 
 COUNT = np.dtype("<u4")
 
@@ -45,13 +51,13 @@ class SqliteMemberSets:
     def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
         with self._db.read() as c:
             if subject.kind is Kind.SELF:
-                found = _of_one(c, subject.owner, shard)
+                sets = _of_one(c, subject.owner, shard)
             else:
-                found = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
+                sets = {_KINDS[kind]: decode(blob) for kind, blob in c.execute(_LIVE, (str(subject), shard))}
             if restricted_to is None:
-                return ShardSets(sets=found)
+                return ShardSets(sets=sets)
             followers = _one(c, str(Subject(Kind.MENTION, restricted_to)), shard, SetKind.FOLLOWERS)
-            return ShardSets(sets=found, mentioner_followers=followers)
+            return ShardSets(sets=sets, mentioner_followers=followers)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._db.read() as c:
@@ -87,7 +93,7 @@ def _one(c: sqlite3.Connection, owner: str, shard: int, kind: SetKind) -> Bits:
 
 
 def _of_one(c: sqlite3.Connection, owner: UserId, shard: int) -> dict[SetKind, Bits]:
-    """The sets of a personal subject: its owner follows it, and no rule of the followers' applies."""
+    """Return the sets of a personal subject. Its owner follows it, and the rules for followers don't apply."""
     member = _member(c, owner)
     if member is None or shard_of(member) != shard:
         return {}
@@ -107,10 +113,10 @@ def _head_of_one(member: Member | None) -> SetHead:
     return SetHead(total=1, counts=(*([0] * shard_of(member)), 1))
 
 
-# The stays in core.db: a bitmap for each set, shard and last hour.
+# Active sets in core.db: a bitmap for each set, shard and expiry hour.
 
 ACTIVE_BATCH = 256
-"""Bitmaps in a transaction, as of the sets: 4 MB at most, and others get their turn."""
+"""Bitmaps per transaction, as for the member sets: 4 MB at most, so that other writers get their turn."""
 
 _OF_SHARDS = "FROM stays WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
 _STANDING = f"SELECT shard, blob {_OF_SHARDS} AND until >= ?"

@@ -1,4 +1,7 @@
-"""Held mentions in core.db, each decision with its audit row in the same transaction."""
+"""Stores held mentions, and operators' verdicts on mentioners, in core.db.
+
+Each decision and its audit row are one transaction.
+"""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,7 +41,7 @@ class SqliteHolds:
         self._clock = clock
 
     def put(self, holds: Collection[HeldMention]) -> None:
-        """And takes away what has had its time: texts and rows go when the next mention is held."""
+        """Hold the mentions. The same transaction deletes texts and rows that have expired."""
         now = self._clock.now()
         with self._db.write() as c:
             c.executemany(_PUT, [_row(hold) for hold in holds])
@@ -88,7 +91,7 @@ def hold_of(row: Row) -> HeldMention:
     )
 
 
-# What operators said of mentioners, in core.db, each word with its audit row in the same transaction.
+# Operators' verdicts on mentioners, in core.db: each verdict and its audit row are one transaction.
 
 _SAY = statement("say_reach")
 _LISTED = "SELECT user, verdict, reason, who, at FROM reaches ORDER BY user"
@@ -106,8 +109,8 @@ class SqliteReaches:
 
     def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
         with self._db.read() as c:
-            found = [_word(row) for row in c.execute(_STANDING, (json.dumps(list(users)),))]
-        return {word.user: word for word in found}
+            records = [_word(row) for row in c.execute(_STANDING, (json.dumps(list(users)),))]
+        return {record.user: record for record in records}
 
     def listed(self) -> Sequence[ReachWord]:
         with self._db.read() as c:

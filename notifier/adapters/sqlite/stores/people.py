@@ -1,4 +1,4 @@
-"""One person's durable facts in core.db: all of them in one consistent look."""
+"""Reads and writes one user's state in core.db; each read is one consistent snapshot."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -68,12 +68,12 @@ class SqlitePeople:
     def _member(self, user: UserId) -> Member | None:
         with self._db.read() as c:
             account = accounts_of(c, [user]).get(user)
-            if account is not None and self._ranges.member_of(user) is None and (found := range_of(c, user)):
-                self._ranges.remember(found)
+            if account is not None and self._ranges.member_of(user) is None and (range_ := range_of(c, user)):
+                self._ranges.remember(range_)
         return None if account is None or account.deleted else account.member
 
     def _open(self, user: UserId) -> InboxContext | None:
-        with self._db.read() as c:  # what is read within it is a part of the same look
+        with self._db.read() as c:  # nested reads are part of the same snapshot
             if (member := self._member(user)) is None:
                 return None
             vip = c.execute(_VIP, (Flag.VIP, shard_of(member), member)).fetchone() is not None
@@ -104,12 +104,12 @@ class SqlitePeople:
 
 
 def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime]:
-    """A member's own row overrides the block's, also where it says that the subject was left."""
+    """Return the follows. A member's own row overrides the block's, even if it says that the member unfollowed."""
     block, slot = divmod(member, BLOCK_MEMBERS)
     own: dict[str, int] = {}
     shared: dict[str, int] = {}
-    for found, subject, at, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT)):
-        if found == slot:
+    for row_slot, subject, at, members in c.execute(_FOLLOWS, (block, slot, BLOCK_SLOT)):
+        if row_slot == slot:
             own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
             shared[subject] = at

@@ -1,4 +1,7 @@
-"""What was sent to phones, in core.db: each window before it is sent, and what was missed of it after."""
+"""Stores the send log, and reads push suppression, in core.db.
+
+A batch is recorded before it is sent. Its failures are recorded afterwards.
+"""
 
 import json
 import sqlite3
@@ -25,9 +28,9 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Spare
 
 KEPT = KEPT_FOR + timedelta(days=1)
-"""As long as anything of the burst can be delivered, and a day."""
+"""Life of a batch: a day longer than its burst can be delivered."""
 SWEPT = 2
-"""Windows whose time is over that go for each that is written: more than become so."""
+"""Expired batches deleted per batch written: more than expire meanwhile."""
 
 _KEY = "subject = ? AND seq = ? AND shard = ? AND platform = ? AND tier = ? AND n = ?"
 _INTEND = """
@@ -57,10 +60,10 @@ class SqliteSent:
         wanted = str(burst.subject), burst.seq, json.dumps(list(shards)), str(platform)
         with self._db.read() as c:
             rows = c.execute(_READ, wanted).fetchall()
-        found = defaultdict[Sending, list[Window]](list)
+        windows = defaultdict[Sending, list[Window]](list)
         for shard, tier, n, intent, outcome in rows:
-            found[Sending(burst, Tier(tier), shard, platform)].append(unpack_window(n, intent, outcome))
-        return dict(found)
+            windows[Sending(burst, Tier(tier), shard, platform)].append(unpack_window(n, intent, outcome))
+        return dict(windows)
 
     def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Sequence[bool]:
         rows = [(*_key(sending, window), to_ms(window.at), pack_intent(window)) for sending, window in windows]
@@ -81,7 +84,7 @@ def _key(sending: Sending, window: Window) -> Key:
     return str(burst.subject), burst.seq, sending.shard, str(sending.platform), str(sending.tier), window.n
 
 
-# Who is to be spared an alert, from core.db: a few index ranges a shard, in one consistent look.
+# Push suppression from core.db: a few index ranges per shard, in one consistent snapshot.
 
 _SPARED = statement("spared")
 _LATE_BLOCKS = statement("late_blocks")
@@ -100,11 +103,13 @@ class SqliteSpared:
         self._db = db
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
-        asked = [_given(burst, shard) for shard in shards]
+        queries = [_given(burst, shard) for shard in shards]
         with self._db.read() as c:
-            never = chain.from_iterable(_never(c, given) for given in asked)
-            said = spared(chain.from_iterable(told_in(c, shard) for shard in shards), _own_words(c, asked), burst, now)
-            return spares(shards, never, said)
+            never = chain.from_iterable(_never(c, parameters) for parameters in queries)
+            suppressed = spared(
+                chain.from_iterable(told_in(c, shard) for shard in shards), _own_words(c, queries), burst, now
+            )
+            return spares(shards, never, suppressed)
 
 
 def _given(burst: Burst, shard: int) -> Given:
@@ -131,14 +136,14 @@ def _never(c: sqlite3.Connection, given: Given) -> Iterator[Member]:
 
 
 def _of_late_blocks(c: sqlite3.Connection, given: Given) -> Collection[Member]:
-    """Those whose whole block follows since after the opening, without those whose own row says since before it."""
+    """Return members whose whole block follows since after the opening, unless their own row says before it."""
     late = {member for row in c.execute(_LATE_BLOCKS, given) for member in _members(*row)}
     return late - {Member(member) for (member,) in c.execute(_EARLIER, given)} if late else late
 
 
 def _own_words(c: sqlite3.Connection, asked: Iterable[Given]) -> Mapping[Member, Volume]:
-    """Of the subject, which go before those of everything."""
-    rows = chain.from_iterable(c.execute(_OWN_WORDS, given) for given in asked)
+    """Return the volumes of the subject itself, which override the account preferences."""
+    rows = chain.from_iterable(c.execute(_OWN_WORDS, parameters) for parameters in asked)
     return {Member(member): Volume(volume) for member, volume in rows}
 
 

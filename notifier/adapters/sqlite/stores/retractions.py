@@ -1,4 +1,4 @@
-"""What was taken back, in core.db, and the trails that lead to the mentions it is about."""
+"""Stores retractions and the keys that lead to mentions, and erases authors' text, in core.db."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -19,7 +19,7 @@ from notifier.ports.event_log import DeadLetter
 from notifier.ports.retractions import MentionLocation
 
 AT_ONCE = 500
-"""Rows a read: none is long enough to hold back the clean-up of the write-ahead log."""
+"""Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
 PUT_TRAIL = "INSERT OR IGNORE INTO mention_trails (trail, subject, seq, source, id) VALUES (?, ?, ?, ?, ?)"
 CHANGE = statement("change_mention")
@@ -36,12 +36,14 @@ class SqliteRetractions:
 
     def write(self, retractions: Collection[Retraction]) -> None:
         with self._db.write() as c:
-            c.executemany(_RETRACT, [(one.trail, one.rank, pack(one)) for one in retractions])
+            c.executemany(
+                _RETRACT, [(retraction.trail, retraction.rank, pack(retraction)) for retraction in retractions]
+            )
 
     def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
         with self._db.read() as c:
-            found = {trail: c.execute(_STANDING, (trail,)).fetchone() for trail in trails}
-        return {trail: unpack(Retraction, row[0]) for trail, row in found.items() if row}
+            rows = {trail: c.execute(_STANDING, (trail,)).fetchone() for trail in trails}
+        return {trail: unpack(Retraction, row[0]) for trail, row in rows.items() if row}
 
     def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
         for trail in trails:
@@ -49,23 +51,23 @@ class SqliteRetractions:
 
     def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         with self._db.read() as c:
-            found = {place: c.execute(_READ, _key(place)).fetchone() for place in places}
-        return {place: unpack(Mention, row[0]) for place, row in found.items() if row}
+            rows = {place: c.execute(_READ, _key(place)).fetchone() for place in places}
+        return {place: unpack(Mention, row[0]) for place, row in rows.items() if row}
 
     def within(self, burst: BurstKey) -> Iterator[Mention]:
-        behind = ("", "")
-        while rows := self._within(burst, behind):
+        position = ("", "")
+        while rows := self._within(burst, position):
             yield from (unpack(Mention, blob) for *_, blob in rows)
-            behind = rows[-1][:2]
+            position = rows[-1][:2]
 
     def _along(self, trail: Trail, burst: BurstKey | None) -> Iterator[MentionLocation]:
-        of = {"burst": str(burst.subject), "of": burst.seq} if burst else {"burst": None, "of": None}
-        behind: tuple[str, int, str, str] = ("", 0, "", "")
-        while rows := self._rows(_ALONG, {**of, "trail": trail, "most": AT_ONCE, **_named(behind)}):
+        burst_filter = {"burst": str(burst.subject), "of": burst.seq} if burst else {"burst": None, "of": None}
+        position: tuple[str, int, str, str] = ("", 0, "", "")
+        while rows := self._rows(_ALONG, {**burst_filter, "trail": trail, "most": AT_ONCE, **_named(position)}):
             yield from (
                 MentionLocation(BurstKey(Subject.parse(s), seq), EventId(source, id)) for s, seq, source, id in rows
             )
-            behind = rows[-1]
+            position = rows[-1]
 
     def _within(self, burst: BurstKey, behind: tuple[str, str]) -> list[tuple[str, str, bytes]]:
         with self._db.read() as c:
@@ -77,13 +79,13 @@ class SqliteRetractions:
 
 
 def change(changed: Sequenced, versions: Mapping[BurstKey, int]) -> Mapping[str, object]:
-    """As CHANGE takes it, with the version of its burst."""
+    """Return the parameters of CHANGE, with the version of the mention's burst."""
     version = versions[BurstKey(changed.mention.subject, changed.seq)]
     return {**_named(_place(changed)), "blob": pack(changed.mention), "version": version}
 
 
 def trails(sequenced: Sequenced) -> list[tuple[str, str, int, str, str]]:
-    """The rows that lead to it."""
+    """Return the rows that lead to the mention."""
     return [(trail, *_place(sequenced)) for trail in found_by(sequenced.mention)]
 
 
@@ -100,10 +102,10 @@ def _named(place: tuple[str, int, str, str]) -> dict[str, object]:
     return dict(zip(("subject", "seq", "source", "id"), place, strict=True))
 
 
-# What is left of somebody's words in core.db, beside mentions.
+# Erasure targets in core.db: other places that hold an author's text.
 
 ERASURES_AT_ONCE = 500
-"""Rows a read: none is long enough to hold back the clean-up of the write-ahead log."""
+"""Rows per read: no read is long enough to delay a checkpoint of the write-ahead log."""
 
 _HELD = (
     f"SELECT {HOLD}, rowid FROM holds WHERE author IN (SELECT value FROM json_each(?)) AND rowid > ?"
@@ -131,10 +133,10 @@ class SqliteTraces:
             c.executemany(_BLANK, [(pack(hold.blank.event), hold.id.id, hold.id.source) for hold in holds])
 
     def letters(self) -> Iterator[DeadLetter]:
-        behind = ""
-        while rows := self._letters(behind):
+        last_id = ""
+        while rows := self._letters(last_id):
             yield from map(letter_of, rows)
-            behind = rows[-1][0]
+            last_id = rows[-1][0]
 
     def empty(self, letters: Collection[DeadLetter]) -> None:
         with self._db.write() as c:

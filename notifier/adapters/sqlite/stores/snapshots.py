@@ -1,4 +1,4 @@
-"""The seals in the inbox files, beside the rows that are written from them."""
+"""Stores audience snapshots in the inbox files, beside the rows that are written from them."""
 
 import json
 from collections import defaultdict
@@ -27,44 +27,44 @@ class SqliteSeals:
     def read(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, Seal]:
         return {shard: unpack_seal(shard, blob) for shard, blob in self._blobs(burst, shards)}
 
-    # A file gives all of a seal as quickly as a part of it; it is the bitmaps that take time.
+    # A file returns a whole snapshot as quickly as a part of it: decoding the bitmaps takes the time.
     def parts(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, TierSnapshot]:
         return {shard: unpack_part(shard, blob, tier) for shard, blob in self._blobs(burst, shards)}
 
     def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
-        # Mostly nobody is to be alerted, and then no bitmap is read.
+        # Mostly no user is to be alerted, and then no bitmap is read.
         facts = self._facts(burst, shards)
-        some = [shard for shard, each in facts.items() if each.may_alert(tier)]
-        found = {shard: seal.alerted(tier) for shard, seal in self.read(burst, some).items()}
-        return dict.fromkeys(facts, nobody()) | found
+        alerting = [shard for shard, snapshot_facts in facts.items() if snapshot_facts.may_alert(tier)]
+        alerted = {shard: seal.alerted(tier) for shard, seal in self.read(burst, alerting).items()}
+        return dict.fromkeys(facts, nobody()) | alerted
 
     def tallies(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotCounts]:
         return {shard: facts.tally(shard) for shard, facts in self._facts(burst, shards).items()}
 
     def insert(self, burst: BurstKey, seals: Sequence[Seal]) -> Sequence[Seal]:
-        standing = {seal.shard: seal for seal in seals}
+        current = {seal.shard: seal for seal in seals}
         now = to_ms(self._clock.now())
-        for db, shards in self._by_file(standing):
-            rows = [(str(burst.subject), burst.seq, shard, *_packed(standing[shard]), now) for shard in shards]
+        for db, shards in self._by_file(current):
+            rows = [(str(burst.subject), burst.seq, shard, *_packed(current[shard]), now) for shard in shards]
             with db.write() as c:
                 won = [c.execute(_INSERT, row).rowcount == 1 for row in rows]
             if lost := [shard for shard, first in zip(shards, won, strict=True) if not first]:
-                standing |= {shard: unpack_seal(shard, blob) for shard, blob in _read(db, _READ, burst, lost)}
-        return [standing[seal.shard] for seal in seals]
+                current |= {shard: unpack_seal(shard, blob) for shard, blob in _read(db, _READ, burst, lost)}
+        return [current[seal.shard] for seal in seals]
 
     def _blobs(self, burst: BurstKey, shards: Collection[int]) -> Iterator[tuple[int, bytes]]:
-        for db, some in self._by_file(shards):
-            yield from _read(db, _READ, burst, some)
+        for db, file_shards in self._by_file(shards):
+            yield from _read(db, _READ, burst, file_shards)
 
     def _facts(self, burst: BurstKey, shards: Collection[int]) -> Mapping[int, SnapshotFacts]:
-        rows = (row for db, some in self._by_file(shards) for row in _read(db, _FACTS, burst, some))
+        rows = (row for db, file_shards in self._by_file(shards) for row in _read(db, _FACTS, burst, file_shards))
         return {shard: unpack(SnapshotFacts, facts) for shard, facts in rows}
 
     def _by_file(self, shards: Iterable[int]) -> Iterable[tuple[Database, list[int]]]:
         files: dict[int, list[int]] = defaultdict(list)
         for shard in sorted(shards):
             files[shard % len(self._inboxes)].append(shard)
-        return [(self._inboxes[file], some) for file, some in files.items()]
+        return [(self._inboxes[file], file_shards) for file, file_shards in files.items()]
 
 
 def _packed(seal: Seal) -> tuple[bytes, bytes]:

@@ -1,4 +1,7 @@
-"""The timeline over core.db and the inbox files: keys are read backwards, subject by subject, until it is enough."""
+"""Reads the timeline from core.db and the inbox files.
+
+Keys are read backwards, subject by subject, until there are enough rows.
+"""
 
 import heapq
 import json
@@ -20,7 +23,7 @@ from notifier.domain.ids import BurstKey, Member, Subject, UserId
 from notifier.ports.inbox import InboxPosition
 
 LAST = (1 << 63) - 1
-"""Behind every time and number that SQLite can hold."""
+"""Greater than every time and number that SQLite can store."""
 
 _READ = statement("read_bursts")
 _BEFORE = statement("bursts_before")
@@ -29,18 +32,18 @@ _SUBJECTS = statement("inbox_subjects")
 _WINDOW = "SELECT max(inbox_window) FROM inbox WHERE member_range = ? AND inbox_window <= ?"
 
 Found = tuple[int, str, int, bytes, str]
-"""A burst: opened at, subject, seq, blob and whom it is restricted to; compares as its place does."""
+"""Opening, subject, seq, blob and restriction of a burst; sorts as its position does."""
 Stored = tuple[int, str, int, str, bytes]
-"""An inbox row: opened at, subject, seq, tier, members; compares as its place does."""
+"""Opening, subject, seq, tier and members of an inbox row; sorts as its position does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """Whose rows, of which subjects, and behind which place."""
+    """The member whose rows are read, the subjects, and the position."""
 
     member: Member
     subjects: str
-    """As JSON."""
+    """JSON list."""
     place: InboxPosition | None
 
 
@@ -90,14 +93,14 @@ class SqliteTimeline:
     def _rows(
         self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        names, found = json.dumps([*dict.fromkeys(map(str, subjects))]), list[InboxRow]()
+        names, rows = json.dumps([*dict.fromkeys(map(str, subjects))]), list[InboxRow]()
         wanted = _Wanted(member=member, subjects=names, place=place)
         with self._inboxes[shard_of(member) % len(self._inboxes)].read() as c:
             for window in _windows(c, range_of(member), place):
-                if len(found) >= limit:
+                if len(rows) >= limit:
                     break
-                found += _newest_rows(c, wanted, window, limit - len(found))
-        return found
+                rows += _newest_rows(c, wanted, window, limit - len(rows))
+        return rows
 
 
 def _newest(
@@ -109,24 +112,24 @@ def _newest(
     admitted: Collection[str] | None,
     least: int,
 ) -> Sequence[Found]:
-    """The best of all subjects so far, whose last place is the floor below which no other subject is read."""
+    """Return the newest bursts of all subjects. The last of the best so far is the floor for the next subjects."""
     best: list[Found] = []
     for subject in subjects:
         floor = max(least, best[0][0]) if len(best) == limit and best else least
-        for found in c.execute(_BEFORE, (subject, *_limit_of(subject, place), floor)):
-            if admitted is not None and found[-1] not in admitted:
+        for burst in c.execute(_BEFORE, (subject, *_limit_of(subject, place), floor)):
+            if admitted is not None and burst[-1] not in admitted:
                 continue
             if len(best) < limit:
-                heapq.heappush(best, found)
-            elif found > best[0]:
-                heapq.heapreplace(best, found)
+                heapq.heappush(best, burst)
+            elif burst > best[0]:
+                heapq.heapreplace(best, burst)
             else:
                 break
     return sorted(best, reverse=True)
 
 
 def _limit_of(subject: str, place: InboxPosition | None) -> tuple[int, int]:
-    """The time and number that this subject's bursts must be below to be behind the place."""
+    """Return the exclusive upper bound, as time and number, of this subject's bursts after the position."""
     if place is None:
         return LAST, LAST
     at, there = to_ms(place.opened_at), str(place.burst.subject)
@@ -136,7 +139,7 @@ def _limit_of(subject: str, place: InboxPosition | None) -> tuple[int, int]:
 
 
 def _windows(c: sqlite3.Connection, member_range: int, place: InboxPosition | None) -> Iterator[int]:
-    """Jump from inbox window to inbox window, newest first. Those without rows of the range are left out."""
+    """Yield the inbox windows, newest first. Each query jumps to the next window with rows of the range."""
     window = LAST if place is None else window_of(place.opened_at)
     while (window := c.execute(_WINDOW, (member_range, window)).fetchone()[0]) is not None:
         yield window
@@ -144,10 +147,10 @@ def _windows(c: sqlite3.Connection, member_range: int, place: InboxPosition | No
 
 
 def _newest_rows(c: sqlite3.Connection, wanted: _Wanted, window: int, limit: int) -> Iterator[InboxRow]:
-    """Return an inbox window's newest rows of all subjects that reach the member.
+    """Return the newest rows of an inbox window that reach the member, over all subjects.
 
-    One subject is read after the other, down to the last of the best so far: a statement for each of thousands at once
-    would take 0.2 s.
+    Subjects are read one after another, down to the last of the best rows so far. A statement for each of thousands
+    of subjects would take 0.2 s.
     """
     best: list[Stored] = []
     place, here = wanted.place, (range_of(wanted.member), window)

@@ -1,4 +1,4 @@
-"""What one person wants of subjects and of everything, read and said from a loop of coroutines."""
+"""Stores subject preferences, account preferences and user blocks in core.db."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, BlockMute, Volume,
 from notifier.domain.users.user_blocks import Apart, Half, Parting, apart, owners
 from notifier.ports.users import Pair
 
-# What people say of everything, in core.db: a row a thing, and a shard's are one range.
+# Account preferences in core.db: a row per field. A shard is one range of keys.
 
 _WRITE = statement("prefer")
 _OF_RANGE = "SELECT member, thing, value, at FROM preferences WHERE member BETWEEN ? AND ? ORDER BY member, thing"
@@ -52,7 +52,7 @@ class SqliteOveralls:
 
 
 def told_in(c: sqlite3.Connection, shard: int) -> Iterator[tuple[Member, Told]]:
-    """By all who said something, as it stands there."""
+    """Yield the members of a shard that have account preferences, with the stored fields."""
     for member, rows in groupby(_of_shard(c, shard), itemgetter(0)):
         yield Member(member), tuple((thing, value) for _, thing, value, _ in rows)
 
@@ -66,16 +66,16 @@ def overall_in(c: sqlite3.Connection, member: Member) -> Overall:
 
 
 def _standing(rows: Iterable[StoredAccountPreferences]) -> Mapping[Member, Overall]:
-    found: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
+    preferences: defaultdict[Member, dict[str, tuple[str, datetime]]] = defaultdict(dict)
     for member, thing, value, at in rows:
-        found[Member(member)][thing] = value, from_ms(at)
-    return {member: overall_of(things) for member, things in found.items()}
+        preferences[Member(member)][thing] = value, from_ms(at)
+    return {member: overall_of(things) for member, things in preferences.items()}
 
 
-# Wants in core.db: a member's own rows, and the mutes of whole blocks that they override.
+# Subject preferences in core.db: members' own rows, and mutes of whole blocks, which they override.
 
 BATCH = 4_096
-"""Mutes in a transaction: an import of any size lets others in."""
+"""Mutes per transaction, so that other writers get their turn during an import of any size."""
 
 _COLUMNS = "block, slot, subject, volume, volume_at, visible_from, visible_from_at, members"
 
@@ -97,20 +97,20 @@ class SqliteWants:
     def write(self, words: Collection[Word]) -> None:
         if words:
             with self._db.write() as c:
-                c.executemany(_WRITE_wants, [_row(word) for word in words])
+                c.executemany(_WRITE_wants, [_row(change) for change in words])
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
-        for some in batches(((m.block, BLOCK_SLOT, str(m.subject), m.members) for m in mutes), BATCH):
+        for batch in batches(((m.block, BLOCK_SLOT, str(m.subject), m.members) for m in mutes), BATCH):
             with self._db.write() as c:
-                c.executemany(_MUTE, some)
+                c.executemany(_MUTE, batch)
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        found: dict[Pair, Want] = {}
+        preferences: dict[Pair, Want] = {}
         with self._db.read() as c:
             for subject, member in pairs:
                 for row in c.execute(_OF_PAIR, (*divmod(member, BLOCK_MEMBERS), str(subject))):
-                    found[subject, member] = _word(row)
-        return found
+                    preferences[subject, member] = _word(row)
+        return preferences
 
     def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
         with self._db.read() as c:
@@ -119,7 +119,7 @@ class SqliteWants:
 
 
 def _row(word: Word) -> tuple[object, ...]:
-    """What it says nothing of is as of before all moments."""
+    """Return the row of a change. A field that it doesn't set has a time before all others."""
     block, slot = divmod(word.member, BLOCK_MEMBERS)
     at, volume, since = to_ms(word.at), word.volume, word.visible_from
     of_volume = (str(Volume.DEFAULT), UNSAID) if volume is None else (str(volume), at)
@@ -182,10 +182,10 @@ class SqlitePreferences:
             return overall_in(c, member)
 
 
-# Who blocks whom in core.db: a row on each side, both in one transaction.
+# User blocks in core.db: a row for each side, both in one transaction.
 
 BLOCK_BATCH = 4_096
-"""Pairs in a transaction, so that many of them let others in."""
+"""User blocks per transaction, so that other writers get their turn."""
 
 _WRITE_partings = statement("part")
 _OWN = "SELECT other, until FROM partings WHERE member = ? AND side = 'blocks'"
@@ -201,17 +201,20 @@ class SqlitePartings:
         self._db = db
 
     def write(self, partings: Collection[Parting]) -> None:
-        for some in batches(partings, BLOCK_BATCH):
+        for batch in batches(partings, BLOCK_BATCH):
             with self._db.write() as c:
-                c.executemany(_WRITE_partings, [_row_partings(half) for parting in some for half in parting.halves])
+                c.executemany(_WRITE_partings, [_row_partings(half) for parting in batch for half in parting.halves])
 
 
 def apart_in(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], most: int) -> Apart:
-    """Of more than `most` who block the member, these and those whom the member follows."""
-    rows, others = c.execute(_OWN, (member,)).fetchall(), c.execute(_OTHERS, (member, most)).fetchall()
-    if len(others) == most:
-        others += c.execute(_BY_NAME, (member, json.dumps(owners(follows)))).fetchall()
-    return apart((UserId(other), from_ms(until)) for other, until in (*rows, *others))
+    """Return the user blocks.
+
+    If more than `most` accounts block the member: the first, and those the member follows.
+    """
+    rows, blockers = c.execute(_OWN, (member,)).fetchall(), c.execute(_OTHERS, (member, most)).fetchall()
+    if len(blockers) == most:
+        blockers += c.execute(_BY_NAME, (member, json.dumps(owners(follows)))).fetchall()
+    return apart((UserId(other), from_ms(until)) for other, until in (*rows, *blockers))
 
 
 def _row_partings(half: Half) -> tuple[object, ...]:
