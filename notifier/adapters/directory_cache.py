@@ -1,4 +1,7 @@
-"""A directory whose numbers a process remembers, both ways: they are for ever, so what it remembers is never wrong."""
+"""Directory that caches numbers in both directions.
+
+Numbers never change, so that a cached number is never stale.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, TypeVar
@@ -8,14 +11,14 @@ from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import Directory, DirectoryEntry
 
 REMEMBERED = 131_072
-"""Of each way, those who were asked for last, and up to as many before them: some 60 MB at the most."""
+"""Most recent entries per direction, besides up to as many older ones: about 60 MB at most."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class RememberedDirectory:
-    """What is known of an account, and who has no number yet, may change, and is asked for each time."""
+    """Caches assigned numbers. Account data and users without a number may change, and are queried each time."""
 
     def __init__(self, directory: Directory, remembered: int = REMEMBERED) -> None:
         self._directory = directory
@@ -48,8 +51,10 @@ class RememberedDirectory:
 
 
 class TwoGenerationCache(Generic[K, V]):
-    """Of answers, in two halves: when the new one is full it becomes the old one, and what nobody asked for since the
-    last time goes. For several threads: one that comes between asks again for what it doesn't find."""
+    """Cache in two generations. A full new generation becomes the old one, and entries unused since then are dropped.
+
+    Thread-safe: a concurrent call only queries again what it doesn't find.
+    """
 
     def __init__(self, ask: Callable[[Collection[K]], Mapping[K, V]], size: int) -> None:
         self._ask = ask
@@ -59,17 +64,17 @@ class TwoGenerationCache(Generic[K, V]):
 
     def of(self, keys: Collection[K]) -> Mapping[K, V]:
         new, old = self._new, self._old
-        found = {key: new[key] for key in keys if key in new}
-        if len(found) == len(keys):
-            return found
-        again = {key: old[key] for key in keys if key in old}
-        rest = [key for key in keys if key not in found and key not in again]
-        asked = self._ask(rest) if rest else {}
-        self._keep({**again, **asked})
-        return {**found, **again, **asked}
+        recent = {key: new[key] for key in keys if key in new}
+        if len(recent) == len(keys):
+            return recent
+        older = {key: old[key] for key in keys if key in old}
+        missing = [key for key in keys if key not in recent and key not in older]
+        loaded = self._ask(missing) if missing else {}
+        self._keep({**older, **loaded})
+        return {**recent, **older, **loaded}
 
     def _keep(self, answers: Mapping[K, V]) -> None:
         if len(self._new) + len(answers) > self._size:
             self._old, self._new = self._new, {}
-        # The last of one answer that is more than all of it.
+        # If one answer exceeds the whole size, keep its last entries.
         self._new.update(list(answers.items())[-self._size :])

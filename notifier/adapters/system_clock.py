@@ -1,4 +1,4 @@
-"""Time and chance as the machine has them."""
+"""System clock and random nonces."""
 
 import time
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from uuid import uuid4
 
 class SystemClock:
     def now(self) -> datetime:
-        # Half the price of `datetime.now` and `replace`; an opened inbox asks several times.
+        # Half the cost of `datetime.now` and `replace`; opening an inbox calls it several times.
         return datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
 
 

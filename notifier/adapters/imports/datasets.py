@@ -1,4 +1,4 @@
-"""A row of an account: who it is, and what the platform says of it."""
+"""Import layouts for accounts, VIPs, follows and preferences."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -46,9 +46,9 @@ def _accounts(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> 
 
 
 def _account(values: Iterable[object]) -> AccountRow:
-    who, *flags = values
-    said = {name: flag(name, value) for name, value in zip(Flag, flags, strict=True)}
-    return AccountRow(user=user(USER, who), said={name: on for name, on in said.items() if on is not None})
+    user_id, *flags = values
+    states = {name: flag(name, value) for name, value in zip(Flag, flags, strict=True)}
+    return AccountRow(user=user(USER, user_id), said={name: on for name, on in states.items() if on is not None})
 
 
 def _vips(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> ImportBatch[AccountRow]:
@@ -56,9 +56,9 @@ def _vips(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Impo
 
 
 def _vip(values: Iterable[object]) -> AccountRow:
-    """Whoever is named is one, unless the row says no."""
-    who, value = values
-    return AccountRow(user=user(USER, who), said={Flag.VIP: flag(Flag.VIP, value) is not False})
+    """Read a VIP. A listed user is a VIP unless the row says no."""
+    user_id, value = values
+    return AccountRow(user=user(USER, user_id), said={Flag.VIP: flag(Flag.VIP, value) is not False})
 
 
 FLAGS = tuple(map(str, Flag))
@@ -67,7 +67,7 @@ ACCOUNTS: Layout[ImportBatch[AccountRow]] = Layout(of="an account", needed=(USER
 VIPS: Layout[ImportBatch[AccountRow]] = Layout(of="a VIP", needed=(USER,), optional=(str(Flag.VIP),), taken=_vips)
 
 
-# A row of who follows whom: taken, or told with the reason why not.
+# Follows row by row: a row is taken, or rejected with a reason.
 
 COLUMNS = FOLLOWER, FOLLOWED = "follower", "followed"
 HIMSELF = "Nobody follows himself."
@@ -89,8 +89,8 @@ def taken(found: Iterable[tuple[int, Found]], read: int, reject: Reject) -> Rows
 
 
 def _fault(follower: object, followed: object) -> str | None:
-    himself = HIMSELF if str(follower) == str(followed) else None
-    return fault_of(FOLLOWER, follower) or fault_of(FOLLOWED, followed) or himself
+    self_follow = HIMSELF if str(follower) == str(followed) else None
+    return fault_of(FOLLOWER, follower) or fault_of(FOLLOWED, followed) or self_follow
 
 
 def _quick() -> Quick[Rows | NumberedFollows]:
@@ -101,7 +101,7 @@ def _quick() -> Quick[Rows | NumberedFollows]:
 EDGES: Layout[Rows | NumberedFollows] = Layout(of="a follow", needed=COLUMNS, taken=taken, quick=_quick)
 
 
-# Who follows whom of many rows at once: columns of whole numbers, and of names with which nothing is wrong.
+# Follows in bulk: columns of whole numbers, or of valid names.
 
 
 def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | NumberedFollows | None:
@@ -110,7 +110,7 @@ def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | Numbered
 
 
 def _numbers(columns: list[Any], first: int, passed: int, reject: Reject) -> NumberedFollows | None:
-    """Of whole numbers that may be in a range."""
+    """Take columns of whole numbers that may be in an id range. Return None for other columns."""
     if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
         return None
     followers, followed = (column.to_numpy() for column in columns)
@@ -129,7 +129,7 @@ def _names(columns: list[Any], passed: int) -> Rows | None:
 
 
 def _plain(column: Any) -> bool:
-    """Of names with which nothing is wrong, as nearly all are."""
+    """Return whether the column has only valid names, as nearly all columns do."""
     if column.null_count or not pa.types.is_string(column.type):
         return False
     lengths = pc.min_max(pc.utf8_length(column)).as_py()
@@ -137,7 +137,7 @@ def _plain(column: Any) -> bool:
     return bool(printable and lengths["min"] > 0 and lengths["max"] <= LONGEST_ID)
 
 
-# A row of what a person wants: of one account, or of everything.
+# Preferences of a user: for one account, or for everything.
 
 ACCOUNT, VOLUME, MUTED, PUSH, QUIET, ZONE = "account", "volume", "muted", "push", "quiet", "zone"
 
@@ -149,27 +149,27 @@ def _preferences(found: Iterable[tuple[int, Found]], read: int, reject: Reject) 
 
 
 def _preference(values: Iterable[object]) -> PreferenceRow:
-    who, account, volume, muted, push, quiet, at = values
-    of = None if account is None or account == "" else user(ACCOUNT, account)
-    said = one_of(VOLUME, volume, _OF_EVERYTHING if of is None else tuple(Volume))
+    user_id, account, volume, muted, push, quiet, at = values
+    account_id = None if account is None or account == "" else user(ACCOUNT, account)
+    volume_name = one_of(VOLUME, volume, _OF_EVERYTHING if account_id is None else tuple(Volume))
     row = PreferenceRow(
-        user=user(USER, who),
-        account=of,
-        volume=None if said is None else Volume(said),
+        user=user(USER, user_id),
+        account=account_id,
+        volume=None if volume_name is None else Volume(volume_name),
         visible_from=_muted(muted),
         push=flag(PUSH, push),
         quiet=hours(QUIET, quiet),
         zone=zone(ZONE, at),
     )
-    if of is None and row.visible_from is not None:
+    if account_id is None and row.visible_from is not None:
         raise Unfit(f"{MUTED} is of an account, and the row names none.")
-    if of is not None and (row.push, row.quiet, row.zone) != (None, None, None):
+    if account_id is not None and (row.push, row.quiet, row.zone) != (None, None, None):
         raise Unfit(f"{PUSH}, {QUIET} and {ZONE} are of everything, and the row names an account.")
     return row
 
 
 def _muted(value: object) -> datetime | None:
-    """Who isn't muted is as nobody says anything."""
+    """Return NEVER for a permanent mute, or the end of a mute. Not muted is the same as no value."""
     try:
         return NEVER if flag(MUTED, value) else None
     except Unfit:

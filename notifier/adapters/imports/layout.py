@@ -1,4 +1,4 @@
-"""What the rows of a file have in them: which columns are read, and what is made of them."""
+"""Layouts of import files: which columns are read, and how values are parsed."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,65 +12,65 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER
 T_co = TypeVar("T_co", covariant=True)
 
 Reject = Callable[[int, str], None]
-"""A row, counted from 1, and why it isn't taken."""
+"""Called with the number of a rejected row, counted from 1, and the reason."""
 
 
 Ignore = Callable[[Iterable[str]], object]
-"""Is told of columns that nothing is read of; of the same ones as often as they are found."""
+"""Called with the columns that are not read, as often as they are found."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """What stands in a row's place."""
+    """Placeholder of a row that can't be read."""
 
     why: str
 
 
 Found = Sequence[object] | UnreadableRow | None
-"""The values of the layout's columns in its order, None where there is none; and None of an empty line."""
+"""Values of the layout's columns in order, None for a missing value. An empty line is None as a whole."""
 
 Taken = Callable[[Iterable[tuple[int, Found]], int, Reject], T_co]
-"""Of numbered rows, which reach up to the second. What is wrong with one of them is told."""
+"""Converts numbered rows, which end at the given row number. Rejects invalid rows."""
 
 Quick = Callable[[Any, int, int, Reject], T_co | None]
-"""The same of a table's columns at once: its rows between two places. None where each has to be looked at by itself."""
+"""Converts a slice of a table at once: the rows between two positions. None if each row needs a check of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout(Generic[T_co]):
     of: str
-    """What a row is, as the end of a sentence."""
+    """Kind of a row, as the end of a sentence."""
     needed: Sequence[str]
-    """Ids: text, or whole numbers."""
+    """Id columns: text, or whole numbers."""
     optional: Sequence[str] = ()
     any_of: Sequence[str] = ()
-    """Without one of them at least no row would say anything."""
+    """At least one of these columns is needed, because rows would otherwise say nothing."""
     taken: Taken[T_co]
     quick: Callable[[], Quick[T_co]] | None = None
-    """Asked for where there is a table: it needs the extra."""
+    """Called only for a table, because it needs the import extra."""
 
     @property
     def columns(self) -> Sequence[str]:
         return (*self.needed, *self.optional)
 
     def missing(self, names: Iterable[str]) -> str:
-        """Of a file's columns those that are needed and aren't there, as words."""
+        """Return the needed columns that a file lacks, as text."""
         there = {*names}
         lacking = " and ".join(name for name in self.needed if name not in there)
         return lacking or ("" if there.intersection(self.any_of or there) else " or ".join(self.any_of))
 
     def ignored(self, names: Iterable[str]) -> Sequence[str]:
-        """Those that nothing is read of."""
+        """Return the columns that are not read."""
         return [name for name in names if name and name not in self.columns]
 
 
 def plain(value: object) -> bool:
-    """As nearly all ids are: nothing is wrong with it."""
+    """Return whether the value is a valid text id, as nearly all are."""
     return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()
 
 
 def fault_of(name: str, value: object) -> str | None:
-    """Why what stands in a column is no id."""
+    """Return why a value is no id, or None if it is one."""
     if value is None:
         return f"{name} is missing."
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -79,23 +79,23 @@ def fault_of(name: str, value: object) -> str | None:
     return why and f"{name} {why}."
 
 
-# What stands in a column beside the ids: yes and no, moments and hours; nothing where it is empty.
+# Values of the columns that are no ids: booleans, times and hours. An empty value is None.
 
 T = TypeVar("T")
 
 LONGEST_ZONE = 64
-"""Letters; the longest name of the IANA has 32."""
+"""Characters. The longest IANA name has 32."""
 _SHOWN = 40
-"""Characters of what can't be read: as much as one finds it by."""
+"""Characters of an invalid value in a message: enough to find it."""
 _YES, _NO = frozenset({"true", "1", "yes"}), frozenset({"false", "0", "no"})
 
 
 class Unfit(ValueError):
-    """Why a value can't be taken, as a sentence."""
+    """Reason why a value is invalid, as a sentence."""
 
 
 def each(found: Iterable[tuple[int, Found]], reject: Reject, read: Callable[[Iterable[object]], T]) -> Iterable[T]:
-    """Of numbered rows those that can be taken; the others are told."""
+    """Yield the rows that can be read. Reject the others."""
     for number, row in found:
         if row is None:
             continue
@@ -109,63 +109,63 @@ def each(found: Iterable[tuple[int, Found]], reject: Reject, read: Callable[[Ite
 
 
 def flag(name: str, value: object) -> bool | None:
-    said = _text(value).lower()
-    if not said:
+    text = _text(value).lower()
+    if not text:
         return None
-    if said not in _YES | _NO:
+    if text not in _YES | _NO:
         raise Unfit(f"{name} is {_shown(value)}; true, false or nothing is needed.")
-    return said in _YES
+    return text in _YES
 
 
 def moment(name: str, value: object) -> datetime | None:
-    """With its time zone."""
-    if not (said := _text(value)):
+    """Parse a time. Raises Unfit if it has no time zone."""
+    if not (text := _text(value)):
         return None
     try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(said)
+        parsed = value if isinstance(value, datetime) else datetime.fromisoformat(text)
     except ValueError:
         raise Unfit(f"{name} is {_shown(value)}; true, or a moment as 2026-01-31T09:00:00Z is needed.") from None
-    if found.tzinfo is None:
+    if parsed.tzinfo is None:
         raise Unfit(f"{name} has no time zone.")
-    if not ALWAYS.year <= found.year < NEVER.year:
+    if not ALWAYS.year <= parsed.year < NEVER.year:
         raise Unfit(f"{name} is {_shown(value)}; no clock ever tells it.")
-    return found.astimezone(UTC)
+    return parsed.astimezone(UTC)
 
 
 def hours(name: str, value: object) -> Hours | None:
-    if not (said := _text(value)):
+    if not (text := _text(value)):
         return None
-    start, _, end = said.partition("-")
-    found = Hours(start=_time(name, value, start), end=_time(name, value, end))
-    if found.start == found.end:
+    start, _, end = text.partition("-")
+    parsed = Hours(start=_time(name, value, start), end=_time(name, value, end))
+    if parsed.start == parsed.end:
         raise Unfit(f"{name} begins and ends at different times.")
-    return found
+    return parsed
 
 
 def zone(name: str, value: object) -> str | None:
-    if not (said := _text(value)):
+    if not (text := _text(value)):
         return None
-    if len(said) > LONGEST_ZONE or not known(said):
+    if len(text) > LONGEST_ZONE or not known(text):
         raise Unfit(f"{name} is {_shown(value)}; a name of the IANA is needed, as Europe/Berlin.")
-    return said
+    return text
 
 
 def one_of(name: str, value: object, choice: Iterable[str]) -> str | None:
-    if not (said := _text(value)):
+    if not (text := _text(value)):
         return None
-    if said not in {*choice}:
+    if text not in {*choice}:
         raise Unfit(f"{name} is {_shown(value)}; {', '.join(choice)} or nothing is needed.")
-    return said
+    return text
 
 
 def _time(name: str, value: object, said: str) -> time:
     try:
-        found = time.fromisoformat(said.strip())
+        parsed = time.fromisoformat(said.strip())
     except ValueError:
-        found = None
-    if found is None or f"{found:%H:%M}" != said.strip():
+        parsed = None
+    if parsed is None or f"{parsed:%H:%M}" != said.strip():
         raise Unfit(f"{name} is {_shown(value)}; 22:00-07:00 is how it is written.")
-    return found
+    return parsed
 
 
 def _text(value: object) -> str:
@@ -173,5 +173,5 @@ def _text(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    said = str(value)
-    return repr(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…")
+    text = str(value)
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

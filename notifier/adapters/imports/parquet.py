@@ -1,4 +1,4 @@
-"""Rows, column by column: Parquet."""
+"""Reads Parquet files column by column."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Columns(Generic[T]):
     ignore: Ignore
 
     def behind(self, read: int) -> Iterator[T]:
-        """All but the rows that were read before. Raises BadImport where the file isn't what it is said to be."""
+        """Yield all rows but the first `read`. Raises BadImport if the file is no valid Parquet."""
         try:
             with pq.ParquetFile(self.file) as table:
                 self._require(table.schema_arrow)
@@ -38,11 +38,11 @@ class Columns(Generic[T]):
         there = [name for name in self.layout.columns if name in table.schema_arrow.names]
         passed = 0
         for batch in table.iter_batches(self.at_once, columns=there):
-            some = batch.slice(max(0, read - passed))
-            first, passed = passed + batch.num_rows - some.num_rows, passed + batch.num_rows
-            if some.num_rows:
-                found = quick(some, first, passed, self.reject) if quick else None
-                yield self._taken(some, first, passed) if found is None else found
+            rows = batch.slice(max(0, read - passed))
+            first, passed = passed + batch.num_rows - rows.num_rows, passed + batch.num_rows
+            if rows.num_rows:
+                converted = quick(rows, first, passed, self.reject) if quick else None
+                yield self._taken(rows, first, passed) if converted is None else converted
 
     def _taken(self, some: Any, first: int, passed: int) -> T:
         columns = [
@@ -62,16 +62,16 @@ class Columns(Generic[T]):
 
 
 def _values(column: Any) -> list[Any]:
-    """As text where one of them is a moment that has no date, or is more exact than ours are."""
+    """Return the values. They are text if a time has no Python date, or is more precise than Python's times."""
     try:
-        found: list[Any] = column.to_pylist()
+        values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
-        found = pc.cast(column, pa.string()).to_pylist()
-    return found
+        values = pc.cast(column, pa.string()).to_pylist()
+    return values
 
 
 def count(file: Path) -> int:
-    """Rows, by the file's own word."""
+    """Return the number of rows according to the file's metadata. Raises BadImport."""
     try:
         return int(pq.read_metadata(file).num_rows)
     except (pa.ArrowException, OSError) as error:

@@ -1,4 +1,4 @@
-"""A source of rows: a file, or the standard input, in whichever form it has."""
+"""Import sources: files or standard input, in any supported form."""
 
 import os
 from collections import defaultdict
@@ -27,18 +27,18 @@ PACKED = ("gz", "zst")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Generic[T]):
     behind: Callable[[int], Iterator[T]]
-    """All but so many rows that were read before. Raises BadImport where it isn't what it is said to be."""
+    """Yields all rows but the given number of first ones. Raises BadImport if the input is invalid."""
     size: int | None
-    """None of the standard input, or a pipe."""
+    """None for the standard input and pipes."""
     place: Callable[[int], int]
-    """Of the size, when so many rows were read."""
+    """Position within `size` after the given number of rows."""
 
 
 @contextmanager
 def opened(
     file: Path | BinaryIO, form: str, layout: Layout[T], reject: Reject, at_once: int, *, ignore: Ignore = list
 ) -> Iterator[Source[T]]:
-    """Raises BadImport, and Environment without the extra."""
+    """Open a source. Raises BadImport, and Environment without the import extra."""
     if form == PARQUET:
         if not isinstance(file, Path) or not file.is_file():
             raise BadImport("Parquet is read from its end; it can't come by the standard input or a pipe.")
@@ -56,7 +56,7 @@ def opened(
 
 
 def form_of(name: str) -> str:
-    """By a file's name. Raises BadImport for a name that doesn't say."""
+    """Return the form by a file's name. Raises BadImport if the name has no known ending."""
     endings = name.lower().split(".")[1:]
     if endings and endings[-1] in PACKED:
         endings.pop()
@@ -74,14 +74,15 @@ def _columns(file: Path, layout: Layout[T], reject: Reject, at_once: int, ignore
     return Source(behind=columns.behind, size=count(file), place=lambda read: read)
 
 
-# Runs of edges: a file each, named by how far the source was read with it, so that a rename is the checkpoint.
+# Sorted runs of follows, a file each. The name is how far the source was read, so that the rename is the checkpoint.
 
 KEY = np.dtype("<u8")
 PIECE = 1 << 22
-"""Keys that are joined at once: 32 MB."""
+"""Keys that are merged at a time: 32 MB."""
 TAKEN = "taken"
 ALIKE = 64
-"""Runs of about one size that become one: so some hundred are open at most, and each key is copied once or twice."""
+"""Runs of similar size that are merged into one: about a hundred are open at most, and each key is copied once or
+twice."""
 OCTAVES = ALIKE.bit_length() - 1
 
 
@@ -97,11 +98,11 @@ class SpilledEdges:
 
     def add(self, keys: Keys, read: int) -> None:
         self._put(f"{read}.run", [keys])
-        for some in self._many_alike():
-            # In place of the last of them. Cut off behind it, the others are there twice, and what is joined is not.
-            *others, last = sorted(some, key=lambda path: int(path.stem))
-            self._put(last.name, (keys for keys, _ in self._joined(_open(some), 0)))
-            for path in others:
+        for group in self._many_alike():
+            # Replace the last of them. After a crash the others exist twice, and merging removes the duplicates.
+            *obsolete, last = sorted(group, key=lambda path: int(path.stem))
+            self._put(last.name, (keys for keys, _ in self._joined(_open(group), 0)))
+            for path in obsolete:
                 path.unlink()
 
     def line(self) -> Iterator[tuple[Keys, int]]:
@@ -112,14 +113,15 @@ class SpilledEdges:
         return sum(len(run) - _place(run, taken) for run in _open(self._runs()))
 
     def count(self) -> int:
-        """All, those that are in several runs counted in each."""
+        """Return the number of keys. A key in several runs counts in each."""
         return sum(map(len, _open(self._runs())))
 
     def take(self, mark: int) -> None:
         self._write(TAKEN, [str(mark).encode()])
 
     def forget(self) -> None:
-        # The mark first: a run without it is written again, a mark without its runs would take others'.
+        # Delete the mark first: a run without a mark is written again, but a mark without its runs would skip other
+        # runs.
         for path in (self._folder / TAKEN, *self._runs()):
             path.unlink(missing_ok=True)
 
@@ -138,7 +140,7 @@ class SpilledEdges:
         sizes = defaultdict[int, list[Path]](list)
         for path in self._runs():
             sizes[path.stat().st_size.bit_length() // OCTAVES].append(path)
-        return [some for some in sizes.values() if len(some) >= self._alike]
+        return [group for group in sizes.values() if len(group) >= self._alike]
 
     def _taken(self) -> int:
         path = self._folder / TAKEN
@@ -159,7 +161,7 @@ class SpilledEdges:
                 os.fsync(file.fileno())
             new.replace(self._folder / name)
         except OSError as error:
-            new.unlink(missing_ok=True)  # what fitted of it makes room
+            new.unlink(missing_ok=True)  # frees the space of the incomplete file
             raise Full(f"{self._folder}: {error.strerror}.") from error
         folder = os.open(self._folder, os.O_RDONLY)
         try:
@@ -173,5 +175,5 @@ def _open(paths: Iterable[Path]) -> Sequence[Keys]:
 
 
 def _place(keys: Keys, key: int) -> int:
-    """Of the first key that isn't below it."""
+    """Return the position of the first key that isn't below `key`."""
     return len(keys) if key > (1 << 2 * HALF) - 1 else int(np.searchsorted(keys, np.uint64(key)))

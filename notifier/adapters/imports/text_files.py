@@ -1,4 +1,4 @@
-"""Rows, line by line: CSV or NDJSON."""
+"""Reads CSV and NDJSON files line by line."""
 
 import csv
 import gzip
@@ -17,14 +17,14 @@ import msgspec
 from notifier.adapters.imports.layout import Found, Ignore, Layout, Reject, UnreadableRow
 from notifier.domain.errors import BadImport, Environment
 
-# A row as an object: a line of NDJSON.
+# NDJSON: each line is an object.
 
 MOST_IGNORED = 64
-"""Names; a file of which each line has others is read all the same."""
+"""Names. A file with new names in each line is read all the same."""
 
 
 class Objects:
-    """Reads lines, and tells of each member that nothing is read of once."""
+    """Parses lines, and reports each member that isn't read once."""
 
     def __init__(self, layout: Layout[Any], ignore: Ignore) -> None:
         self._layout, self._ignore = layout, ignore
@@ -33,10 +33,10 @@ class Objects:
 
     def __call__(self, line: str) -> Found:
         try:
-            found = self._decoded(line)
+            parsed = self._decoded(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
             return UnreadableRow(f"It is no JSON of {self._layout.of}: {error}.")
-        row = msgspec.structs.astuple(found)[: len(self._layout.columns)]
+        row = msgspec.structs.astuple(parsed)[: len(self._layout.columns)]
         if msgspec.UNSET not in row:
             return row
         named = [name for name, value in zip(self._layout.columns, row, strict=True) if value is not msgspec.UNSET]
@@ -45,8 +45,11 @@ class Objects:
         return [None if value is msgspec.UNSET else value for value in row]
 
     def _decoded(self, line: str) -> Any:
-        """A member that wasn't known makes a reader of its own, which passes over it: lines like this one are as quick
-        as others from then on."""
+        """Decode a line.
+
+        An unknown member creates a new decoder that skips it, so that later lines with this member are as fast as
+        others.
+        """
         try:
             return self._decode(line)
         except msgspec.ValidationError:
@@ -65,20 +68,22 @@ class Objects:
         ids: list[tuple[str, Any, Any]] = [
             (name, str | int | None | msgspec.UnsetType, msgspec.UNSET) for name in self._layout.needed
         ]
-        others = str | int | bool | None | msgspec.UnsetType
-        said: list[tuple[str, Any, Any]] = [(name, others, msgspec.UNSET) for name in self._layout.optional]
+        value_type = str | int | bool | None | msgspec.UnsetType
+        optional: list[tuple[str, Any, Any]] = [(name, value_type, msgspec.UNSET) for name in self._layout.optional]
         passed: list[tuple[str, Any, Any]] = [
             (f"ignored_{n}", msgspec.Raw, msgspec.field(default=msgspec.Raw(), name=name))
             for n, name in enumerate(self._ignored)
         ]
-        row = msgspec.defstruct("Row", [*ids, *said, *passed], forbid_unknown_fields=len(self._ignored) < MOST_IGNORED)
+        row = msgspec.defstruct(
+            "Row", [*ids, *optional, *passed], forbid_unknown_fields=len(self._ignored) < MOST_IGNORED
+        )
         return msgspec.json.Decoder(row).decode
 
 
 T = TypeVar("T")
 
 LONGEST = 1 << 16
-"""Characters of a line: what isn't text at all has no lines."""
+"""Maximum characters of a line. A binary file has no lines."""
 
 
 class Form(StrEnum):
@@ -89,7 +94,7 @@ class Form(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines(Generic[T]):
     file: BinaryIO
-    """Unpacked."""
+    """Decompressed stream."""
     form: Form
     layout: Layout[T]
     reject: Reject
@@ -97,20 +102,20 @@ class Lines(Generic[T]):
     ignore: Ignore
 
     def behind(self, read: int) -> Iterator[T]:
-        """All but the rows that were read before. Raises BadImport where the file isn't what it is said to be."""
+        """Yield all rows but the first `read`. Raises BadImport if the file is invalid."""
         text = io.TextIOWrapper(self.file, encoding="utf-8-sig", errors="surrogateescape", newline="")
         lines = (_csv if self.form is Form.CSV else _ndjson)(_short(text), self.layout, self.ignore)
         try:
             passed = sum(1 for _ in islice(lines, read))
-            while some := list(islice(lines, self.at_once)):
-                passed += len(some)
-                yield self.layout.taken(some, passed, self.reject)
+            while batch := list(islice(lines, self.at_once)):
+                passed += len(batch)
+                yield self.layout.taken(batch, passed, self.reject)
         except (EOFError, BadGzipFile, zlib.error) as error:
             raise BadImport(f"It can't be unpacked: {error}") from error
-        except OSError as error:  # also of an unpacker that has no error of its own
+        except OSError as error:  # also raised by decompressors without an error of their own
             raise BadImport(f"It can't be read: {error}") from error
         finally:
-            if not text.closed:  # the file is its opener's, who closes it first where the reader was cut off
+            if not text.closed:  # the caller owns the file, and closes it first if the reader was interrupted
                 text.detach()
 
 
@@ -130,7 +135,7 @@ def _csv(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterator[t
                 f"The first line names {', '.join(header) or 'nothing'}; {_needed(layout, missing)} needed."
             )
         ignore(layout.ignored(header))
-        # A column that isn't there is the one behind the last, which each row is given: empty.
+        # A missing column is read from an extra empty value at the end of each row.
         places = [header.index(name) if name in header else -1 for name in layout.columns]
         pick, wide = itemgetter(*places), max(places)
         for row in rows:
@@ -150,23 +155,25 @@ def _ndjson(text: Iterator[str], layout: Layout[Any], ignore: Ignore) -> Iterato
 
 
 def _needed(layout: Layout[Any], missing: str) -> str:
-    """All that are, so that one needn't look for the next."""
+    """Return all needed columns, so that the user doesn't find them one by one."""
     if missing == " or ".join(layout.any_of):
         return f"{missing} is"
     return f"{' and '.join(layout.needed)} {'is' if len(layout.needed) == 1 else 'are'}"
 
 
-# Files that were packed with gzip or zstd, as one reads them.
+# Decompression of gzip and zstd files.
 
 NEEDS = 'Parquet and zstd need an extra: pip install "notifier[import]".'
 
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
-"""What their files begin with."""
+"""First bytes of the files."""
 
 
 def unpacked(file: BinaryIO) -> BinaryIO:
-    """By what it begins with; a file that isn't packed is read as it is. Raises Environment without the extra, and
-    BadImport for what has no lines."""
+    """Return the decompressed stream by its first bytes. Other files are read as they are.
+
+    Raises Environment without the import extra, and BadImport for Parquet, which has no lines.
+    """
     begins = file.peek(4) if hasattr(file, "peek") else b""
     if begins.startswith(GZIP):
         return cast(BinaryIO, gzip.GzipFile(fileobj=file))
