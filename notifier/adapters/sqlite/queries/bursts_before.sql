@@ -1,5 +1,5 @@
--- A subject's bursts behind a place and not older than a floor, newest first: the index read backwards, no sorting, and
--- no further than the caller asks.
+-- Bursts of a subject after a position and not older than a floor, newest first. It reads the index backwards
+-- without sorting, and no further than the caller fetches.
 SELECT opened_at, subject, seq, blob, restricted_to
 FROM bursts
 WHERE subject = ? AND (opened_at, seq) < (?, ?) AND opened_at >= ?

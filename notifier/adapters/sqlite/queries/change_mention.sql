@@ -1,3 +1,3 @@
--- Of two changes of a mention that of the higher version stands, in whatever order they come.
+-- The change with the higher version wins, regardless of arrival order.
 UPDATE mentions SET blob = :blob, version = :version
 WHERE subject = :subject AND seq = :seq AND source = :source AND id = :id AND version < :version

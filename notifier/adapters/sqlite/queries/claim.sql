@@ -1,4 +1,5 @@
--- Takes the slice if nobody has it now; an expired claim is replaced with the next attempt. One row back is success.
+-- Claims a slice unless it has an unexpired claim. An expired claim is replaced with the next attempt. A returned
+-- row means success.
 INSERT INTO claims (subject, seq, slice, attempt, owner, claimed_at, until, reached)
 VALUES (?, ?, ?, 1, ?, ?, ?, 0)
 ON CONFLICT (subject, seq, slice) DO UPDATE

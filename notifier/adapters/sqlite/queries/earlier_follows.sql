@@ -1,3 +1,3 @@
--- Members of a shard who follow by a row of their own since before a burst's opening.
+-- Members of a shard whose own row says that they followed before the burst opened.
 SELECT block * 1024 + slot FROM follows
 WHERE subject = :subject AND block / 128 = :shard AND visible_from <= :opened_at AND slot < 1024

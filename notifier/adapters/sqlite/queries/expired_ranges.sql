@@ -1,4 +1,5 @@
--- The next ranges from one on, and whether each has rows of an inbox window before the cut. Jumps from range to range.
+-- Next ranges from a range on, each with whether it has rows of an inbox window before the cut. It jumps from range
+-- to range.
 WITH RECURSIVE ranges (member_range) AS (
     SELECT min(member_range) FROM inbox WHERE member_range >= :start
     UNION ALL

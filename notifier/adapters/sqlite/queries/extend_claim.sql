@@ -1,4 +1,4 @@
--- Moves the end of a claim that is still the caller's, and says how far the work is.
+-- Extends or shortens a claim that the caller still holds, and records its progress.
 UPDATE claims
 SET until = ?, reached = ?
 WHERE subject = ? AND seq = ? AND slice = ? AND owner = ? AND attempt = ?

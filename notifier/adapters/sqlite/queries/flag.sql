@@ -1,5 +1,4 @@
--- What is said of one flag of an account: it stands unless what stands of it was said later; of two that were said at once
--- the one that sets it does.
+-- Writes an account flag. The highest sequence wins. On a tie, setting the flag wins.
 INSERT INTO flags (flag, shard, member, is_on, sequence)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (flag, shard, member) DO UPDATE

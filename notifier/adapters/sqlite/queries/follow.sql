@@ -1,4 +1,5 @@
--- One member's own word, unless what stands has the higher sequence, or the same and is visible later.
+-- Writes a member's own follow row, unless the stored row has a higher sequence, or the same and is visible from
+-- later on.
 INSERT INTO follows (block, slot, subject, visible_from, sequence)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (block, slot, subject) DO UPDATE

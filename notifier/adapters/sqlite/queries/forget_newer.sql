@@ -1,5 +1,5 @@
--- Bursts that seen_at has reached by now need no entry of their own; nor do digests, which are written nowhere else, of
--- dates that have ended two days ago: wherever on earth that was.
+-- Deletes entries of bursts that seen_at has reached. Also deletes entries of digests, which are stored nowhere
+-- else, once their date ended two days ago and is over in every time zone.
 DELETE FROM seen_newer
 WHERE member = :member AND ((subject, seq) IN (
     SELECT bursts.subject, bursts.seq

@@ -1,5 +1,5 @@
--- When each of these subjects' newest row in an inbox window of a range opened, at a moment or before. Newest first, and
--- those without rows last, with NULL.
+-- Time of each subject's newest row in an inbox window of a range, at a time or before. Newest first; subjects
+-- without rows come last, with NULL.
 SELECT
     (
         SELECT max(opened_at)

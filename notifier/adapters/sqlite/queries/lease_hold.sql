@@ -1,4 +1,4 @@
--- Takes a lease that is free or has ended, or renews the owner's own; changes no row while it is another's.
+-- Takes a free or expired lease, or renews the owner's own. Changes no row while another owner holds it.
 INSERT INTO leases (name, owner, until)
 VALUES (:name, :owner, :until)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until

@@ -1,5 +1,5 @@
--- All sets that decide who the subject's audience is in a shard: its own, and those of everybody.
--- The key is (owner, shard, kind), so this is two short runs of neighbours.
+-- All sets that decide the subject's audience in a shard: its own and the shared ones. The key is (owner, shard,
+-- kind), so that this reads two short ranges.
 SELECT kind, blob
 FROM member_sets
 WHERE owner IN (?, '') AND shard = ?

@@ -1,4 +1,4 @@
--- Moves a group's commit forward, never back, and only for the one who holds the partition in this epoch.
+-- Advances a group's committed offset, never back, and only for the consumer that holds the partition in this epoch.
 INSERT INTO commits (consumer_group, partition, offset)
 SELECT :group, :partition, :offset
 WHERE EXISTS (

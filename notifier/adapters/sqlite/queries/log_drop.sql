@@ -1,6 +1,6 @@
--- Drops the oldest records of a partition that every group which ever read it has committed.
--- A group that holds the partition and has committed nothing keeps all of it; so does the absence of any group.
--- Only the oldest few are looked at: appends wait meanwhile, and must not wait longer the longer the log is.
+-- Deletes the oldest records of a partition, up to the lowest commit of all groups that ever read it. A group that
+-- holds the partition without a commit keeps all records, and so does the absence of any group. Only the oldest few
+-- are checked: appends wait meanwhile, and that wait must not grow with the log.
 DELETE FROM records
 WHERE partition = :partition AND offset IN (
     SELECT offset

@@ -1,4 +1,4 @@
--- Who holds, or held last, each of these partitions in a group.
+-- Current or last holder of each of these partitions in a group.
 SELECT partition, owner, epoch, until
 FROM holds
 WHERE consumer_group = ? AND partition IN (SELECT value FROM json_each(?))

@@ -1,4 +1,4 @@
--- Records of these partitions behind the group's commit; offsets have no gaps here.
+-- Records of these partitions after the group's commit. Offsets have no gaps.
 SELECT coalesce(sum(ends.next_offset - 1 - coalesce(commits.offset, -1)), 0)
 FROM ends
 LEFT JOIN commits ON commits.consumer_group = ? AND commits.partition = ends.partition

@@ -1,4 +1,5 @@
--- The oldest records of a partition behind a place and a group's commit; a group that never committed has all before it.
+-- Oldest records of a partition after a position and after a group's commit. A group without a commit gets all
+-- records.
 SELECT offset, key, value
 FROM records
 WHERE partition = :partition

@@ -1,4 +1,4 @@
--- One side of who blocks whom, unless what stands has the higher sequence, or the same and lasts longer.
+-- Writes one side of a user block, unless the stored row has a higher sequence, or the same and lasts longer.
 INSERT INTO partings (member, other, side, until, sequence)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (member, side, other) DO UPDATE

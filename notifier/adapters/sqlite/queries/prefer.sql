@@ -1,4 +1,4 @@
--- One thing that a member says of everything, unless what stands of it was said later.
+-- Writes one field of the account preferences. The latest change wins.
 INSERT INTO preferences (member, thing, value, at)
 VALUES (?, ?, ?, ?)
 ON CONFLICT (member, thing) DO UPDATE SET value = excluded.value, at = excluded.at

@@ -1,4 +1,4 @@
--- Of two writes of a burst the higher version stands, in whatever order they come.
+-- The higher version of a burst wins, regardless of arrival order.
 INSERT INTO bursts (subject, seq, version, opened_at, restricted_to, blob)
 VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (subject, seq) DO UPDATE

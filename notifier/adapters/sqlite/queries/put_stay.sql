@@ -1,4 +1,4 @@
--- Who stays in a set until an hour, unless a later writer's word stands.
+-- Writes active-set entries with an expiry hour. A higher or equal fencing token wins.
 INSERT INTO stays (kind, shard, until, blob, stamp)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (kind, shard, until) DO UPDATE SET blob = excluded.blob, stamp = excluded.stamp

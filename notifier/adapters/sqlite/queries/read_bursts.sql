@@ -1,4 +1,4 @@
--- The bursts of a JSON list of [subject, seq].
+-- Bursts of a JSON list of [subject, seq].
 SELECT bursts.blob
 FROM json_each(?) AS wanted
 CROSS JOIN bursts

@@ -1,4 +1,4 @@
--- The claims on slices of a JSON list of [subject, seq].
+-- Claims on slices of a JSON list of [subject, seq].
 SELECT subject, seq, slice, attempt, owner, claimed_at, until, reached
 FROM json_each(?) AS wanted
 CROSS JOIN claims

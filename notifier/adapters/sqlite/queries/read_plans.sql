@@ -1,4 +1,4 @@
--- The plans of a JSON list of [subject, seq].
+-- Plans of a JSON list of [subject, seq].
 SELECT plans.blob
 FROM json_each(?) AS wanted
 CROSS JOIN plans

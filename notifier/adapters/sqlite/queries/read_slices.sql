@@ -1,6 +1,6 @@
--- The cells of a JSON list of [subject, seq]: of what happened to a slice time and again the last, as only that counts,
--- and of the throttles that parked it all. A slice that waits each second has thousands. Beside max(n), the other
--- columns are those of its row.
+-- Ledger cells of a JSON list of [subject, seq]. Of a repeating fact only the last occurrence is read, because only
+-- that counts; a slice that waits each second has thousands. Each throttle that parked a slice is read. Beside
+-- max(n), SQLite takes the other columns from the row of the maximum.
 SELECT subject, seq, slice, fact, max(n), at, people, rows, phones, note
 FROM json_each(?) AS wanted
 CROSS JOIN slices

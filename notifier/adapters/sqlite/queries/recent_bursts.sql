@@ -1,4 +1,4 @@
--- The bursts opened since a moment, behind a place, newest first: one index read backwards, no sorting.
+-- Bursts opened since a time, after a position, newest first. It reads one index backwards without sorting.
 SELECT blob
 FROM bursts
 WHERE opened_at >= ? AND (opened_at, subject, seq) < (?, ?, ?)

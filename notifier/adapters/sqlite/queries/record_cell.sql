@@ -1,3 +1,3 @@
--- A cell of the ledger is written once; a row count of 0 says that it was there.
+-- Ledger cell, written once. A row count of 0 means that it existed.
 INSERT OR IGNORE INTO slices (subject, seq, slice, fact, n, at, people, rows, phones, note)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

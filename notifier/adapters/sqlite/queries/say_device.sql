@@ -1,5 +1,4 @@
--- What is said of a device: it stands unless what stands of it ranks higher. Of two that were said at once the one that it is
--- gone does, and then the one of the higher member.
+-- Registers or removes a device. The higher rank wins. At the same time a removal wins, and then the higher member.
 INSERT INTO devices (device, platform, member, at, told)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (device) DO UPDATE

@@ -1,4 +1,4 @@
--- What an operator says of a mentioner, unless what stands was said later.
+-- Writes an operator's verdict on a mentioner. The latest verdict wins.
 INSERT INTO reaches (user, verdict, reason, who, at)
 VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (user) DO UPDATE

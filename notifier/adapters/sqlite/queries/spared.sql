@@ -1,5 +1,6 @@
--- Members of a shard to whom a burst isn't pushable: whatever of the predicate can have changed since the seal.
--- Each branch is one range of an index of its own. Of wants it is all that were ever said of the subject.
+-- Members of a shard that must not be alerted of a burst: all conditions that may have changed since the audience
+-- snapshot. Each branch is one range of its own index. The branch over wants reads all preferences ever set for the
+-- subject.
 SELECT member FROM marks
 WHERE subject = :subject AND seq = :seq AND member BETWEEN :first AND :last
 UNION ALL
@@ -9,20 +10,20 @@ UNION ALL
 SELECT member FROM seen
 WHERE member / 131072 = :shard AND seen_at >= :opened_at
 UNION ALL
--- A block parts them from the opener.
+-- A user block hides the opener.
 SELECT member FROM partings
 WHERE other = :opener AND member BETWEEN :first AND :last AND until = :never
 UNION ALL
--- Or from the account, or did so at the opening.
+-- A user block hides the account, now or at the opening.
 SELECT member FROM partings
 WHERE other = :owner AND member BETWEEN :first AND :last AND until > :opened_at
 UNION ALL
--- Muted, or unmuted since the opening; wants less.
+-- Muted, or unmuted since the opening, or a lower volume.
 SELECT block * 1024 + slot FROM wants
 WHERE subject = :subject AND block / 128 = :shard AND slot < 1024
   AND (visible_from > :opened_at OR volume IN ('off', 'digest') OR (volume = 'first' AND NOT :first_of_day))
 UNION ALL
--- Followed since the opening; left.
+-- Followed since the opening, or unfollowed.
 SELECT block * 1024 + slot FROM follows
 WHERE subject = :subject AND block / 128 = :shard AND visible_from > :opened_at AND slot < 1024
 UNION ALL
@@ -30,6 +31,6 @@ UNION ALL
 SELECT member FROM users
 WHERE deleted = 1 AND member BETWEEN :first AND :last
 UNION ALL
--- Left the protected author.
+-- Unfollowed the protected author.
 SELECT block * 1024 + slot FROM follows
 WHERE subject = :author AND block / 128 = :shard AND visible_from = :left AND slot < 1024

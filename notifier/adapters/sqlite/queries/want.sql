@@ -1,4 +1,4 @@
--- One member's own word: each of the two things that it may be about stands unless what stands of it was said later.
+-- Writes a member's own preference. The latest change of each of the two fields wins.
 INSERT INTO wants (block, slot, subject, volume, volume_at, visible_from, visible_from_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (block, slot, subject) DO UPDATE

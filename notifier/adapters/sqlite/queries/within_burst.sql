@@ -1,4 +1,4 @@
--- The next mentions of a burst, behind an event.
+-- Next mentions of a burst, after an event.
 SELECT source, id, blob FROM mentions
 WHERE subject = ? AND seq = ? AND (source, id) > (?, ?)
 ORDER BY source, id LIMIT ?
