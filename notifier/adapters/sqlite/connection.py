@@ -282,14 +282,14 @@ class Together(Generic[T]):
 
         Raises what `write` raised for the item's batch.
         """
-        mine = _Waiting(item)
+        waiting = _Waiting(item)
         with self._joining:
-            self._waiting.append(mine)
+            self._waiting.append(waiting)
         with self._writing:
-            if not mine.ended:
+            if not waiting.ended:
                 self._write_all()
-        if mine.error is not None:
-            raise mine.error
+        if waiting.error is not None:
+            raise waiting.error
 
     @property
     def waiting(self) -> int:

@@ -72,14 +72,14 @@ def put_entries(
 
     Raises StoreUnavailable: some entries may be written.
     """
-    others = [*beside]
+    extra_rows = [*beside]
     for _ in range(TRIES):
         began = clock.now()
-        rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *others]
+        rows = [*((_PUT, entry.row(to_ms(began))) for entry in entries), *extra_rows]
         cluster.ask_all(joined(batch) for batch in batches(rows, TOGETHER))
         if _in_time(began, clock.now()):
             return
-        others = []
+        extra_rows = []
     raise _too_slow()
 
 

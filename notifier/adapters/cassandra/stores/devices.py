@@ -64,15 +64,15 @@ class CassandraDevices:
         # matter. After a crash the record is still in the log, and its consumer repeats everything.
         self._cluster.ask_each(_CLAIM, [self._claim(change) for change in words])
         claims = self._claims({change.id for change in words})
-        standing = {id: max(holdings, key=_rank) for id, holdings in claims.items() if holdings}
+        current = {id: max(holdings, key=_rank) for id, holdings in claims.items() if holdings}
         # Remove the losers' rows before the winner's row is written.
-        self._cluster.ask_all([(_TAKE, row) for row in _taken(words, claims, standing)])
+        self._cluster.ask_all([(_TAKE, row) for row in _taken(words, claims, current)])
         self._cluster.ask_all(
-            [(_GIVE, self._given(change)) for change in words if isinstance(change, Device) and _wins(change, standing)]
+            [(_GIVE, self._given(change)) for change in words if isinstance(change, Device) and _wins(change, current)]
         )
         # A losing claim is deleted once its row is removed. Otherwise each former holder of a device would be removed
         # again whenever the device is registered.
-        self._cluster.ask_all([(_YIELD, row) for row in _lost(claims, standing)])
+        self._cluster.ask_all([(_YIELD, row) for row in _lost(claims, current)])
 
     def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
         return {id: max(holdings, key=_rank) for id, holdings in self._claims(ids).items() if holdings}

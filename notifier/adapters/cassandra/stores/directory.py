@@ -84,8 +84,8 @@ class MemberNumbers:
     def require_given(self, members: Collection[Member]) -> None:
         """Raise NumberTaken for numbers in this process's lease, which it may assign to other users."""
         with self._lock:
-            if mine := [member for member in members if member in self._own]:
-                raise NumberTaken(f"{mine[0]} is to be somebody else's.")
+            if reserved := [member for member in members if member in self._own]:
+                raise NumberTaken(f"{reserved[0]} is to be somebody else's.")
 
     def lease(self, count: int) -> Member:
         return Member(self._book.lease(count))
@@ -275,11 +275,11 @@ class CassandraFlags:
             put_by_subject(self._cluster, _WRITE, batch)
 
     def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
-        asked: defaultdict[tuple[Flag, int], list[Member]] = defaultdict(list)
+        by_shard: defaultdict[tuple[Flag, int], list[Member]] = defaultdict(list)
         for flag, member in places:
-            asked[flag, shard_of(member)].append(member)
-        questions = [(str(flag), shard, sorted(members)) for (flag, shard), members in asked.items()]
-        answers = zip(asked, self._cluster.ask_each(STANDING, questions), strict=True)
+            by_shard[flag, shard_of(member)].append(member)
+        questions = [(str(flag), shard, sorted(members)) for (flag, shard), members in by_shard.items()]
+        answers = zip(by_shard, self._cluster.ask_each(STANDING, questions), strict=True)
         flags = [_flagged(flag, row) for (flag, _), rows in answers for row in rows]
         return {flagged.place: flagged for flagged in flags}
 

@@ -48,7 +48,7 @@ class CassandraFollows:
         existing = self._blocks([follow.place for follow in follows])
         new = [follow for follow in follows if follow.place not in existing]
         decided = self._cluster.decide_each((_SETTLE_BLOCK, _of_place(follow)) for follow in new)
-        lost = [follow.place for follow, mine in zip(new, decided, strict=True) if not mine]
+        lost = [follow.place for follow, won in zip(new, decided, strict=True) if not won]
         existing |= self._blocks(lost, SERIAL)
         if any(place not in existing for place in lost):
             raise StoreUnavailable("Whether a block's row stands isn't known yet.")
@@ -63,16 +63,16 @@ class CassandraFollows:
         return {place: _block(place, row) for place, rows in answers for row in rows}
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
-        asked: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
+        by_block: defaultdict[tuple[int, Subject], list[Member]] = defaultdict(list)
         for subject, member in pairs:
-            asked[member // BLOCK_MEMBERS, subject].append(member)
+            by_block[member // BLOCK_MEMBERS, subject].append(member)
         questions = [
             (block, [*sorted(member % BLOCK_MEMBERS for member in members), BLOCK_SLOT], str(subject))
-            for (block, subject), members in asked.items()
+            for (block, subject), members in by_block.items()
         ]
         states: dict[Pair, bool] = {}
         for ((_, subject), members), rows in zip(
-            asked.items(), self._cluster.ask_each(_STANDING, questions), strict=True
+            by_block.items(), self._cluster.ask_each(_STANDING, questions), strict=True
         ):
             stored = [_stored(row) for row in rows]
             states |= {(subject, member): stands(member % BLOCK_MEMBERS, stored) for member in members}

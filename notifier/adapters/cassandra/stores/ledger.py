@@ -201,18 +201,18 @@ class CassandraClaims:
         self._cluster = cluster
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
-        mine = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
+        claim = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
         # Nearly every slice is claimed once, which needs no read.
-        if self._decide(_FIRST, mine, (*_key_claims(piece), *_row(mine))):
-            return mine
+        if self._decide(_FIRST, claim, (*_key_claims(piece), *_row(claim))):
+            return claim
         stored = self._stored(piece)
         if stored is None or stored[3] > to_ms(now):
             return None
         attempt, _, _, ends, reached = stored
-        mine = replace(mine, attempt=attempt + 1, reached=reached)
+        claim = replace(claim, attempt=attempt + 1, reached=reached)
         # Only if the row is unchanged: a release in between knows better how far the work is.
         unchanged = attempt, ends, reached
-        return mine if self._decide(_NEXT_claims, mine, (*_row(mine), *_key_claims(piece), *unchanged)) else None
+        return claim if self._decide(_NEXT_claims, claim, (*_row(claim), *_key_claims(piece), *unchanged)) else None
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         longer = replace(claim, until=until)

@@ -65,11 +65,11 @@ class CassandraHolds:
         )
 
     def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
-        asked: defaultdict[int, list[str]] = defaultdict(list)
+        by_part: defaultdict[int, list[str]] = defaultdict(list)
         for id in ids:
             if id:  # no event has the empty id
-                asked[part_of_event_id(id)].append(id)
-        holds = holds_of([row for rows in self._cluster.ask_each(_OF, list(asked.items())) for row in rows])
+                by_part[part_of_event_id(id)].append(id)
+        holds = holds_of([row for rows in self._cluster.ask_each(_OF, list(by_part.items())) for row in rows])
         return sorted(holds, key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
@@ -148,11 +148,11 @@ class CassandraReaches:
         self._cluster.ask(_SAY, row)
 
     def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
-        asked: defaultdict[int, list[UserId]] = defaultdict(list)
+        by_part: defaultdict[int, list[UserId]] = defaultdict(list)
         for user in users:
             if user:  # no user has the empty name
-                asked[part_of_user(user)].append(user)
-        return {record.user: record for record in self._words(_STANDING, list(asked.items()))}
+                by_part[part_of_user(user)].append(user)
+        return {record.user: record for record in self._words(_STANDING, list(by_part.items()))}
 
     def listed(self) -> Sequence[ReachWord]:
         return sorted(self._words(_LISTED, [(part,) for part in range(PARTS)]), key=lambda record: record.user)

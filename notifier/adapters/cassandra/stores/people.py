@@ -195,8 +195,8 @@ def _follows(slot: int, rows: Iterable[Any]) -> Mapping[Subject, datetime]:
             own[row.subject] = row.visible_from
         elif row.members[slot // 8] >> slot % 8 & 1:
             shared[row.subject] = row.visible_from
-    since, left = shared | own, to_ms(LEFT)
-    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < left}
+    since, unfollowed = shared | own, to_ms(LEFT)
+    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < unfollowed}
 
 
 def _marks(seen: Collection[Any], rows: Collection[Any]) -> Marks:

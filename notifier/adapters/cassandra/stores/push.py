@@ -174,7 +174,7 @@ class CassandraSpared:
         if author is not None:
             queries.append((_LEFT, [(str(Subject(Kind.MENTION, author)), shard, to_ms(LEFT)) for shard in shards]))
         late, wants, everything, of_opener, of_owner, *direct = self._rows(queries)
-        left = direct.pop() if author is not None else []
+        unfollowed = direct.pop() if author is not None else []
         own = [row for row in wants if row.slot != BLOCK_SLOT]
         never = chain(
             (Member(row.member) for rows in direct for row in rows),
@@ -182,7 +182,7 @@ class CassandraSpared:
             # A user block hides the opener from the user; or the account, now or at the opening.
             (Member(row.member) for row in of_opener if row.until == to_ms(NEVER)),
             (Member(row.member) for row in of_owner if row.until > opened_at),
-            (_member(row) for row in (*late, *left) if row.slot != BLOCK_SLOT),
+            (_member(row) for row in (*late, *unfollowed) if row.slot != BLOCK_SLOT),
             self._of_late_blocks(subject, opened_at, [row for row in late if row.slot == BLOCK_SLOT]),
         )
         # Subject preferences override account preferences.

@@ -61,9 +61,9 @@ class CassandraRetractions:
                 yield MentionLocation(BurstKey(Subject.parse(subject), seq), EventId(source, id))
 
     def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
-        asked = [*places]
-        answers = self._cluster.ask_each(_READ, [_key(place.burst, place.event) for place in asked])
-        return {place: _mention(rows[0]) for place, rows in zip(asked, answers, strict=True) if rows and rows[0].blob}
+        ordered = [*places]
+        answers = self._cluster.ask_each(_READ, [_key(place.burst, place.event) for place in ordered])
+        return {place: _mention(rows[0]) for place, rows in zip(ordered, answers, strict=True) if rows and rows[0].blob}
 
     def within(self, burst: BurstKey) -> Iterator[Mention]:
         for part in range(PARTS):

@@ -95,7 +95,7 @@ class CassandraSeals:
         applied = self._cluster.decide_together(_CHOOSE, groups)
         if None in applied:
             raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
-        if remaining := [shard for (_, group), mine in zip(runs, applied, strict=True) if not mine for shard in group]:
+        if remaining := [shard for (_, group), won in zip(runs, applied, strict=True) if not won for shard in group]:
             named = chosen(self._cluster, burst, remaining)
             if not named:
                 raise StoreUnavailable(f"Whose seals of {burst} stand isn't known yet.")
@@ -123,8 +123,8 @@ def _rows(cluster: Cluster, read: str, burst: BurstKey, made: Mapping[int, Made]
     """Read neighboring shards with one writer together."""
     kept = groupby(sorted((neighbours_of(shard), name, shard) for shard, name in made.items()), itemgetter(0, 1))
     key = str(burst.subject), burst.seq
-    asked = [(*key, run, name, [shard for _, _, shard in group]) for (run, name), group in kept]
-    return chain.from_iterable(cluster.ask_each(read, asked))
+    queries = [(*key, run, name, [shard for _, _, shard in group]) for (run, name), group in kept]
+    return chain.from_iterable(cluster.ask_each(read, queries))
 
 
 def _row(burst: BurstKey, made: Made, seal: Seal) -> Row:

@@ -118,11 +118,11 @@ class CassandraWants:
         put_twofold(self._cluster, (_MUTE_OF_SUBJECT, _MUTE), map(_mute, mutes))
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        asked: defaultdict[tuple[int, Subject], list[int]] = defaultdict(list)
+        by_block: defaultdict[tuple[int, Subject], list[int]] = defaultdict(list)
         for subject, member in pairs:
-            asked[member // BLOCK_MEMBERS, subject].append(member % BLOCK_MEMBERS)
-        questions = [(block, sorted(slots), str(subject)) for (block, subject), slots in asked.items()]
-        answers = zip(asked, self._cluster.ask_each(_OF_PAIRS, questions), strict=True)
+            by_block[member // BLOCK_MEMBERS, subject].append(member % BLOCK_MEMBERS)
+        questions = [(block, sorted(slots), str(subject)) for (block, subject), slots in by_block.items()]
+        answers = zip(by_block, self._cluster.ask_each(_OF_PAIRS, questions), strict=True)
         preferences = [_word(block, subject, row) for (block, subject), rows in answers for row in rows]
         return {(preference.subject, preference.member): preference for preference in preferences}
 

@@ -56,9 +56,9 @@ def take_share(c: sqlite3.Connection, seat: Seat, held: Mapping[str, int], now: 
     until = now + _LEASE_MS
     due = _due(c, seat, now, until)
     holds = _holds(c, seat)
-    mine = [p for p in held if p in holds and holds[p][:2] == (seat.owner, held[p])]
-    kept = {partition: held[partition] for partition in mine[:due]}
-    for partition in mine[due:]:
+    still_held = [p for p in held if p in holds and holds[p][:2] == (seat.owner, held[p])]
+    kept = {partition: held[partition] for partition in still_held[:due]}
+    for partition in still_held[due:]:
         c.execute(_FREE, (seat.group, partition, seat.owner, held[partition]))
     for partition in seat.partitions:
         _, epoch, ends = holds.get(partition, ("", 0, 0))

@@ -61,8 +61,8 @@ class SqliteMemberSets:
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
         with self._db.read() as c:
-            asked = (str(owner or _EVERYBODY), str(kind), json.dumps(list(shards)))
-            return {shard: decode(blob) for shard, blob in c.execute(_READ, asked)}
+            parameters = (str(owner or _EVERYBODY), str(kind), json.dumps(list(shards)))
+            return {shard: decode(blob) for shard, blob in c.execute(_READ, parameters)}
 
     def head(self, subject: Subject) -> SetHead:
         with self._db.read() as c:

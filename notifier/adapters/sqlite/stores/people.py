@@ -113,8 +113,8 @@ def _follows(c: sqlite3.Connection, member: Member) -> Mapping[Subject, datetime
             own[subject] = at
         elif members[slot // 8] >> slot % 8 & 1:
             shared[subject] = at
-    since, left = shared | own, to_ms(LEFT)
-    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < left}
+    since, unfollowed = shared | own, to_ms(LEFT)
+    return {Subject.parse(subject): from_ms(at) for subject, at in since.items() if at < unfollowed}
 
 
 def _marks(c: sqlite3.Connection, member: Member) -> Marks:

@@ -121,8 +121,8 @@ class SqliteTraces:
         self._db = db
 
     def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
-        asked, place = json.dumps(list(authors)), 0
-        while rows := self._held(asked, place):
+        parameter, place = json.dumps(list(authors)), 0
+        while rows := self._held(parameter, place):
             for hold in (hold_of(row[:7]) for row in rows):
                 if hold.event and hold.event.text:
                     yield hold

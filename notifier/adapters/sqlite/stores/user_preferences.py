@@ -214,7 +214,7 @@ def apart_in(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], 
     rows, blockers = c.execute(_OWN, (member,)).fetchall(), c.execute(_OTHERS, (member, most)).fetchall()
     if len(blockers) == most:
         blockers += c.execute(_BY_NAME, (member, json.dumps(owners(follows)))).fetchall()
-    return apart((UserId(other), from_ms(until)) for other, until in (*rows, *blockers))
+    return apart((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
 
 
 def _row_partings(half: Half) -> tuple[object, ...]:
