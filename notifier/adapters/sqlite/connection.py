@@ -33,8 +33,9 @@ _PRAGMAS = (
     # KiB per connection. A process has one per thread and file, so that 16 MB for each of ten files would be too much.
     # The operating system's cache is as fast: a shard's sets are read in 0.1 ms with 2,000 and with 16,000.
     "PRAGMA cache_size = -2000",
-    # No mmap: a disk error would kill the process (SIGBUS) instead of raising an error, and the pages of a large file
-    # would count as memory of the process. That costs 0.1 ms per shard of a snapshot, and 2 to 3 % of a delivery.
+    # No mmap: a disk error would kill the process (SIGBUS) instead of raising an error. The pages of a large file
+    # would also count as memory of the process. This costs
+    # 0.1 ms per shard of a snapshot, and 2 to 3 % of a delivery.
     "PRAGMA mmap_size = 0",
     # Pages. With 2,000 an inbox file is checkpointed twice as often, which costs bulk delivery 2 to 3 % of its speed.
     "PRAGMA wal_autocheckpoint = 4000",
