@@ -1,4 +1,7 @@
-"""Redis or Valkey: the pull index, small caches, what bounds alerts, the live bus. It may be emptied at any moment."""
+"""Redis or Valkey adapters: pull index, small caches, push limits and live bus.
+
+All data is disposable: the server may be emptied at any moment.
+"""
 
 from notifier.adapters.redis.activity import RedisActiveHours, RedisActivity
 from notifier.adapters.redis.cache import RedisBacklogReport, RedisBuckets, RedisPressure, RedisRecent

@@ -1,4 +1,4 @@
-"""The hours of activity in Redis: bitmaps for each hour, in which bits are set and none is cleared."""
+"""User activity in Redis: bitmaps per hour whose bits are set, never cleared."""
 
 import struct
 from collections import defaultdict
@@ -14,8 +14,10 @@ from notifier.domain.ids import Member
 from notifier.ports.audience import KEPT
 
 NEIGHBOURS = 16
-"""Shards in one string: what is gathered in some seconds is for all of them, and each string costs the client ten
-microseconds."""
+"""Adjacent shards that share one string.
+
+Activity collected over a few seconds spans all shards, and each string costs the client ten microseconds.
+"""
 
 _MEMBERS = NEIGHBOURS * SHARD_MEMBERS
 
@@ -45,13 +47,13 @@ class RedisActiveHours:
         for shard in shards:
             places[shard // NEIGHBOURS].append(shard)
         calls = [
-            ScriptCall(_HOURS, _name(hour, place), (SHARD_BYTES, *(shard % NEIGHBOURS for shard in some)))
-            for place, some in places.items()
+            ScriptCall(_HOURS, _name(hour, place), (SHARD_BYTES, *(shard % NEIGHBOURS for shard in group)))
+            for place, group in places.items()
         ]
         bitmaps = (bitmap for answer in ask(self._client, calls) for bitmap in answer)
-        asked = (shard for some in places.values() for shard in some)
-        found = {shard: _bits(bitmap) for shard, bitmap in zip(asked, bitmaps, strict=True)}
-        return {shard: found[shard] for shard in shards if found[shard].any()}
+        asked = (shard for group in places.values() for shard in group)
+        bits = {shard: _bits(bitmap) for shard, bitmap in zip(asked, bitmaps, strict=True)}
+        return {shard: bits[shard] for shard in shards if bits[shard].any()}
 
     def rolled_up(self, at: datetime, lasting: timedelta) -> None:
         self._rolled_up.set(str(to_ms(at)).encode(), lasting)
@@ -64,15 +66,15 @@ class RedisActiveHours:
 def _touches(members: Collection[Member], hour: int) -> Iterator[ScriptCall]:
     places = defaultdict[int, list[int]](list)
     for member in members:
-        # Redis counts a byte's bits from the highest, our bitmaps from the lowest.
+        # Redis numbers the bits of a byte from the highest, our bitmaps from the lowest.
         places[member // _MEMBERS].append(member % _MEMBERS ^ 7)
-    for place, some in places.items():
-        packed = struct.pack(f"<{len(some)}I", *some)
+    for place, offsets in places.items():
+        packed = struct.pack(f"<{len(offsets)}I", *offsets)
         yield ScriptCall(_TOUCH, _name(hour, place), (packed, KEPT // timedelta(milliseconds=1)))
 
 
 def _bits(said: bytes) -> Bits:
-    """A string ends with its last byte that isn't zero."""
+    """Unpack the bitmap of one shard. Redis omits the zero bytes at its end."""
     return from_bytes(said.ljust(SHARD_BYTES, b"\0"))
 
 

@@ -1,4 +1,4 @@
-"""The addresses of a Redis: one server, the primary that sentinels know of, or a cluster."""
+"""Parse Redis URLs that name sentinels or a cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,17 +18,24 @@ DEFAULT_PORTS = {SENTINEL: 26379, CLUSTER: 6379}
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """`redis+sentinel://h1:26379,h2:26379/mymaster/0` or `redis+cluster://h1:6379,h2:6379`, or `rediss+…` with TLS."""
+    """Address with several hosts, from a sentinel or cluster URL.
+
+    The forms are `redis+sentinel://h1:26379,h2:26379/mymaster/0` and `redis+cluster://h1:6379,h2:6379`, or `rediss+…`
+    with TLS.
+    """
 
     kind: str
     hosts: Sequence[Host]
     service: str
     options: dict[str, Any]
-    """Of every connection: who asks, the database, TLS. Sentinels are asked by the same name and password."""
+    """Options of every connection: user name, password, database, TLS.
+
+    Connections to sentinels use the same user name and password.
+    """
 
 
 def several(url: str) -> Several | None:
-    """None for an address of one server. Raises BadSetting."""
+    """Parse a sentinel or cluster URL; return None for the URL of one server. Raises BadSetting."""
     scheme, plus, kind = split(url).scheme.partition("+")
     if not plus:
         return None
@@ -37,11 +44,11 @@ def several(url: str) -> Several | None:
         user, at, hosts = parts.netloc.rpartition("@")
         path = [unquote(part) for part in parts.path.split("/") if part]
         service = path.pop(0) if kind == SENTINEL else ""
-        # What else a URL may say, an authority's certificate for one, is said as in a URL of one server.
+        # All other options, such as a CA certificate, are written as in the URL of one server.
         plain = f"{scheme}://{user}{at}host/{'/'.join(path)}?{parts.query}"
-        return Several(kind, [_host(one, DEFAULT_PORTS[kind]) for one in hosts.split(",")], service, _options(plain))
+        return Several(kind, [_host(host, DEFAULT_PORTS[kind]) for host in hosts.split(",")], service, _options(plain))
     except (ValueError, IndexError, KeyError):
-        # Without its words, which quote a password that isn't escaped.
+        # The original message is dropped: it may quote an unescaped password.
         raise BadSetting(f"The Redis URL isn't one of {' or '.join(DEFAULT_PORTS)}.") from None
 
 

@@ -1,4 +1,4 @@
-"""The small caches in Redis; one key a command, so that a cluster may put them anywhere."""
+"""Small Redis caches; each command has one key, so they work on a cluster."""
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
@@ -14,7 +14,10 @@ from notifier.domain.errors import Poison
 from notifier.domain.token_bucket import BucketLimit
 
 REMEMBERED = timedelta(hours=24)
-"""An upstream that repeats an event does so within minutes; after that the store's dedupe answers, a little slower."""
+"""TTL of recent events.
+
+Upstreams repeat an event within minutes. The slower deduplication of the store covers later repeats.
+"""
 
 
 class RedisRecent:
@@ -22,14 +25,14 @@ class RedisRecent:
         self._client = client
 
     def digests(self, events: Collection[EventId]) -> Mapping[EventId, str]:
-        asked = {_recent(event): event for event in events}
-        return {asked[key]: value.decode() for key, value in self._read(list(asked)).items()}
+        by_key = {_recent(event): event for event in events}
+        return {by_key[key]: value.decode() for key, value in self._read(list(by_key)).items()}
 
     def remember(self, digests: Mapping[EventId, str]) -> None:
         kept = {_recent(event): digest.encode() for event, digest in digests.items()}
         ids = dict.fromkeys(_recent_id(event.id) for event in digests)
         taken = self._keep(kept, [_set(key, b"1") for key in ids])
-        # What stands there is another body of the event, or garbage, which is deleted when it is read.
+        # A taken key holds another body of the event, or garbage, which the read deletes.
         values = self._read(taken)
         if replaced := {key: kept[key] for key in taken if key not in values}:
             self._keep(replaced, [])
@@ -38,15 +41,15 @@ class RedisRecent:
         return bool(self._read([_recent_id(id) if source is None else _recent(EventId(source, id))]))
 
     def _keep(self, values: Mapping[str, bytes], more: list[Command]) -> list[str]:
-        """Return the keys that hold something already, and were left as they are."""
+        """Set the absent keys, and return the keys that already held a value and were left unchanged."""
         new = [_set(key, value, nx=True) for key, value in values.items()]
         answers = ask(self._client, [*new, *more])
         return [key for key, done in zip(values, answers[: len(values)], strict=True) if not done]
 
     def _read(self, keys: Collection[str]) -> Mapping[str, bytes]:
-        """Return the values by key, without those that are absent; garbage is deleted."""
+        """Return the values by key, without absent keys. Garbage is deleted."""
         held = dict(zip(keys, ask(self._client, [Command("get", key) for key in keys]), strict=True))
-        values = {key: unwrap(key, each) for key, each in held.items() if each is not None}
+        values = {key: unwrap(key, packed) for key, packed in held.items() if packed is not None}
         if garbage := [key for key, value in values.items() if value is None]:
             ask(self._client, [discard(key, {"": held[key]}) for key in garbage])
         return {key: value for key, value in values.items() if value is not None}
@@ -93,7 +96,7 @@ class RedisBacklogReport:
         value = self._value.get()
         try:
             return unpack(dict[Pool, Behind], value) if value is not None else {}
-        except Poison:  # another version's; fails open, as if nothing had been reported
+        except Poison:  # written by another version: fail open, as if nothing had been reported
             return {}
 
 
@@ -102,7 +105,7 @@ def _set(key: str, value: bytes, *, nx: bool = False) -> Command:
 
 
 def _recent(event: EventId) -> str:
-    # The id comes first and its length is said, so that no other pair of source and id has the same name.
+    # Prefix the id with its length, so that no other pair of source and id has the same key.
     return KeyKind.RECENT.key(len(event.id), event.id, event.source)
 
 

@@ -1,4 +1,4 @@
-"""Calls to Redis, many in one round trip; a key of the wrong type is deleted, and its call is repeated."""
+"""Send many Redis calls in one round trip, and repair keys of the wrong type."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from notifier.adapters.redis.node import AsyncClient, RedisClient
 Argument = str | bytes | int | float
 
 REPEATS = 2
-"""Repeats of a call: one for a server that has forgotten the script, one for a key of the wrong type."""
+"""Repeats of a call: one if the server has forgotten the script, one for a key of the wrong type."""
 
 DISCARD = LuaScript.named("discard")
 
@@ -47,7 +47,7 @@ class ScriptCall:
     key: str
     arguments: tuple[Argument, ...] = ()
     whole: bool = False
-    """Send the text instead of the digest: the server has forgotten it."""
+    """Send the script text instead of its digest, because the server has forgotten the script."""
 
     def queue(self, pipe: Any) -> None:
         if self.whole:
@@ -60,8 +60,8 @@ class ScriptCall:
         return name, script, 1, self.key, *self.arguments
 
     def answer(self, said: Any, garbage: GarbageCount) -> Any:
-        found, *answers = said
-        garbage.add(kind_of(self.key), found)
+        garbage_count, *answers = said
+        garbage.add(kind_of(self.key), garbage_count)
         return answers[0] if answers else None
 
 
@@ -69,12 +69,12 @@ Call = Command | ScriptCall
 
 
 def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
-    """Delete a key of the wrong type, or one that still holds this garbage in a field; the field of a string is ''.
+    """Return the call that deletes a key of the wrong type, or one that still holds this garbage in a field.
 
-    A key that was mended meanwhile stays.
+    The field of a string is ''. A key that was repaired in the meantime is kept.
     """
     held = [
-        each for name, held in (garbage or {}).items() for each in (name, sha1(held, usedforsecurity=False).hexdigest())
+        item for name, held in (garbage or {}).items() for item in (name, sha1(held, usedforsecurity=False).hexdigest())
     ]
     return ScriptCall(DISCARD, key, (TYPES[kind_of(key)], *held), whole=True)
 
@@ -82,8 +82,8 @@ def discard(key: str, garbage: Mapping[str, bytes] | None = None) -> ScriptCall:
 def ask(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
     """Send the calls in one round trip and return their answers. Raises CacheUnavailable.
 
-    A key of the wrong type is garbage: it costs one more round trip, in which it is deleted and its call is repeated.
-    So reads find it absent, and writes replace it. When one call fails, the others may have been done.
+    A key of the wrong type is garbage. One more round trip deletes it and repeats its call, so reads find it absent
+    and writes replace it. If one call fails, the others may still have taken effect.
     """
     rounds = _rounds(calls, client.garbage)
     with client.answered():
@@ -96,12 +96,12 @@ def ask(client: RedisClient, calls: Sequence[Call]) -> list[Any]:
                     answers = pipe.execute(raise_on_error=False)
                 batch = rounds.send(answers)
         except StopIteration as end:
-            found: list[Any] = end.value
-            return found
+            results: list[Any] = end.value
+            return results
 
 
 async def ask_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
-    """As `ask` does; one server is asked together with others who ask it now."""
+    """Do the same as `ask`, asynchronously. Concurrent calls to a single server share its round trips."""
     rounds = _rounds(calls, client.garbage)
     with client.answered():
         try:
@@ -109,8 +109,8 @@ async def ask_async(client: AsyncClient, calls: Sequence[Call]) -> list[Any]:
             while True:
                 batch = rounds.send(await _send(client, batch))
         except StopIteration as end:
-            found: list[Any] = end.value
-            return found
+            results: list[Any] = end.value
+            return results
 
 
 async def _send(client: AsyncClient, batch: Sequence[Call]) -> list[Any]:
@@ -124,25 +124,25 @@ async def _send(client: AsyncClient, batch: Sequence[Call]) -> list[Any]:
 
 
 def _rounds(calls: Sequence[Call], garbage: GarbageCount) -> Generator[Sequence[Call], list[Any], list[Any]]:
-    """Yield what is to be sent, receive what was answered, return the answers to the calls."""
+    """Yield each batch to send, receive its answers, and return the final answers to the calls."""
     sent, answers = list(calls), (yield calls) if calls else []
     for _ in range(REPEATS):
-        repeats = {place: again for place, call in enumerate(sent) if (again := _repeat(call, answers[place]))}
+        repeats = {index: retry for index, call in enumerate(sent) if (retry := _repeat(call, answers[index]))}
         if not repeats:
             break
-        repeated = iter((yield [call for again in repeats.values() for call in again]))
-        for place, again in repeats.items():
-            for before in again[:-1]:
-                before.answer(_certain(next(repeated)), garbage)
-            sent[place], answers[place] = again[-1], next(repeated)
-    return [call.answer(_certain(said), garbage) for call, said in zip(sent, answers, strict=True)]
+        repeated = iter((yield [call for retry in repeats.values() for call in retry]))
+        for index, retry in repeats.items():
+            for cleanup in retry[:-1]:
+                cleanup.answer(_certain(next(repeated)), garbage)
+            sent[index], answers[index] = retry[-1], next(repeated)
+    return [call.answer(_certain(answer), garbage) for call, answer in zip(sent, answers, strict=True)]
 
 
 def _repeat(call: Call, said: Any) -> Sequence[Call]:
-    """What to send instead of a call that was answered by an error, if anything helps."""
+    """Return the calls that replace a failed one; none if a repeat cannot help."""
     if isinstance(said, NoScriptError) and isinstance(call, ScriptCall):
         return [replace(call, whole=True)]
-    # Redis 6 puts the code of an error in a script into the middle of a sentence.
+    # Redis 6 puts the error code of a script into the middle of the message.
     if isinstance(said, ResponseError) and "WRONGTYPE" in str(said):
         return [discard(call.key), call]
     return []
@@ -154,22 +154,22 @@ def _certain(said: Any) -> Any:
     return said
 
 
-# Single values in Redis, each under a key of its own until it expires.
+# Single values, each under its own key until it expires.
 
 
 class Value:
-    """A value under one key. Thread-safe. Raises CacheUnavailable."""
+    """Value under one key. Thread-safe. Raises CacheUnavailable."""
 
     def __init__(self, client: RedisClient, key: str) -> None:
         self._client = client
         self._key = key
 
     def set(self, value: bytes, lasting: timedelta) -> None:
-        # SET replaces whatever the key holds, of any type.
+        # SET replaces a value of any type.
         ask(self._client, [Command("set", self._key, (wrap(self._key, value),), {"px": lasting})])
 
     def get(self) -> bytes | None:
-        """Return the value; None when there is none, or garbage, which is deleted."""
+        """Return the value, or None if it is absent or garbage. Garbage is deleted."""
         [held] = ask(self._client, [Command("get", self._key)])
         if held is None:
             return None

@@ -1,9 +1,10 @@
-"""The clients of a Redis cluster: every command has one key, and goes to the node that holds it.
+"""Redis cluster clients that never resend a command.
 
-Redis-py's own cluster client sends a command again when no answer came, one by one when it was a pipeline: a token
-would be taken twice, and a hung node would cost seconds. Here nothing is sent twice and each call waits once. Who is
-sent to the wrong node, or gets no answer, does without this time, and the map of the cluster is read anew by the next
-call. What a slot holds while it moves is out of reach for that moment; everybody who asks can do without.
+Every command has one key and goes to the node that holds it. The cluster client of redis-py resends commands that
+got no answer, one by one for a pipeline. That would take a token twice, and a hung node would cost seconds. Here
+nothing is sent twice, and each call waits for one timeout at most. A call that reaches the wrong node or gets no
+answer fails; the next call reads the cluster map again. Slots are unavailable while they migrate. All callers
+tolerate such failures.
 """
 
 import asyncio
@@ -34,8 +35,11 @@ SLOTS = 16384
 SCRIPTS = {"eval", "evalsha"}
 
 KEYLESS = {"publish": 0, "ping": 0, "info": 0, "time": 0}
-"""All words go to one node, the one of slot 0, where they are also listened to: between two nodes they would lose the
-order in which a publisher said them. A cluster tells every node of every word, so any other would hear them, too."""
+"""Slot used for commands without a key.
+
+All messages are published on and read from the node of slot 0: across two nodes they would lose the publisher's
+order. A cluster forwards every message to every node, so subscribers on other nodes receive them, too.
+"""
 
 Command = tuple[str, tuple[Any, ...], dict[str, Any]]
 
@@ -43,37 +47,37 @@ Command = tuple[str, tuple[Any, ...], dict[str, Any]]
 def slot_of(command: str, given: Sequence[Any]) -> int:
     if command in KEYLESS:
         return KEYLESS[command]
-    # EVALSHA digest 1 key …, EVAL script 1 key …; all others begin with their key, and have but one.
+    # EVALSHA digest 1 key …, EVAL script 1 key …; all other commands begin with their key, and have only one.
     key = given[2] if command in SCRIPTS else given[0]
     return key_slot(key.encode() if isinstance(key, str) else key)
 
 
 class Map:
-    """Which node holds which slot."""
+    """Map from slots to the nodes that hold them."""
 
     def __init__(self, said: Sequence[Any], asked: Host) -> None:
         self._holders: list[Host | None] = [None] * SLOTS
         for first, last, (host, port, *_), *_ in said:
-            # A node that doesn't know its own name is the one that was asked.
+            # An empty host name means the node that was asked.
             holder = (host.decode() if host else asked[0], int(port))
             self._holders[first : last + 1] = [holder] * (last + 1 - first)
 
     def holder(self, slot: int) -> Host:
-        found = self._holders[slot]
-        if found is None:
+        host = self._holders[slot]
+        if host is None:
             raise ResponseError(f"No node holds slot {slot}.")
-        return found
+        return host
 
     def parted(self, commands: Sequence[Command]) -> dict[Host, list[int]]:
-        """The places of the commands in the sequence, by who gets them."""
-        found: dict[Host, list[int]] = {}
-        for place, (name, given, _) in enumerate(commands):
-            found.setdefault(self.holder(slot_of(name, given)), []).append(place)
-        return found
+        """Group the indexes of the commands by the host that receives them."""
+        indexes: dict[Host, list[int]] = {}
+        for index, (name, arguments, _) in enumerate(commands):
+            indexes.setdefault(self.holder(slot_of(name, arguments)), []).append(index)
+        return indexes
 
 
 class _Queued:
-    """Commands in the order in which they were given."""
+    """Buffer of commands, in the order in which they were queued."""
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
@@ -83,7 +87,7 @@ class _Queued:
 
 
 class _Mapped:
-    """A map that is forgotten with the first sign that it is wrong."""
+    """Holder of a cluster map that is dropped after the first error."""
 
     def __init__(self, at: Several) -> None:
         self.at = at
@@ -102,7 +106,7 @@ class _Mapped:
 
 
 class Pipeline(_Queued):
-    """Not a transaction: what one node refuses, another may have done."""
+    """Pipeline over several nodes, without a transaction: one node may execute while another refuses."""
 
     def __init__(self, client: "ClusterClient") -> None:
         super().__init__()
@@ -115,20 +119,26 @@ class Pipeline(_Queued):
         self.commands = []
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """One node after the other. Raises at the first that doesn't answer: one time-out for all."""
+        """Send the commands to one node after another, and return the answers in order.
+
+        Raises at the first node that does not answer, so the whole call costs one timeout.
+        """
         answers: list[Any] = [None] * len(self.commands)
-        for host, places in self._client.mapped().parted(self.commands).items():
+        for host, indexes in self._client.mapped().parted(self.commands).items():
             with self._client.node(host).pipeline(transaction=False) as pipe:
-                for place in places:
-                    name, given, named = self.commands[place]
-                    getattr(pipe, name)(*given, **named)
-                for place, answer in zip(places, pipe.execute(raise_on_error), strict=True):
-                    answers[place] = answer
+                for index in indexes:
+                    name, arguments, options = self.commands[index]
+                    getattr(pipe, name)(*arguments, **options)
+                for index, answer in zip(indexes, pipe.execute(raise_on_error), strict=True):
+                    answers[index] = answer
         return answers
 
 
 class ClusterClient(_Mapped):
-    """Thread-safe. Connects at the first command; one breaker for all nodes, because most callers need several."""
+    """Thread-safe cluster client that connects at the first command.
+
+    All nodes share one circuit breaker, because most callers need several nodes.
+    """
 
     def __init__(self, at: Several) -> None:
         super().__init__(at)
@@ -156,8 +166,8 @@ class ClusterClient(_Mapped):
 
     def close(self) -> None:
         with self._lock:
-            for one in self._nodes.values():
-                one.close()
+            for node in self._nodes.values():
+                node.close()
             self._nodes.clear()
 
     def node(self, host: Host) -> RedisClient:
@@ -167,17 +177,17 @@ class ClusterClient(_Mapped):
             return self._nodes[host]
 
     def mapped(self) -> Map:
-        """Asks the hosts in turn, each for a time-out at most, when there is no map."""
-        if (found := self.map) is not None:
-            return found
+        """Return the current map; without one, ask the hosts in turn, each for one timeout at most."""
+        if (current := self.map) is not None:
+            return current
         errors: list[Exception] = []
         for host in self.at.hosts:
             try:
-                self.map = found = Map(self.node(host).execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # redis-py's own
+                self.map = current = Map(self.node(host).execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # redis-py's own
             except (RedisError, OSError) as error:
                 errors.append(error)
             else:
-                return found
+                return current
         raise errors[0]
 
 
@@ -193,27 +203,27 @@ class AsyncPipeline(_Queued):
         self.commands = []
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """All nodes at once."""
-        parted = (await self._client.mapped()).parted(self.commands)
+        """Send the commands to all nodes concurrently, and return the answers in order."""
+        indexes_by_host = (await self._client.mapped()).parted(self.commands)
         answers: list[Any] = [None] * len(self.commands)
 
         async def ask(host: Host, places: Sequence[int]) -> None:
             async with self._client.node(host).pipeline(transaction=False) as pipe:
                 for place in places:
-                    name, given, named = self.commands[place]
-                    getattr(pipe, name)(*given, **named)
+                    name, arguments, options = self.commands[place]
+                    getattr(pipe, name)(*arguments, **options)
                 for place, answer in zip(places, await pipe.execute(raise_on_error), strict=True):
                     answers[place] = answer
 
-        # All are awaited, also when one fails: none asks on while its connection is given to somebody else.
-        for failed in await asyncio.gather(*(ask(*one) for one in parted.items()), return_exceptions=True):
-            if failed:
-                raise failed
+        # Await all, even if one fails: a request must not continue while its connection is given to another task.
+        for error in await asyncio.gather(*(ask(*group) for group in indexes_by_host.items()), return_exceptions=True):
+            if error:
+                raise error
         return answers
 
 
 class AsyncClusterClient(_Mapped):
-    """Each node with a line of its own, in which readers wait for a connection."""
+    """Asynchronous cluster client. Each node has its own blocking connection pool."""
 
     def __init__(self, at: Several) -> None:
         super().__init__(at)
@@ -244,8 +254,8 @@ class AsyncClusterClient(_Mapped):
             yield listening
 
     async def aclose(self) -> None:
-        for one in self._nodes.values():
-            await one.aclose()
+        for node in self._nodes.values():
+            await node.aclose()
         self._nodes.clear()
 
     def node(self, host: Host) -> AsyncClient:
@@ -259,16 +269,16 @@ class AsyncClusterClient(_Mapped):
         return self._nodes[host]
 
     async def mapped(self) -> Map:
-        if (found := self.map) is not None:
-            return found
+        if (current := self.map) is not None:
+            return current
         errors: list[Exception] = []
         for host in self.at.hosts:
             try:
-                # By a connection that stands in no line and is gone afterwards: who only listens needs no other.
-                async with AsyncClient(host=host[0], port=host[1], **(patience_async() | self.at.options)) as one:
-                    self.map = found = Map(await one.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
+                # A short-lived connection outside the pools: a process that only listens needs no pool.
+                async with AsyncClient(host=host[0], port=host[1], **(patience_async() | self.at.options)) as client:
+                    self.map = current = Map(await client.execute_command("CLUSTER SLOTS"), host)  # type: ignore[no-untyped-call] # as above
             except (RedisError, OSError) as error:
                 errors.append(error)
             else:
-                return found
+                return current
         raise errors[0]

@@ -1,7 +1,8 @@
-"""Cells in Redis: fields of hashes that change by a rule of ours, and only from what the rule was shown.
+"""Compare-and-swap updates of Redis hash fields (cells).
 
-The rules stay where they are tested, in Python: a cell is read, the rule makes the next one of it, and that is set if
-nobody was faster; otherwise it goes once more from what stands now. A script would have to say each rule again.
+The update rules stay in Python, where they are tested; a Lua script would have to repeat each rule. A cell is read,
+the rule computes the next value, and a script writes it if the cell is unchanged. Otherwise the update is retried
+from the current value.
 """
 
 from collections import defaultdict
@@ -15,7 +16,7 @@ from notifier.adapters.redis.keys import LuaScript, kind_of, unwrap, wrap
 from notifier.domain.errors import CacheUnavailable
 
 TRIES = 64
-"""Of as many who want the same cell at the same moment each has had it by then."""
+"""Attempts to swap a cell. With that many concurrent writers of one cell, each has succeeded by then."""
 
 T = TypeVar("T")
 
@@ -26,42 +27,46 @@ class Cell(NamedTuple):
 
 
 Step = Callable[[Cell, bytes], tuple[bytes | None, T]]
-"""Of a cell and what it holds, nothing where it isn't: what it is to hold, None leaves it, and an answer."""
+"""Update rule. It receives a cell and its current value (empty if absent).
+
+It returns the new value (None leaves the cell unchanged) and a result for the caller.
+"""
 
 
 class SwappedKeys:
-    """Thread-safe."""
+    """Hashes whose fields change by compare-and-swap. Thread-safe."""
 
     def __init__(self, client: RedisClient, lasting: timedelta) -> None:
-        """A hash in which nothing changed for so long is forgotten."""
+        """Create the hashes with a TTL of `lasting` after their last change."""
         self._client = client
         self._lasting = lasting // timedelta(milliseconds=1)
         self._swap = LuaScript.named("swap")
 
     def change(self, cells: Collection[Cell], step: Step[T]) -> Mapping[Cell, T]:
-        """Each by itself; in two round trips, and two more while others change some of the same.
+        """Apply the rule to each cell independently, and return its results.
 
-        A cell that holds garbage is empty to the rule, and is replaced by what the rule makes.
+        This takes two round trips, and two more for each conflict with a concurrent change. A cell that holds garbage
+        looks empty to the rule, and is replaced by the rule's new value. Raises CacheUnavailable.
         """
         answers, left = dict[Cell, T](), cells
         for _ in range(TRIES):
-            found = self._read(left)
-            stepped = {cell: step(cell, self._value(cell, held)) for cell, held in found.items()}
+            current = self._read(left)
+            stepped = {cell: step(cell, self._value(cell, held)) for cell, held in current.items()}
             answers |= {cell: answer for cell, (_, answer) in stepped.items()}
             changes = {cell: wrap(cell.hash, new, cell.field) for cell, (new, _) in stepped.items() if new}
-            left = self._swapped({cell: (found[cell] or b"", new) for cell, new in changes.items()})
+            left = self._swapped({cell: (current[cell] or b"", new) for cell, new in changes.items()})
             if not left:
                 return answers
         raise CacheUnavailable("Others changed it again and again.")
 
     def _read(self, cells: Collection[Cell]) -> Mapping[Cell, bytes | None]:
         fields = _by_hash(cells)
-        reading = [Command("hmget", name, ([cell.field for cell in some],)) for name, some in fields.items()]
-        found = ask(self._client, reading)
+        reading = [Command("hmget", name, ([cell.field for cell in group],)) for name, group in fields.items()]
+        answers = ask(self._client, reading)
         return {
             cell: held
-            for some, answer in zip(fields.values(), found, strict=True)
-            for cell, held in zip(some, answer, strict=True)
+            for group, answer in zip(fields.values(), answers, strict=True)
+            for cell, held in zip(group, answer, strict=True)
         }
 
     def _value(self, cell: Cell, held: bytes | None) -> bytes:
@@ -73,20 +78,20 @@ class SwappedKeys:
         return value or b""
 
     def _swapped(self, changes: Mapping[Cell, tuple[bytes, bytes]]) -> Sequence[Cell]:
-        """Those that weren't: somebody was faster."""
+        """Swap the cells, and return those that failed because a concurrent writer changed them first."""
         if not changes:
             return []
         fields = _by_hash(changes)
         calls = []
-        for name, some in fields.items():
-            given: list[Argument] = [part for cell in some for part in (cell.field, *changes[cell])]
-            calls.append(ScriptCall(self._swap, name, (self._lasting, *given)))
-        found = ask(self._client, calls)
-        return [Cell(name, field.decode()) for name, answer in zip(fields, found, strict=True) for field in answer]
+        for name, group in fields.items():
+            arguments: list[Argument] = [argument for cell in group for argument in (cell.field, *changes[cell])]
+            calls.append(ScriptCall(self._swap, name, (self._lasting, *arguments)))
+        answers = ask(self._client, calls)
+        return [Cell(name, field.decode()) for name, answer in zip(fields, answers, strict=True) for field in answer]
 
 
 def _by_hash(cells: Collection[Cell]) -> Mapping[str, Sequence[Cell]]:
-    found = defaultdict[str, list[Cell]](list)
+    by_hash = defaultdict[str, list[Cell]](list)
     for cell in cells:
-        found[cell.hash].append(cell)
-    return found
+        by_hash[cell.hash].append(cell)
+    return by_hash

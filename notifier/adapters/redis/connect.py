@@ -1,4 +1,4 @@
-"""Connections to Redis, whatever stands at the address: one server, sentinels or a cluster."""
+"""Connect to Redis at the configured address: one server, sentinels or a cluster."""
 
 import time
 from dataclasses import dataclass
@@ -36,11 +36,11 @@ __all__ = [
 ]
 
 ASKS_EVERY = 0.1
-"""Seconds between two questions to a server that is waited for."""
+"""Seconds between two pings while waiting for a server to come up."""
 
 
 class _SentinelLine(redis.asyncio.sentinel.SentinelConnectionPool, RedisConnectionPool):
-    """Connections to whichever server is the primary now, for one reader after the other."""
+    """Blocking pool of connections to the current primary."""
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
         await super().disconnect(inuse_connections)
@@ -49,23 +49,27 @@ class _SentinelLine(redis.asyncio.sentinel.SentinelConnectionPool, RedisConnecti
 
 
 def connect(url: str, metrics: Metrics | None = None) -> RedisClient:
-    """A client that connects at its first command; thread-safe, and to be made after a fork. Raises BadSetting."""
+    """Return a thread-safe client that connects at its first command. Raises BadSetting.
+
+    Create it after a fork.
+    """
     match several(url):
         case None:
             client = _one(url)
-        case Several(kind="cluster") as found:
-            # Answers the commands that the adapters use, with keys where they have them.
-            client = cast(RedisClient, ClusterClient(found))
-        case found:
-            client = _primary(found)
+        case Several(kind="cluster") as address:
+            # ClusterClient supports the commands that the adapters use, so the cast is safe.
+            client = cast(RedisClient, ClusterClient(address))
+        case address:
+            client = _primary(address)
     client.garbage = GarbageCount(metrics.garbage if metrics else None)
     return client
 
 
 def await_answer(url: str, within: float) -> None:
-    """Returns once the server answers, tried at least once. Raises CacheUnavailable with the last cause, or BadSetting.
+    """Return once the server answers a ping; at least one is sent.
 
-    A server that still loads is given the time; a wrong password too, for it costs no more.
+    Raises CacheUnavailable with the last cause, or BadSetting. The wait covers a server that is still loading its
+    data. A wrong password is retried too; that costs no more.
     """
     deadline, client = monotonic() + within, connect(url)
     try:
@@ -86,10 +90,10 @@ def connect_async(url: str, metrics: Metrics | None = None) -> AsyncClient:
     match several(url):
         case None:
             client = _one_async(url)
-        case Several(kind="cluster") as found:
-            client = cast(AsyncClient, AsyncClusterClient(found))
-        case found:
-            client = _primary_async(found)
+        case Several(kind="cluster") as address:
+            client = cast(AsyncClient, AsyncClusterClient(address))
+        case address:
+            client = _primary_async(address)
     client.garbage = GarbageCount(metrics.garbage if metrics else None)
     return client
 
@@ -98,7 +102,7 @@ def _one(url: str) -> RedisClient:
     try:
         client = RedisClient.from_url(url, **patience())
     except ValueError:
-        # Without its words, which quote a password that isn't escaped.
+        # The original message is dropped: it may quote an unescaped password.
         raise BadSetting(
             "The Redis URL can't be read; what its password has of / # ? @ or : is to be escaped."
         ) from None
@@ -114,24 +118,27 @@ def _one_async(url: str) -> AsyncClient:
 
 
 def _primary(at: Several) -> RedisClient:
-    """Each new connection asks a sentinel where the primary is. One that was broken by a fail-over is such a one."""
-    asked = patience() | at.options
-    sentinel = redis.sentinel.Sentinel(at.hosts, sentinel_kwargs={**asked, "db": 0}, **asked)  # type: ignore[no-untyped-call] # the library has no types here
+    """Return a client of the primary that the sentinels name.
+
+    Each new connection asks a sentinel for the primary, so a connection broken by a failover finds the new one.
+    """
+    options = patience() | at.options
+    sentinel = redis.sentinel.Sentinel(at.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # the library has no types here
     client = sentinel.master_for(at.service, redis_class=RedisClient)  # type: ignore[no-untyped-call] # as above
     assert isinstance(client, RedisClient)
     return client
 
 
 def _primary_async(at: Several) -> AsyncClient:
-    asked = patience_async() | at.options
-    sentinel = redis.asyncio.sentinel.Sentinel(at.hosts, sentinel_kwargs={**asked, "db": 0}, **asked)  # type: ignore[no-untyped-call] # as above
-    pool = _SentinelLine(at.service, sentinel, max_connections=READERS, timeout=TIMEOUT, **asked)  # type: ignore[no-untyped-call] # as above
+    options = patience_async() | at.options
+    sentinel = redis.asyncio.sentinel.Sentinel(at.hosts, sentinel_kwargs={**options, "db": 0}, **options)  # type: ignore[no-untyped-call] # as above
+    pool = _SentinelLine(at.service, sentinel, max_connections=READERS, timeout=TIMEOUT, **options)  # type: ignore[no-untyped-call] # as above
     client = AsyncClient.from_pool(pool)
     assert isinstance(client, AsyncClient)
     return client
 
 
-# A look at a server, for whoever is asked whether it is as it must be; it changes nothing.
+# Read-only inspection of a server, for health checks.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,13 +147,13 @@ class RedisServer:
     """`redis` or `valkey`."""
     version: str
     policy: str
-    """What it does when it is full."""
+    """Eviction policy (`maxmemory-policy`)."""
     ahead: float
-    """Seconds of its clock before ours, less what the way of the answer may have made of them."""
+    """Lead of its clock over the local clock in seconds, 0 if the round trip can explain the difference."""
 
 
 def look(url: str) -> RedisServer:
-    """Raises CacheUnavailable, and BadSetting."""
+    """Return the name, version, eviction policy and clock of the server. Raises CacheUnavailable and BadSetting."""
     client = connect(url)
     try:
         with client.answered():
@@ -156,10 +163,10 @@ def look(url: str) -> RedisServer:
             after = time.time()
     finally:
         client.close()
-    theirs = seconds + micros / 1_000_000
+    server_time = seconds + micros / 1_000_000
     return RedisServer(
         name=str(info.get("server_name", "redis")),
         version=str(info.get("valkey_version", info.get("redis_version", "0"))),
         policy=str(info.get("maxmemory_policy", "")),
-        ahead=theirs - min(max(theirs, before), after),
+        ahead=server_time - min(max(server_time, before), after),
     )

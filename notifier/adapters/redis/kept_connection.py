@@ -1,7 +1,7 @@
-"""One connection that is kept: no pool, no pipeline object, half of the client's work.
+"""Persistent single connection without a pool, at half of the client's CPU cost.
 
-Measured with redis-py 8.1 and hiredis: 17 keys and the news cost 200 µs of this process's time, and 390 µs by a
-pipeline from a pool.
+Measured with redis-py 8.1 and hiredis: reading 17 keys and the news takes 200 µs of CPU time in this process, and
+390 µs through a pipeline from a pool.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ import redis.asyncio
 from redis.exceptions import RedisError, ResponseError
 
 Command = tuple[Any, ...]
-"""Its name in small letters, then its arguments; the first is the key."""
+"""Command name in lower case, then the arguments. The first argument is the key."""
 
 
 class OneConnection:
-    """To one server, or to the primary that sentinels name."""
+    """Connection to one server, or to the primary that sentinels name."""
 
     def __init__(self, pool: "redis.asyncio.ConnectionPool", within: float) -> None:
         self._pool = pool
@@ -44,7 +44,7 @@ class OneConnection:
         except TimeoutError as error:
             raise redis.TimeoutError(f"No answer within {self._within:g} s.") from error
         finally:
-            if not whole:  # also when the task is cancelled: an answer that is still on its way is nobody's
+            if not whole:  # also on cancellation: a late answer must not reach the next request
                 await self.close(wait=False)
         return answers
 
@@ -57,7 +57,7 @@ class OneConnection:
 
 
 async def _is_over(connection: Any) -> bool:
-    """Whether the server has closed it, as it does after a while without questions, or said what nobody asked."""
+    """Return whether the server closed the connection, as it does after idle time, or sent unsolicited data."""
     try:
         return bool(connection.is_connected and await connection.can_read())
     except (RedisError, OSError):
@@ -75,7 +75,10 @@ Answers = asyncio.Future[list[Any]]
 
 
 class SharedConnection:
-    """For one event loop: whoever asks while an exchange is under way shares the next one."""
+    """Connection that batches the concurrent requests of one event loop.
+
+    Requests that arrive during a round trip share the next one.
+    """
 
     def __init__(self, connection: OneConnection) -> None:
         self._connection = connection
@@ -83,7 +86,10 @@ class SharedConnection:
         self._running: asyncio.Task[None] | None = None
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answers, as OneConnection does; others' commands may go with these. Raises RedisError."""
+        """Return the answers, like OneConnection. Raises RedisError.
+
+        Commands of concurrent requests may share the round trip.
+        """
         answers: Answers = asyncio.get_running_loop().create_future()
         self._waiting.append((commands, answers))
         if self._running is None:
@@ -91,7 +97,7 @@ class SharedConnection:
         try:
             return await answers
         finally:
-            del answers  # an error keeps this frame, and the answers keep the error
+            del answers  # break a reference cycle: the error keeps this frame, and the answers keep the error
 
     async def close(self) -> None:
         await self._connection.close()
@@ -106,18 +112,18 @@ class SharedConnection:
 
     async def _exchange(self, waiting: list[tuple[Sequence[Command], Answers]]) -> None:
         try:
-            found = iter(await self._connection.ask([command for commands, _ in waiting for command in commands]))
+            received = iter(await self._connection.ask([command for commands, _ in waiting for command in commands]))
             for commands, answers in waiting:
-                mine = [next(found) for _ in commands]
+                result = [next(received) for _ in commands]
                 if not answers.done():
-                    answers.set_result(mine)
+                    answers.set_result(result)
         except Exception as error:
             _fail(waiting, error)
         except BaseException:
             _fail([*waiting, *self._waiting], redis.ConnectionError("The exchange was stopped."))
             raise
         finally:
-            waiting.clear()  # an error keeps this frame, and the answers keep the error
+            waiting.clear()  # break the same reference cycle as above
 
 
 def _fail(waiting: Sequence[tuple[Sequence[Command], Answers]], error: Exception) -> None:

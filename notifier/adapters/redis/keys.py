@@ -1,4 +1,4 @@
-"""The kinds of key that Redis holds for this code."""
+"""Redis key kinds, value checksums and Lua script loading."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from prometheus_client import Counter
 
 
 class KeyKind(StrEnum):
-    """What a key or a channel begins with, up to its first colon or dot; also a label of the garbage metric."""
+    """Prefix of a key or channel, up to its first colon or dot. Also a label of the garbage metric."""
 
     ACTIVE = "active"
     BACKLOG = "backlog"
@@ -21,7 +21,7 @@ class KeyKind(StrEnum):
     VERSION = "version"
     VIEWER = "viewer"
     LIVE = "live"
-    """The channels of the live bus, which have no key."""
+    """Channels of the live bus. They have no key."""
     PACE = "pace"
     PRESSURE = "pressure"
     PULL = "pull"
@@ -51,19 +51,19 @@ TYPES: Mapping[KeyKind, str] = {
     KeyKind.VERSION: STRING,
     KeyKind.VIEWER: STRING,
 }
-"""The Redis type of each kind of key; a key of another type is garbage."""
+"""Redis type of each kind of key. A key of another type is garbage."""
 
 
 def kind_of(key: str) -> KeyKind:
     return KeyKind(key.partition(":")[0].partition(".")[0])
 
 
-# Garbage in Redis is counted by kind of key, so that an operator learns that something else writes there.
+# Garbage metric. It shows an operator that another program writes to this Redis.
 
 
 class GarbageCount:
     def __init__(self, counter: Counter | None = None) -> None:
-        """Without a counter nothing is counted: nobody reads the metrics of a command that looks at a system once."""
+        # One-shot commands pass no counter: their metrics are never scraped.
         self._counter = counter
 
     def add(self, kind: KeyKind, times: int = 1) -> None:
@@ -71,17 +71,17 @@ class GarbageCount:
             self._counter.labels(kind).inc(times)
 
 
-# The checksum in front of every value in Redis: it tells a value of ours from garbage.
+# Checksum in front of every value. It distinguishes the values of this project from garbage.
 #
-# It covers the key and the field too, so that a value copied to another place is garbage as well. `lua/checksum.lua`
-# makes the same one.
+# It covers the key and the field too, so a value copied to another place also counts as garbage. `lua/checksum.lua`
+# computes the same checksum.
 
 SIZE = 8
-"""Hexadecimal digits: one in four billion random values passes."""
+"""Hexadecimal digits of a checksum. One in four billion random values passes."""
 
 
 def checksum(key: str, value: bytes = b"", field: str = "") -> bytes:
-    # SHA-1 because scripts can compute it. It protects from accidents, not from attackers.
+    # SHA-1 because Lua scripts can compute it. It protects against accidents, not against attackers.
     covered = b"\0".join((key.encode(), field.encode(), value))
     return sha1(covered, usedforsecurity=False).hexdigest()[:SIZE].encode()
 
@@ -97,22 +97,22 @@ def unwrap(key: str, held: bytes, field: str = "") -> bytes | None:
 
 
 def unwrap_fields(key: str, held: Mapping[str, bytes | None]) -> tuple[Mapping[str, bytes | None], Mapping[str, bytes]]:
-    """Return the values of a hash by field, None where there is none; and the garbage by field."""
-    values = {field: None if each is None else unwrap(key, each, field) for field, each in held.items()}
-    return values, {field: each for field, each in held.items() if each is not None and values[field] is None}
+    """Return the values of a hash by field (None if absent), and the garbage by field."""
+    values = {field: None if packed is None else unwrap(key, packed, field) for field, packed in held.items()}
+    return values, {field: packed for field, packed in held.items() if packed is not None and values[field] is None}
 
 
-# The Lua scripts, read from their files.
+# Lua scripts, read from their files.
 
 CHECKSUM = "checksum"
-"""The file that precedes a script which reads or writes values."""
+"""Name of the file that precedes every script that reads or writes values."""
 
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """A script on one key. It returns an array: how much garbage it found and discarded, and behind it its answer.
+    """A script that works on one key. It returns an array: the count of garbage found and discarded, then its answer.
 
-    It may be sent twice: a server that has forgotten a script says so, and runs nothing.
+    Sending a script twice is safe: a server without the script reports that and runs nothing.
     """
 
     text: str
@@ -120,7 +120,7 @@ class LuaScript:
 
     @classmethod
     def named(cls, *names: str) -> "LuaScript":
-        """Read a script from its files, in this order."""
+        """Read a script from its files, concatenated in this order."""
         folder = files("notifier.adapters.redis") / "lua"
         text = "".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)
         return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

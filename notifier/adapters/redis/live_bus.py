@@ -1,6 +1,7 @@
-"""The live bus on Redis: one published message a word, on a channel for each kind of word.
+"""Live bus on Redis: one channel for each kind of message.
 
-Of a cluster all words go to one node, which keeps their order; at a few thousand a second it needs no sharded channels.
+In a cluster all messages go to one node, which keeps their order. A few thousand messages a second need no sharded
+channels.
 """
 
 import asyncio
@@ -19,9 +20,12 @@ from notifier.domain.errors import CacheUnavailable, Poison
 from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, MissedUpdates, Word
 
 CHANNEL = "live"
-"""The message is the packed burst: who listens need not read it, and shows it to nobody who may not see it."""
+"""Channel of bursts. A message is the packed burst, so listeners need not read the burst from the store.
+
+Listeners must not show it to users who may not see it.
+"""
 CHANNELS: dict[str, type[Word]] = {CHANNEL: Burst, "live.missed": MissedUpdates, "live.marked": Marked}
-"""A message is the packed word. Those of one publisher come in its order, whatever their channels."""
+"""Message type of each channel. Messages of one publisher arrive in its order, across channels."""
 _CHANNEL_OF = {kind: channel for channel, kind in CHANNELS.items()}
 
 
@@ -34,7 +38,7 @@ class RedisBus:
         self._client = client
 
     def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
-        # The news first: a page that is opened because of a live message must find the burst.
+        # Append to the news stream first: a page that is opened because of a live message must find the burst.
         ask(self._client, [*map(news_entry, words), *map(_publish, words)])
 
 
@@ -43,7 +47,7 @@ def _publish(word: Word) -> Command:
     return Command("publish", channel, (packed,))
 
 
-# The live bus in Redis, as its readers know it: one subscription a process, and a ping that proves it still hears.
+# Reader side: one subscription per process, and a ping that proves that the subscription is alive.
 
 
 class RedisLiveReader:
@@ -60,14 +64,14 @@ class RedisLiveReader:
                 if answered and now() - pinged_at >= CAUGHT_UP_EVERY.total_seconds():
                     await self._ping(pubsub)
                     pinged_at, answered = now(), False
-                heard = await self._next(pubsub, TIMEOUT / 2)
-                if heard and heard["type"] == "message":
-                    yield self._word(heard)
-                elif heard and heard["type"] == "pong":
-                    # The server sends in order: what was published before the ping has come before its answer.
+                reply = await self._next(pubsub, TIMEOUT / 2)
+                if reply and reply["type"] == "message":
+                    yield self._word(reply)
+                elif reply and reply["type"] == "pong":
+                    # The server sends in order: messages published before the ping arrive before the pong.
                     answered = True
                     yield None
-                elif heard:
+                elif reply:
                     raise CacheUnavailable("The connection broke and was replaced: words between the two are lost.")
                 elif not answered and now() - pinged_at > TIMEOUT:
                     raise CacheUnavailable("It doesn't answer a ping.")
@@ -89,13 +93,13 @@ class RedisLiveReader:
 
     async def _next(self, pubsub: PubSub, within: float) -> dict[str, Any] | None:
         with self._client.answered():
-            heard: dict[str, Any] | None = await pubsub.get_message(timeout=within)
-        return heard
+            reply: dict[str, Any] | None = await pubsub.get_message(timeout=within)
+        return reply
 
     def _word(self, heard: dict[str, Any]) -> Word:
         try:
             return unpack(CHANNELS[heard["channel"].decode()], heard["data"])
         except Poison as error:
-            # Garbage, or another version's word: what it says is in the store, and a gap makes everybody look there.
+            # Garbage, or a message of another version. The store has the data, and a gap makes all clients reload it.
             self._client.garbage.add(KeyKind.LIVE)
             raise CacheUnavailable("A message can't be read.") from error

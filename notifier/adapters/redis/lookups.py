@@ -1,4 +1,4 @@
-"""Exchanges: look-ups that come one after another, on one connection to each server."""
+"""Sequential look-ups over one persistent connection to each server."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from notifier.adapters.redis.kept_connection import Command, OneConnection
 
 
 class Exchange(Protocol):
-    """For one event loop; to be used by one task at a time."""
+    """Look-ups of one event loop, used by one task at a time."""
 
     @property
     def connections(self) -> int:
-        """Changes with every new connection: the server behind it may be one that took over from another."""
+        """Number that changes with every new connection: the server behind it may be a new primary after a failover."""
         ...
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        """Send the commands and return their answers; an error of the server takes its answer's place.
+        """Send the commands and return their answers; a server error takes the place of its answer.
 
-        Raises RedisError where no answer comes in time.
+        Raises RedisError if no answer arrives in time.
         """
         ...
 
@@ -29,7 +29,7 @@ class Exchange(Protocol):
 
 
 class ClusterConnections:
-    """One connection to each node of a cluster."""
+    """Look-ups in a cluster, over one connection to each node."""
 
     def __init__(self, client: AsyncClusterClient, within: float) -> None:
         self._client = client
@@ -40,26 +40,31 @@ class ClusterConnections:
 
     @property
     def connections(self) -> int:
-        """A new map counts as well: a node that gets slots back may be asked on a connection from before."""
+        """Number that changes with every new connection or cluster map.
+
+        A node that regains slots may be asked over an old connection, so connections alone are not enough.
+        """
         return self._maps + sum(node.connections for node in self._nodes.values())
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
-        found = await self._client.mapped()
-        if found is not self._map:
-            self._map = found
+        result = await self._client.mapped()
+        if result is not self._map:
+            self._map = result
             self._maps += 1
-        parted = found.parted([(name, tuple(given), {}) for name, *given in commands])
+        indexes_by_host = result.parted([(name, tuple(arguments), {}) for name, *arguments in commands])
         answers: list[Any] = [None] * len(commands)
 
         async def ask_node(host: Host, places: Sequence[int]) -> None:
-            found = await self._node(host).ask([commands[place] for place in places])
-            for place, answer in zip(places, found, strict=True):
+            result = await self._node(host).ask([commands[place] for place in places])
+            for place, answer in zip(places, result, strict=True):
                 answers[place] = answer
 
-        # All are awaited, also when one fails: a node's connection is used by one task at a time.
-        for failed in await asyncio.gather(*(ask_node(*one) for one in parted.items()), return_exceptions=True):
-            if failed:
-                raise failed
+        # Await all, even if one fails: only one task at a time may use a node's connection.
+        for error in await asyncio.gather(
+            *(ask_node(*group) for group in indexes_by_host.items()), return_exceptions=True
+        ):
+            if error:
+                raise error
         return answers
 
     async def close(self) -> None:
@@ -73,7 +78,7 @@ class ClusterConnections:
 
 
 def exchange(client: object, within: float) -> Exchange:
-    """An exchange with the server, or servers, of an AsyncClient or AsyncClusterClient."""
+    """Return an exchange with the servers of an AsyncClient or AsyncClusterClient."""
     if isinstance(client, AsyncClusterClient):
         return ClusterConnections(client, within)
     assert isinstance(client, AsyncClient)

@@ -1,4 +1,4 @@
-"""The clients of one Redis server: short timeouts, no retries, and a line in which readers wait."""
+"""Clients of one Redis server: short timeouts, no retries, a blocking connection pool."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,21 +17,29 @@ from notifier.adapters.redis.kept_connection import OneConnection, SharedConnect
 from notifier.adapters.redis.keys import GarbageCount
 from notifier.domain.errors import CacheUnavailable
 
-# A breaker for a Redis that hangs, and the one place where its errors become ours.
+# Circuit breaker for a Redis server that hangs. It also translates Redis errors to CacheUnavailable.
 
 TIMEOUT = 0.5
-"""Seconds to connect, and again to answer; a healthy server needs a millisecond, and every caller can do without."""
+"""Seconds allowed to connect, and again to answer.
+
+A healthy server needs a millisecond, and every caller tolerates a failure.
+"""
 
 REST = 1.0
-"""Seconds after a call without an answer in which nobody asks: a hung server costs a process one time-out a second,
-and not one for each event, burst and batch."""
+"""Seconds that the circuit stays open after a call without an answer.
+
+A hung server costs a process one timeout a second, instead of one for each event, burst and batch.
+"""
 
 SILENCE = (redis.ConnectionError, redis.TimeoutError, OSError)
-"""No answer came. Whatever else goes wrong was said by a server that is awake, and costs no time."""
+"""Errors that mean no answer. All other errors are answers of a responsive server, and cost no time."""
 
 
 class RedisBreaker:
-    """Thread-safe. After a silence every call fails at once for a while; then one call tries whether it is over."""
+    """Thread-safe circuit breaker.
+
+    After a call without an answer all calls fail at once for REST seconds; then one trial call is let through.
+    """
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
@@ -41,11 +49,11 @@ class RedisBreaker:
 
     @contextmanager
     def answered(self) -> Iterator[None]:
-        """Whatever keeps the server from answering, be it full, stopped, loading or gone, is CacheUnavailable."""
+        """Raise CacheUnavailable for any Redis error: the server may be full, stopped, loading or unreachable."""
         self._admit()
         try:
             yield
-        except MaxConnectionsError as error:  # says nothing about the server: no word of it was asked
+        except MaxConnectionsError as error:  # no request reached the server, so the breaker keeps its state
             raise CacheUnavailable(f"{type(error).__name__}: {error}") from error
         except SILENCE as error:
             self._rest()
@@ -62,7 +70,7 @@ class RedisBreaker:
                 return
             if self._now() < self._asks_again_at:
                 raise CacheUnavailable("It didn't answer a moment ago, and isn't asked again yet.")
-            # This call asks; until it knows, the others do without.
+            # This is the trial call. Other calls keep failing until its result is known.
             self._asks_again_at = self._now() + REST
 
     def _rest(self) -> None:
@@ -71,11 +79,11 @@ class RedisBreaker:
 
 
 READERS = 64
-"""Connections of one reading process; the next reader waits in line for one instead of opening more."""
+"""Connections of one reading process. Further readers wait for a free connection."""
 
 
 class RedisClient(redis.Redis):
-    """Thread-safe, with one breaker for all that a process asks through it."""
+    """Thread-safe client with one circuit breaker for all its calls."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -84,20 +92,20 @@ class RedisClient(redis.Redis):
 
 
 class RedisConnectionPool(redis.asyncio.BlockingConnectionPool):
-    """Who waited too long for a connection gets an error that can be told from a server's silence."""
+    """Blocking connection pool whose wait timeout differs from a server timeout."""
 
     async def get_connection(self, *given: Any, **named: Any) -> Any:
         try:
             return await super().get_connection(*given, **named)  # type: ignore[no-untyped-call] # the library has no types here
         except redis.ConnectionError as error:
-            # A time-out of the server itself is another error, also when it is that of a connection being made.
+            # Server timeouts, also those during connect, are of another error class.
             if isinstance(error.__cause__, TimeoutError):
                 raise MaxConnectionsError(f"{READERS} others ask already.") from error
             raise
 
 
 class AsyncClient(redis.asyncio.Redis):
-    """For one event loop."""
+    """Asynchronous client of one event loop, with one circuit breaker for all its calls."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -105,7 +113,7 @@ class AsyncClient(redis.asyncio.Redis):
         self.garbage = GarbageCount()
         within = self.connection_pool.connection_kwargs.get("socket_timeout") or TIMEOUT
         self.shared: SharedConnection | None = SharedConnection(OneConnection(self.connection_pool, within))
-        """For short questions of many requests at once; a cluster has none."""
+        """Connection for short look-ups of many concurrent requests. Clients of a cluster have none."""
 
     async def aclose(self, *given: Any, **named: Any) -> None:
         if self.shared is not None:
@@ -114,7 +122,7 @@ class AsyncClient(redis.asyncio.Redis):
 
 
 def patience() -> dict[str, Any]:
-    """Of every connection of a synchronous client."""
+    """Return the timeout and retry options for connections of synchronous clients."""
     return _patience(Retry)
 
 
@@ -126,9 +134,9 @@ def _patience(retry: type[Any]) -> dict[str, Any]:
     return {
         "socket_timeout": TIMEOUT,
         "socket_connect_timeout": TIMEOUT,
-        # Nothing is sent twice: a token would be taken twice, and a dead server would cost several timeouts. A pooled
-        # connection that broke while idle is noticed when it is taken, and replaced.
+        # Never resend: a token would be taken twice, and a dead server would cost several timeouts. The pool detects
+        # a connection that broke while idle when it is taken, and replaces it.
         "retry": retry(NoBackoff(), 0),
-        # With maintenance notifications the pool would no longer look whether an idle connection broke.
+        # With maintenance notifications the pool would no longer check idle connections.
         "maint_notifications_config": MaintNotificationsConfig(enabled=False),
     }

@@ -1,4 +1,4 @@
-"""The pull index in Redis, as its writers know it: announcements, comparisons, and the rebuild after a loss."""
+"""Write side of the pull index in Redis: announcements, comparisons and rebuilds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,42 +16,45 @@ from notifier.domain.ids import BurstKey, Subject
 from notifier.ports.coordination import Nonces
 
 MOST_OWED = 10_000
-"""Bursts remembered while Redis is away; with more, the whole index is declared lost instead."""
+"""Bursts buffered while Redis is unavailable. With more, the whole index is declared lost instead."""
 
 AT_ONCE = 500
-"""Subjects in one call: a script holds everybody else up."""
+"""Subjects in one script call. A running script blocks all other clients of the server."""
 
 MOST_LISTS = 20_000
-"""In a part. With the usual few bursts each, all parts together stay under 100 MB of a server's 256; with more subjects
-the index reaches less far back."""
+"""Lists in a part.
+
+With the usual few bursts per list, all parts together stay under 100 MB of a server's 256 MB. With more subjects the
+index covers a shorter time.
+"""
 
 SWEPT_EVERY = 60
-"""Comparisons between two sweeps of a part: with one a second all parts are swept within about half an hour."""
+"""Comparisons between two sweeps. With one comparison a second, all parts are swept within about half an hour."""
 
 LEAST_SPAN = timedelta(minutes=1)
-"""However full it is, the index reaches back so far."""
+"""Time that the index covers even if it is too full."""
 
 BEHIND = 0.5
-"""Milliseconds behind a page's oldest burst. The fraction marks the claims that a rebuild hasn't come to the end of."""
+"""Milliseconds after a page's oldest burst. The fraction marks claims of an unfinished rebuild."""
 
 Run = list[Burst]
-"""Bursts of one subject whose seqs have no gap, ascending."""
+"""Bursts of one subject in ascending order, whose sequence numbers have no gap."""
 
 _PROOF = (EPOCH.encode(), SINCE.encode(), AS_OF.encode())
 
 
 class RedisPullIndex:
-    """Thread-safe. Who remembers what Redis missed? The store: every burst was written there before it was announced.
+    """Thread-safe writer of the pull index.
 
-    A failed announcement costs the index its claims in one of two ways. A server that answers but takes no more (full)
-    still deletes: `as_of` goes at once. One that hangs, or can't be reached, can't be told, so `as_of` runs out by
-    itself (FRESH_FOR). Either way the next comparison gives it back, and whoever makes it, this process or another
-    after our death, has first announced what the store holds.
+    Every burst is written to the store before it is announced, so the store knows what Redis missed. A failed
+    announcement invalidates the index in one of two ways. A full server still deletes, so `as_of` is removed at once.
+    On a server that hangs or cannot be reached, `as_of` expires by itself (FRESH_FOR). Either way the next comparison
+    restores it. The process that compares, this one or a successor, has first announced what the store holds.
 
-    Garbage in a part costs it all of its claims, as if it had been wiped.
+    Garbage in a part invalidates the whole part, as if it had been wiped.
 
-    What couldn't be announced is kept here as well, and announced first at the next call of any kind. That only saves
-    time: it spares the lists a gap, and a gap ends the generation.
+    Failed announcements are also buffered here, and sent first at the next call of any kind. That only saves time: it
+    avoids gaps in the lists, and a gap ends the generation.
     """
 
     def __init__(self, client: RedisClient, nonces: Nonces) -> None:
@@ -75,10 +78,10 @@ class RedisPullIndex:
             self._pay()
             proofs, garbled = self._proofs()
             if garbled:
-                # They are gone now: planted at once, a rebuild can begin with this round.
+                # Garbled parts are deleted by now. Plant their epochs at once, so that a rebuild can begin this round.
                 proofs, _ = self._proofs()
             epochs = [proof[EPOCH] for proof in proofs]
-            # As the parts hold it, for the scripts to compare. No part holds the empty one.
+            # Stored as in the parts, with checksum, so that scripts can compare it. No part ever holds an empty epoch.
             self._epochs = {part: wrap(key(part), epoch, EPOCH) if epoch else b"" for part, epoch in enumerate(epochs)}
         if not all(proof[EPOCH] and proof[SINCE] for proof in proofs):
             return None
@@ -86,11 +89,11 @@ class RedisPullIndex:
 
     def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
         epochs, whole = self._planted(), True
-        # Each step looks at the epoch itself: lists prove something from the first one on.
+        # Each step checks the epoch again: lists prove something from the first step on.
         for page in pages:
             with self._lock:
                 joined = self._send(_newest_runs(page), epochs)
-            # Go on for the parts that are left: garbage in each part is found by one rebuild, and not by one for each.
+            # Continue for the remaining parts, so that one rebuild finds the garbage of all parts.
             whole &= all(joined)
             _require(any(joined) or not joined)
         _require(whole)
@@ -111,7 +114,7 @@ class RedisPullIndex:
         return self._epochs
 
     def _pay(self, bursts: Sequence[Burst] = ()) -> None:
-        # Remembered before they are sent: whatever goes wrong from here on, they aren't forgotten.
+        # Buffer them before sending, so that no later error can lose them.
         self._owed.update((burst.key, burst) for burst in bursts)
         self._too_many_owed |= len(self._owed) > MOST_OWED
         if self._too_many_owed:
@@ -120,14 +123,17 @@ class RedisPullIndex:
             if self._too_many_owed:
                 ask(self._client, [Command("delete", key(part)) for part in range(PARTS)])
                 self._too_many_owed = False
-            self._send((together, "") for together in _runs(self._owed.values()))
+            self._send((run, "") for run in _runs(self._owed.values()))
         except CacheUnavailable:
             self._disclaim()
             raise
         self._owed.clear()
 
     def _disclaim(self) -> None:
-        """A full server still lets itself be told that it lacks some; on one that hangs the claims run out."""
+        """Invalidate the index after a failed announcement.
+
+        A full server still accepts deletes. On a server that hangs, the claims expire.
+        """
         with suppress(CacheUnavailable):
             ask(self._client, [Command("hdel", key(part), (AS_OF,)) for part in range(PARTS)])
 
@@ -135,13 +141,15 @@ class RedisPullIndex:
         now = milliseconds(as_of)
         calls = [ScriptCall(self._declare, key(part), (epochs[part], since, now)) for part in range(PARTS)]
         with self._lock:
-            # What we owe the store held, too, or holds by now.
+            # The store already holds all buffered bursts, so sending them now cannot contradict the comparison.
             self._pay()
             _require(all(ask(self._client, calls)))
 
     def _proofs(self) -> tuple[Sequence[Mapping[str, bytes | None]], bool]:
-        """Of each part its epoch, planted where there was none, and since when it is complete; and whether a part was
-        deleted for garbage."""
+        """Read the proof of each part: its epoch, planted if absent, and the time since when it is complete.
+
+        The second result tells whether any part was deleted because of garbage.
+        """
         nonce, names = self._nonces.new().encode(), [key(part) for part in range(PARTS)]
         planting = [Command("hsetnx", name, (EPOCH, wrap(name, nonce, EPOCH))) for name in names]
         reading = [Command("hmget", name, ([EPOCH, SINCE],)) for name in names]
@@ -152,9 +160,9 @@ class RedisPullIndex:
         return [proof for _, proof, _ in read], bool(garbled)
 
     def _send(self, runs: Iterable[tuple[Run, float | str]], epochs: Mapping[int, bytes] | None = None) -> list[int]:
-        """Each run with the moment since when it is all there is; '' for announcements, which need no epoch.
+        """Send each run with the time since when it is complete, or '' for announcements, which need no epoch.
 
-        Returns an answer for each part and call: 0 where something was lost since the epoch was planted.
+        Returns one answer per part and call. 0 means that data was lost since the epoch was planted.
         """
         calls: dict[int, list[Argument]] = defaultdict(list)
         answers: list[int] = []
@@ -176,7 +184,7 @@ class RedisPullIndex:
         return ask(self._client, joining) if joining else []
 
     def _sweep(self, part: int, since: datetime, as_of: datetime) -> None:
-        """Forgets what is older; in a part that is still too long, the older half of the time, as often as it takes."""
+        """Drop lists older than `since`. While the part is still too long, halve the time that it covers."""
         span, now = as_of - since, milliseconds(as_of)
         while True:
             declaring = ScriptCall(self._declare, key(part), (self._epochs[part], milliseconds(as_of - span), now))
@@ -190,7 +198,7 @@ class RedisPullIndex:
             span /= 2
 
     def _settled(self, part: int) -> bool:
-        """False when the part isn't complete any more."""
+        """Settle all lists of the part. Return False if the part is no longer complete."""
         cursor = -1
         while cursor != 0:
             with self._lock:
@@ -204,7 +212,7 @@ class RedisPullIndex:
 
 
 def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
-    """By subject and ascending, cut wherever a seq is missing."""
+    """Split bursts into runs by subject, ascending, cut at each missing sequence number."""
     run: Run = []
     for burst in sorted(bursts, key=lambda burst: burst.key):
         if run and burst.key != _next(run):
@@ -216,9 +224,10 @@ def _runs(bursts: Iterable[Burst]) -> Iterator[Run]:
 
 
 def _newest_runs(page: Sequence[Burst]) -> Iterator[tuple[Run, float]]:
-    """A page is complete since behind its oldest, which may share its moment with the next page's newest.
+    """Yield the newest run of each subject with the time since when it is complete.
 
-    Where a seq is missing its burst isn't readable yet: what is newer is all there is since its own opening.
+    A page is complete from just after its oldest burst, which may share its time with the newest of the next page.
+    The burst of a missing sequence number is not readable yet, so the newer run is complete since its own opening.
     """
     newest: dict[Subject, tuple[Run, float]] = {}
     for run in _runs(page):

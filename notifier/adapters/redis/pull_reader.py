@@ -1,4 +1,4 @@
-"""The pull index in Redis, as its readers know it: one round trip for all that a person follows."""
+"""Read side of the pull index: one round trip for all subjects of a user."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,29 +17,34 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 from notifier.ports.pull_index import FRESH_FOR, Pulled, SubjectList, SubjectLists
 
-# How the pull index lies in Redis: subjects are spread over parts, and a part is one hash.
+# Layout of the pull index in Redis: subjects are spread over parts, and each part is one hash.
 #
-# A part holds a packed list for each of its subjects and, beside them, what makes them proof: the epoch, the moment
-# since when the part is complete, and the moment at which it was last compared with the store. One hash can't be half
-# emptied, so whatever wipes the lists wipes the proof with them, and one HMGET is a consistent look. The part's
-# number is the hash tag: a cluster spreads the parts over its nodes. Every field has a checksum in front, by which it
-# is told from garbage.
+# A part holds one packed list per subject, and the proof that the lists are complete. The proof has three fields: the
+# epoch, the time since when the part is complete, and the time of its last comparison with the store. A hash cannot
+# be half emptied, so any loss of the lists also loses the proof, and one HMGET reads a consistent snapshot. The
+# part's number is the hash tag, so a cluster spreads the parts over its nodes. A checksum in front of every field
+# distinguishes it from garbage.
 
 PARTS = 32
-"""A reader with hundreds of follows sends so many commands at most, all in one round trip."""
+"""Number of parts. A reader with hundreds of follows sends at most this many commands, in one round trip."""
 
 KEPT = 64
-"""Bursts in a list: at least two days of a subject that spends its whole budget of 30 fan-outs a day; 536 bytes."""
+"""Bursts in a list.
+
+They cover at least two days of a subject that spends its whole budget of 30 fan-outs a day, and take 536 bytes.
+"""
 
 EPOCH = "epoch"
-"""A nonce planted in every part before a rebuild: where it is gone or another, something was lost meanwhile."""
+"""Field of the nonce planted in every part before a rebuild. If it is absent or changed, data was lost since then."""
 
 SINCE = "since"
-"""The moment, in milliseconds, from which on the part lists every burst of every subject, listed or not."""
+"""Field of the time, in milliseconds, since when the part is complete for all subjects, with a list or without."""
 
 AS_OF = "as_of"
-"""The moment, in milliseconds, of whose bursts in the store none was missing. A field that can be deleted when the
-server is full and refuses every write: that ends all of the part's claims, until it is compared again."""
+"""Field of the time, in milliseconds, of the last comparison: no burst in the store at that time was missing.
+
+A full server that refuses every write still deletes this field, which invalidates the part until the next comparison.
+"""
 
 FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -54,10 +59,10 @@ def part_of(subject: Subject) -> int:
 
 
 def by_part(subjects: Iterable[Subject]) -> Mapping[int, list[Subject]]:
-    found: dict[int, list[Subject]] = defaultdict(list)
+    parts: dict[int, list[Subject]] = defaultdict(list)
     for subject in dict.fromkeys(subjects):
-        found[part_of(subject)].append(subject)
-    return found
+        parts[part_of(subject)].append(subject)
+    return parts
 
 
 def milliseconds(moment: datetime) -> int:
@@ -70,10 +75,10 @@ def moment(milliseconds: float) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class StoredSubjectList:
-    """A subject's list: bursts `first`, `first + 1` and so on, and since when there are no others."""
+    """List of a subject's bursts `first`, `first + 1` and so on. It is complete since `since`."""
 
     since: float
-    """Infinite while the list proves nothing."""
+    """Time in milliseconds, infinite while the list proves nothing."""
     first: int
     opened: tuple[float, ...]
 
@@ -84,21 +89,27 @@ def read_list(packed: bytes) -> StoredSubjectList:
 
 
 def fresh(as_of: bytes | None, now: datetime) -> bool:
-    """A comparison of the future is as good as none: the clock was set back, and nobody knows how old it is."""
+    """Return whether the last comparison is recent.
+
+    A time in the future does not count: the clock was set back, so the age of the comparison is unknown.
+    """
     return as_of is not None and milliseconds(now - FRESH_FOR) <= float(as_of) <= milliseconds(now)
 
 
 def proven_since(proof: bytes | None) -> float:
-    """What a part proves of a subject that has no list."""
+    """Return the time since when the part proves that a subject without a list has no bursts."""
     return inf if proof is None else float(proof)
 
 
 MOST = 512
-"""Places in one answer: dozens of pages. Who follows the busiest hundreds would otherwise get tens of thousands."""
+"""Positions in one answer: dozens of pages.
+
+Without a limit, a user who follows the hundreds of busiest subjects would get tens of thousands.
+"""
 
 Fields = Mapping[str, bytes | None]
 Look = Mapping[Subject, StoredSubjectList | float]
-"""A subject's list, or without one the moment since when its part is complete."""
+"""List of each subject, or, without a list, the time since when its part is complete."""
 
 
 class RedisPullReader:
@@ -110,23 +121,25 @@ class RedisPullReader:
         parts, read = await self._read(subjects)
         if not read or not all(fresh(part[AS_OF], self._clock.now()) for part in read.values()):
             return None
-        found = {subject: _list(subject, _look(read[part], subject)) for part in parts for subject in parts[part]}
+        lists = {subject: _list(subject, _look(read[part], subject)) for part in parts for subject in parts[part]}
         return SubjectLists(
-            lists={subject: one for subject, one in found.items() if one is not None},
+            lists={subject: subject_list for subject, subject_list in lists.items() if subject_list is not None},
             as_of=moment(min(float(part[AS_OF] or 0) for part in read.values())),
         )
 
     async def _read(
         self, subjects: Collection[Subject]
     ) -> tuple[Mapping[int, Sequence[Subject]], Mapping[int, Fields] | None]:
-        """The fields of each part; None where garbage was found in any."""
+        """Return the subjects and the fields of each part; None instead of the fields if any contains garbage."""
         parts = by_part(subjects)
-        fields = {part: [AS_OF, SINCE, *map(str, found)] for part, found in parts.items()}
-        answers = await ask_async(self._client, [Command("hmget", key(part), (of,)) for part, of in fields.items()])
+        fields = {part: [AS_OF, SINCE, *map(str, members)] for part, members in parts.items()}
+        answers = await ask_async(
+            self._client, [Command("hmget", key(part), (names,)) for part, names in fields.items()]
+        )
         held = {part: dict(zip(fields[part], answer, strict=True)) for part, answer in zip(parts, answers, strict=True)}
         read = {part: unwrap_fields(key(part), answer) for part, answer in held.items()}
         if garbled := [discard(key(part), garbage) for part, (_, garbage) in read.items() if garbage]:
-            # A part with garbage proves nothing; once it is gone, the next rebuild fills it again.
+            # A part with garbage proves nothing. Delete it, so that the next rebuild fills it again.
             await ask_async(self._client, garbled)
             return parts, None
         return parts, {part: held for part, (held, _) in read.items()}
@@ -158,13 +171,13 @@ def _list(subject: Subject, found: StoredSubjectList | float) -> SubjectList | N
 
 
 def _proven(look: Look) -> Pulled:
-    """Complete since the newest moment that any of the subjects asks for: older places are left to the store."""
+    """Merge the lists into one, complete since the latest `since` of all subjects. The store has older positions."""
     since = max(
-        (found.since if isinstance(found, StoredSubjectList) else found for found in look.values()), default=0.0
+        (entry.since if isinstance(entry, StoredSubjectList) else entry for entry in look.values()), default=0.0
     )
     if isinf(since):
         return Pulled(places=(), complete_since=None)
-    # By time alone: comparing the keys of thousands costs more than all the rest.
+    # Sort by time only: comparing thousands of keys costs more than all other steps.
     newest = sorted(_opened(look, since), key=itemgetter(0), reverse=True)
     if len(newest) > MOST:
         since = newest[MOST][0] + 1
@@ -177,8 +190,8 @@ def _proven(look: Look) -> Pulled:
 
 
 def _opened(look: Look, since: float) -> Iterator[tuple[float, Subject, int]]:
-    for subject, found in look.items():
-        if isinstance(found, StoredSubjectList) and max(found.opened) >= since:
-            for seq, opened in enumerate(found.opened, start=found.first):
+    for subject, entry in look.items():
+        if isinstance(entry, StoredSubjectList) and max(entry.opened) >= since:
+            for seq, opened in enumerate(entry.opened, start=entry.first):
                 if opened >= since:
                     yield opened, subject, seq

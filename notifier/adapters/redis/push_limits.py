@@ -1,4 +1,4 @@
-"""What bounds alerts, in Redis: paces, caps, what the tab's processes say of themselves, and who is left alone."""
+"""Push limits in Redis: provider rates, frequency caps, inbox latency reports, open circuits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,8 +22,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 class RedisPaces:
     def __init__(self, client: RedisClient, terms: Mapping[Platform, Terms] = TERMS) -> None:
         self._terms = terms
-        # Idle for so long each begins anew anyway.
-        self._cells = SwappedKeys(client, max(each.idle for each in terms.values()))
+        # A rate that was idle for this long restarts from its floor anyway.
+        self._cells = SwappedKeys(client, max(limit.idle for limit in terms.values()))
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
         def step(_: Cell, held: bytes) -> tuple[bytes, int]:
@@ -41,8 +41,11 @@ class RedisPaces:
 
 
 class RedisCaps:
-    """A block's people are in one hash, which is forgotten a day after the last of them was alerted; until then it
-    keeps the last days of the others, too: 24 bytes for each alert."""
+    """Alert histories, one hash per block of users.
+
+    A hash expires about a day (KEPT) after the last alert to any user of the block. Until then it also keeps older
+    histories of the other users. Each alert takes 24 bytes.
+    """
 
     def __init__(self, client: RedisClient, caps: CapLimits | None = None) -> None:
         self._caps = caps or CapLimits()
@@ -59,8 +62,8 @@ class RedisCaps:
             return pack_history(spent(history, cause, now, self._caps)), ruling
 
         cells = {member: _day(member) for member in people}
-        found = self._cells.change(cells.values(), step)
-        return {member: found[cell] for member, cell in cells.items()}
+        rulings = self._cells.change(cells.values(), step)
+        return {member: rulings[cell] for member, cell in cells.items()}
 
 
 class RedisTabReport:
@@ -72,13 +75,13 @@ class RedisTabReport:
         self._said(process, p99 // _MILLISECOND, lasting // _MILLISECOND)
 
     def worst(self) -> timedelta | None:
-        found = self._said("", 0, 0)
-        return None if found is None else found * _MILLISECOND
+        slowest = self._said("", 0, 0)
+        return None if slowest is None else slowest * _MILLISECOND
 
     def _said(self, *arguments: str | int) -> int | None:
-        found: int | None
-        [found] = ask(self._client, [ScriptCall(self._slowest, KeyKind.TABS.key(), arguments)])
-        return found
+        slowest: int | None
+        [slowest] = ask(self._client, [ScriptCall(self._slowest, KeyKind.TABS.key(), arguments)])
+        return slowest
 
 
 class RedisLineReport:
@@ -90,20 +93,20 @@ class RedisLineReport:
         self._said(line, pack(left), lasting // _MILLISECOND)
 
     def told(self) -> Mapping[str, LeftAlone]:
-        found = self._said("", "", 0)
-        read = ((line.decode(), _left_alone(word)) for line, word in zip(found[::2], found[1::2], strict=True))
+        reports = self._said("", "", 0)
+        read = ((line.decode(), _left_alone(packed)) for line, packed in zip(reports[::2], reports[1::2], strict=True))
         return {line: left for line, left in read if left is not None}
 
     def _said(self, *arguments: str | bytes | int) -> Sequence[bytes]:
-        found: Sequence[bytes]
-        [found] = ask(self._client, [ScriptCall(self._words, KeyKind.LINES.key(), arguments)])
-        return found
+        reports: Sequence[bytes]
+        [reports] = ask(self._client, [ScriptCall(self._words, KeyKind.LINES.key(), arguments)])
+        return reports
 
 
 def _left_alone(word: bytes) -> LeftAlone | None:
     try:
         return unpack(LeftAlone, word)
-    except Poison:  # another version's; as if it had never been
+    except Poison:  # written by another version: treat it as absent
         return None
 
 

@@ -1,4 +1,4 @@
-"""Versions of viewers' facts and the news of subjects in Redis, each look-up one round trip."""
+"""Versions of viewers' facts and the news stream in Redis, one round trip per look-up."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,22 +31,22 @@ from notifier.ports.inbox_versions import (
 from notifier.ports.live_bus import MissedUpdates
 
 NEWS = KeyKind.NEWS.key()
-"""A stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, as the bus is."""
+"""Stream of published bursts, for all processes that cache inboxes. In a cluster it is on one node, like the bus."""
 NEWS_KEPT = 4_000
-"""Entries, about 4 MB. A process that looks again after more has gone by reads what it needs from the store."""
+"""Entries in the stream, about 4 MB. A process that falls further behind reloads from the store."""
 MOST_NEWS = 1_000
-"""In one answer. Whoever is further behind loads anew: that costs less than to apply them."""
+"""Entries in one answer. A process that is further behind reloads: that costs less than applying them."""
 PARTS = 32
-"""Hash tags: in a cluster one command reaches the versions of one part."""
+"""Hash tags. In a cluster one command reaches the versions of one part."""
 
 _BURST, _MISSED, _ANCHOR = b"b", b"m", b"a"
 _MILLISECOND = timedelta(milliseconds=1)
 _CHECKSUM = 4
-"""Bytes of a CRC-32."""
+"""Size of a CRC-32 in bytes."""
 
 
 def news_entry(word: Burst | MissedUpdates) -> RedisCommand:
-    """The command that appends a word to the news."""
+    """Return the command that appends a live message to the news stream."""
     fields = {_MISSED: b""} if isinstance(word, MissedUpdates) else {_BURST: pack(word)}
     return RedisCommand("xadd", NEWS, (fields,), {"maxlen": NEWS_KEPT, "approximate": True})
 
@@ -60,7 +60,7 @@ def viewer_key(user: UserId) -> str:
 
 
 class RedisViewerVersions:
-    """Thread-safe."""
+    """Version changes for synchronous code. Thread-safe."""
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
@@ -80,7 +80,7 @@ class RedisViewerVersions:
 
 
 class RedisInboxVersions:
-    """For one event loop; one look-up at a time."""
+    """Look-ups and changes of versions for one event loop, one look-up at a time."""
 
     def __init__(self, client: AsyncClient, within: timedelta = LOOK_WITHIN) -> None:
         self._client = client
@@ -101,7 +101,7 @@ class RedisInboxVersions:
             *answers, entries = await self._exchange.ask(commands)
             if isinstance(entries, ResponseError) and "WRONGTYPE" in str(entries):
                 self._client.garbage.add(KeyKind.NEWS)
-                await self._client.delete(NEWS)  # garbage lies where the news should be: publishers begin anew
+                await self._client.delete(NEWS)  # the key holds garbage: publishers create the stream again
             for answer in (*answers, entries):
                 if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
                     raise answer
@@ -125,9 +125,9 @@ class RedisInboxVersions:
         with self._client.answered():
             key, value, lasting = viewer_key(viewer.viewer.user), _checked(pack(viewer)), REMEMBERED_FOR // _MILLISECOND
             if self._client.shared is not None:
-                [said] = await self._client.shared.ask([("set", key, value, "px", lasting)])
-                if isinstance(said, Exception):
-                    raise said
+                [answer] = await self._client.shared.ask([("set", key, value, "px", lasting)])
+                if isinstance(answer, Exception):
+                    raise answer
             else:
                 await self._client.set(key, value, px=lasting)
 
@@ -137,8 +137,8 @@ class RedisInboxVersions:
     def _read_remembered(
         self, users: Collection[UserId], answers: Sequence[object]
     ) -> Mapping[UserId, RememberedViewer]:
-        """Garbage is absence; the next reader writes over it."""
-        found = dict[UserId, RememberedViewer]()
+        """Return the valid viewers. Garbage counts as absent; the next reader overwrites it."""
+        viewers = dict[UserId, RememberedViewer]()
         for user, value in zip(users, answers, strict=True):
             if value is None:
                 continue
@@ -147,14 +147,14 @@ class RedisInboxVersions:
             except Poison:
                 viewer = None
             if viewer is not None and viewer.viewer.user == user:
-                found[user] = viewer
+                viewers[user] = viewer
             else:
                 self._client.garbage.add(KeyKind.VIEWER)
-        return found
+        return viewers
 
     async def plant(self, scopes: Collection[Scope], version: str) -> VersionLook:
         groups = _grouped(scopes, cluster=self._cluster)
-        answers = [found for _, found in await self._send(_plant(groups, version))]
+        answers = [values for _, values in await self._send(_plant(groups, version))]
         versions, changing = _read_versions(groups, answers)
         return VersionLook(versions=versions, changing=changing)
 
@@ -175,19 +175,19 @@ class RedisInboxVersions:
 
 
 def _checked(value: bytes) -> bytes:
-    """With a checksum: parts of the value are decoded later, or sent as they are."""
+    """Prefix the value with a checksum: parts of it are decoded late or sent unchanged, so garbage would pass."""
     return crc32(value).to_bytes(_CHECKSUM, "big") + value
 
 
 def _whole(checked: bytes) -> bytes:
-    """Raises Poison."""
+    """Verify and remove the checksum. Raises Poison."""
     value = checked[_CHECKSUM:]
     if checked[:_CHECKSUM] != crc32(value).to_bytes(_CHECKSUM, "big"):
         raise Poison("What is remembered of a viewer is damaged.")
     return value
 
 
-# The whole scripts, not their digests: they are short, and a server that has forgotten them is asked once, too.
+# Whole scripts instead of digests: they are short, and a server that has forgotten them needs no second round trip.
 _BEGIN, _FINISH, _PLANT = (
     LuaScript.named("begin_change"),
     LuaScript.named("finish_change"),
@@ -200,7 +200,7 @@ def is_cluster(client: object) -> bool:
 
 
 Group = Sequence[Scope]
-"""Scopes that one command can reach."""
+"""Scopes whose keys one command can reach."""
 
 
 def _grouped(scopes: Collection[Scope], *, cluster: bool) -> Sequence[Group]:
@@ -229,7 +229,7 @@ def _call(script: LuaScript, group: Group, name: str, lasting: timedelta) -> Seq
 
 
 def _count(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
-    """Count the garbage that the scripts replaced, and return their answers."""
+    """Count the garbage that the scripts replaced, and return their answers. Raises the first error."""
     for answer in answers:
         if isinstance(answer, Exception):
             raise answer
@@ -240,10 +240,13 @@ def _count(client: RedisClient | AsyncClient, answers: list[Any]) -> list[Any]:
 def _read_versions(
     groups: Sequence[Group], answers: Sequence[Sequence[object]]
 ) -> tuple[Mapping[Scope, str], Collection[Scope]]:
-    """Garbage is no version: the scope counts as having none. The next script replaces and counts it."""
+    """Return the versions of scopes, and the scopes that are being changed.
+
+    A scope with garbage counts as having no version. The next script replaces and counts the garbage.
+    """
     versions, changing = dict[Scope, str](), set[Scope]()
-    for scopes, found in zip(groups, answers, strict=True):
-        for scope, value in zip(scopes, found, strict=True):
+    for scopes, values in zip(groups, answers, strict=True):
+        for scope, value in zip(scopes, values, strict=True):
             if not isinstance(value, bytes):
                 continue
             if value[:1] == b"=":
@@ -254,7 +257,11 @@ def _read_versions(
 
 
 def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Burst] | None, NewsPosition | None]:
-    """The entry at `after` must still be there: without it nobody knows what was trimmed or wiped behind it."""
+    """Return the bursts after the position, and the new position.
+
+    The bursts are None if the entry at `after` is gone, because later entries may have been trimmed or wiped, too.
+    They are also None after a gap, garbage or too many entries.
+    """
     if not entries or _position(entries[0]) != after or len(entries) > MOST_NEWS:
         return None, None
     bursts = list[Burst]()
@@ -271,6 +278,9 @@ def _read_news(entries: Sequence[Any], after: NewsPosition) -> tuple[Sequence[Bu
 
 
 def _position(entry: Sequence[Any]) -> NewsPosition:
-    """The entry's id, and what it says: a stream that was wiped begins with the same id within the same millisecond."""
+    """Return the entry's id and a checksum of its content.
+
+    The id alone is not enough: a stream wiped within the same millisecond starts with the same id.
+    """
     id, parts = entry
     return NewsPosition(f"{id.decode('latin-1')}/{crc32(b''.join(parts)):x}")

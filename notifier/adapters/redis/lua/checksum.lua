@@ -1,4 +1,4 @@
--- The checksum in front of every value, as in checksum.py; it precedes every script that reads or writes values.
+-- Checksum in front of every value, as in keys.py. This file precedes every script that reads or writes values.
 
 local garbage = 0
 
@@ -8,7 +8,7 @@ end
 
 local function wrap(field, value) return checksum(field, value) .. value end
 
--- Returns nil for a value that is absent, and for garbage, which it counts.
+-- Returns nil for absent values and for garbage. Garbage is counted.
 local function unwrap(field, held)
   if not held then return nil end
   local value = string.sub(held, 9)

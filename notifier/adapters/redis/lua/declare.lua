@@ -1,10 +1,10 @@
--- Declares one part of the pull index compared with the store, unless something was lost since its epoch was planted.
+-- Records that one part of the pull index was compared with the store, unless data was lost since its epoch was planted.
 --
 -- KEYS[1]  the part
--- ARGV[1]  the epoch that was planted before the bursts were read from the store, as it stands in the part
--- ARGV[2]  after a rebuild the moment, in milliseconds, since when they are all in the lists; '' leaves it as it is
--- ARGV[3]  the moment, in milliseconds, at which they were readable in the store
--- Returns garbage; 1, or 0 when the part was wiped or found to have a gap or garbage meanwhile, or was never complete.
+-- ARGV[1]  the epoch planted before the bursts were read from the store, as stored in the part (with checksum)
+-- ARGV[2]  the new `since`: after a rebuild, the time in milliseconds since when the lists are complete; '' keeps it
+-- ARGV[3]  the new `as_of`: the time in milliseconds at which the bursts were readable in the store
+-- Returns the count of garbage, and 1, or 0 if the part was wiped, had a gap or garbage, or was never complete.
 
 if redis.call('HGET', part, 'epoch') ~= ARGV[1] then return {garbage, 0} end
 if ARGV[2] ~= '' then
@@ -12,6 +12,6 @@ if ARGV[2] ~= '' then
 elseif not get('since') then
   return {garbage, 0}
 end
--- The last word stands, also where it is the earlier moment: it claims less, and after the clock was set back it is right.
+-- The last write wins, even if its time is earlier: it claims less, and after the clock was set back it is correct.
 put('as_of', ARGV[3])
 return {garbage, 1}

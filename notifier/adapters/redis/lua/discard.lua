@@ -1,9 +1,9 @@
--- Deletes a key that holds garbage; one that was mended meanwhile stays.
+-- Deletes a key that holds garbage. A key that was repaired in the meantime is kept.
 --
 -- KEYS[1]  the key
--- ARGV[1]  the type that it must have
--- then, any number of times: field, '' for a string; the SHA-1 of the garbage in it
--- Returns how much garbage was deleted, 0 or 1.
+-- ARGV[1]  the type that the key must have
+-- then, repeated: the field, '' for a string; the SHA-1 of the garbage in it
+-- Returns an array: the number of deleted keys, 0 or 1.
 
 local type = redis.call('TYPE', KEYS[1]).ok
 local garbled = type ~= 'none' and type ~= ARGV[1]

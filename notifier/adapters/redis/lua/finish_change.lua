@@ -1,9 +1,9 @@
--- Removes the mark of one change from scopes of viewers' facts; the last mark takes the version with it.
+-- Removes the mark of one change from scopes of viewers' facts. Removing the last mark deletes the key.
 --
--- KEYS     the scopes' versions
--- ARGV[1]  the name of the change
--- ARGV[2]  milliseconds for which a change that never finishes is remembered
--- Returns an array: how many scopes held garbage.
+-- KEYS     version keys of the scopes
+-- ARGV[1]  name of the change
+-- ARGV[2]  TTL in milliseconds of changes that never finish
+-- Returns an array: the number of scopes that held garbage.
 
 local garbage = 0
 for _, key in ipairs(KEYS) do

@@ -1,9 +1,9 @@
--- Reads the bitmaps of some shards of one hour, as touch.lua writes them.
+-- Reads the activity bitmaps of several shards for one hour, as written by touch.lua.
 --
--- KEYS[1]    the bitmaps of neighbours
--- ARGV[1]    bytes of a shard's bitmap
--- ARGV[2..]  the shards, each by its number among the neighbours
--- Returns garbage, which is deleted; the bitmaps, each without the zeros at its end that were never written.
+-- KEYS[1]    the bitmaps of adjacent shards
+-- ARGV[1]    size of a shard's bitmap in bytes
+-- ARGV[2..]  positions of the shards within the key
+-- Returns the count of garbage, which is deleted, and the bitmaps, each without trailing zeros that were never written.
 
 local header, size = checksum('', ''), tonumber(ARGV[1])
 local held = redis.call('GETRANGE', KEYS[1], 0, #header - 1)

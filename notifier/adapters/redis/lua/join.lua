@@ -1,17 +1,17 @@
--- Joins bursts into the lists of one part of the pull index. May be run twice.
+-- Merges bursts into the lists of one part of the pull index. Idempotent.
 --
 -- KEYS[1]  the part: a hash of packed lists, the epoch, `since` and `as_of`
--- ARGV[1]  how many bursts a list keeps
--- ARGV[2]  in a rebuild the epoch that was planted before the bursts were read from the store, as it stands in the part
--- then, any number of times: subject; in a rebuild the moment since when the bursts given are all there are, '' for
---          announcements; n; and n times seq, opened_at, the seqs without a gap
+-- ARGV[1]  maximum number of bursts in a list
+-- ARGV[2]  in a rebuild, the epoch planted before the bursts were read from the store, as stored in the part
+-- then, repeated: the subject; in a rebuild, the time since when the bursts are complete, '' for announcements; n; and
+--          n times seq, opened_at, the seqs without a gap
 --
--- Returns garbage; 0 when something was lost since the epoch of a rebuild was planted, otherwise 1.
+-- Returns the count of garbage, and 0 if data was lost since the epoch of a rebuild was planted, otherwise 1.
 --
--- A list is packed as doubles: complete since, first seq, openings. It claims to hold every burst of its subject that
--- opened at or after `since`. In a rebuild, whose pages come newest first, `since` is where its page ended, with a
--- fraction of a millisecond: a page with older ones of the subject, or the settling at the end, takes it further back.
--- opened_at rises with seq, and a re-stamp only moves it forward, so of two the later stands.
+-- A list is packed as doubles: complete since, first seq, opening times. It claims to hold every burst of its subject
+-- that opened at or after `since`. A rebuild sends its pages newest first, and `since` is the end of the page, with a
+-- fraction of a millisecond. A page with older bursts of the subject, or the final settling, moves it further back.
+-- opened_at rises with seq, and a re-stamp only moves it forward, so the later of two values wins.
 
 local kept = tonumber(ARGV[1])
 local proven = tonumber(get('since') or nil)
@@ -50,8 +50,8 @@ local function join(one, other)
   local low, high = one, other
   if other.first < one.first then low, high = other, one end
   if high.first > last(low) + 1 then
-    -- Not the low ones, nor what is missing between: the high list may claim only what is younger than both.
-    -- Nor may a rebuild that comes to its end take it further back (huge has no whole number above).
+    -- Drop the low list. Because of the gap, the high list may only claim bursts newer than the low list.
+    -- Round up, so that the end of a rebuild cannot move it further back (math.huge cannot be rounded).
     for _, opened in ipairs(low.opened) do high.since = math.max(high.since, opened + 1) end
     if high.since ~= NOTHING then high.since = math.ceil(high.since) end
     return high
@@ -69,9 +69,9 @@ local function rebuild(subject, given, whole)
   if garbage > 0 then return end
   given.since = whole
   if not list then return write(subject, given) end
-  -- Begun without proof of what came before it: the bursts given are that proof.
+  -- The list was created without proof of earlier bursts. The given bursts are that proof.
   if list.since == NOTHING then list.since = list.opened[1] end
-  -- Between an older page and the list a burst is missing, which isn't readable yet: its time is anywhere in between.
+  -- A burst between an older page and the list is missing, because it is not readable yet. It opened in between.
   if list.first > last(given) + 1 then list.since = math.floor(math.max(list.since, list.opened[1])) end
   write(subject, join(list, given))
 end
@@ -80,17 +80,17 @@ local function announce(subject, given)
   local list = read(subject)
   local opened = given.opened[1]
   if not list then
-    -- Older than what the part proves: the subject's list was swept, and this is a late repeat.
+    -- Older than the part's `since`: the subject's list was swept, and this is a late repeat.
     if proven and opened < proven then return end
     given.since = not proven and NOTHING or given.first == 1 and 0 or proven
     return write(subject, given)
   end
   if given.first > last(list) + 1 then
-    -- What is missing was never announced, and maybe not this subject's alone: the part counts as absent until rebuilt.
+    -- Bursts in the gap were never announced, maybe those of other subjects too: invalidate the part until a rebuild.
     redis.call('HDEL', part, 'epoch', 'since')
     proven = nil
   end
-  -- A list that proves nothing can't begin to by what comes behind it.
+  -- Later bursts cannot complete a list that proves nothing.
   given.since = list.since == NOTHING and NOTHING or given.first == 1 and 0 or opened
   write(subject, join(list, given))
 end
@@ -107,7 +107,7 @@ while at <= #ARGV do
   end
   if whole then
     rebuild(subject, given, whole)
-    -- What the rebuild has joined so far went with the part.
+    -- The garbage deleted the part, with all bursts that the rebuild had merged.
     if garbage > 0 then return {garbage, 0} end
   end
   at = at + 3 + 2 * n

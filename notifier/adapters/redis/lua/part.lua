@@ -1,7 +1,7 @@
--- The fields of one part of the pull index; precedes every script on a part, and checksum.lua precedes it.
+-- Access to the fields of one part of the pull index. Precedes every script on a part; checksum.lua precedes it.
 --
--- A part with garbage in one field proves nothing: the list that stood there is lost, and without a list the part would
--- claim that its subject has no bursts. So all of the part is deleted, as if it had been wiped.
+-- A part with garbage in one field proves nothing: the list in that field is lost, and without a list the part would
+-- claim that its subject has no bursts. So the whole part is deleted, as if it had been wiped.
 
 local part = KEYS[1]
 

@@ -1,9 +1,9 @@
--- Gives scopes of viewers' facts a version, unless they have one or are being changed. Anything else in its place goes.
+-- Gives scopes of viewers' facts a version, unless they have one or are being changed. Garbage is replaced.
 --
--- KEYS     the scopes' versions
+-- KEYS     version keys of the scopes
 -- ARGV[1]  the version
--- ARGV[2]  milliseconds for which it is kept
--- Returns an array: how many scopes held garbage, and behind it what each has now.
+-- ARGV[2]  TTL of the version in milliseconds
+-- Returns an array: the number of scopes that held garbage, and an array of the current value of each scope.
 
 local garbage, found = 0, {}
 for at, key in ipairs(KEYS) do

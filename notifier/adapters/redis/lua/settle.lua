@@ -1,11 +1,12 @@
--- Settles lists of a complete part: those begun without proof or proven so far as a rebuild had come, and sweeps old ones.
+-- Settles lists of a complete part: completes the claims of new or half rebuilt lists, and deletes old lists.
 --
 -- KEYS[1]    the part
 -- ARGV[1..]  subjects
--- A list whose newest burst opened before `since` says no more than having no list. A list that began in the meantime,
--- and that the rebuild knew nothing of, begins at `since`: the store had none of the subject from there on. So does one
--- that is complete since a page of the rebuild (with a fraction of a millisecond): no later page had anything to add.
--- Returns garbage; 1, or 0 when the part isn't complete, or no more because garbage was found.
+-- A list whose newest burst opened before `since` is deleted: having no list claims the same. Two kinds of list become
+-- complete from `since`. A list created during the rebuild without proof: the store had no other burst of the subject
+-- from there on. A list complete from a page of the rebuild (a fraction of a millisecond marks it): no later page had
+-- more bursts of the subject.
+-- Returns the count of garbage, and 1, or 0 if the part is not complete, or garbage was found.
 
 local proven = tonumber(get('since') or nil)
 if not proven then return {garbage, 0} end

@@ -1,10 +1,10 @@
--- Keeps what each of several said, for a while by the server's own clock, and answers the highest of it.
+-- Stores one number per reporter with an expiry by the server's clock, and returns the highest current number.
 --
--- KEYS[1]  a hash: of each the moment, in milliseconds, until which its word counts, and the word
--- ARGV[1]  who says something; '' only asks
--- ARGV[2]  the word, a whole number
--- ARGV[3]  milliseconds for which it counts
--- Returns garbage; the highest word that counts, or nothing. What counts no more is swept, and so is garbage.
+-- KEYS[1]  a hash: per reporter, the expiry time in milliseconds and the number
+-- ARGV[1]  the reporter; '' only reads
+-- ARGV[2]  the number, an integer
+-- ARGV[3]  TTL of the number in milliseconds
+-- Returns the count of garbage, and the highest unexpired number, or false. Expired numbers and garbage are deleted.
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

@@ -1,9 +1,9 @@
--- Sets fields of a hash, each only if it still is as it was read.
+-- Compares and swaps fields of a hash: sets each field only if it still has the value that was read.
 --
 -- KEYS[1]  the hash
--- ARGV[1]  milliseconds for which it is kept, from now on
--- then, any number of times: field; what it was, '' for none; what it is to be
--- Returns 0; the fields that had changed in between, and were left alone.
+-- ARGV[1]  TTL in milliseconds, from now on
+-- then, repeated: the field; the expected value, '' if absent; the new value
+-- Returns 0 (no garbage), and the fields that had changed since they were read, which are left unchanged.
 
 local changed = {}
 for at = 2, #ARGV, 3 do

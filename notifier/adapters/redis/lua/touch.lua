@@ -1,9 +1,9 @@
--- Sets bits of a bitmap, and says when it is forgotten: a command for each of them would cost the client ten times as much.
+-- Sets bits of a bitmap and its TTL. One command per bit would cost the client ten times as much.
 --
--- KEYS[1]  the bitmaps of some shards in one hour, behind a header by which they are known from garbage
--- ARGV[1]  the places, each as four bytes, the lowest first
--- ARGV[2]  milliseconds for which it is kept, from now on
--- Returns garbage, which is replaced.
+-- KEYS[1]  the bitmaps of adjacent shards in one hour, after a header that distinguishes them from garbage
+-- ARGV[1]  the bit positions, each as four bytes, little-endian
+-- ARGV[2]  TTL in milliseconds, from now on
+-- Returns an array: the count of garbage, which is replaced.
 
 local header = checksum('', '')
 local bits = 8 * #header

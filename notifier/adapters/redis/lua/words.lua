@@ -1,10 +1,10 @@
--- Keeps what is said under each of several names, for a while by the server's own clock, and answers all that counts.
+-- Stores one value per name with an expiry by the server's clock, and returns all current values.
 --
--- KEYS[1]  a hash: of each name the moment, in milliseconds, until which its word counts, and the word
--- ARGV[1]  the name; '' only asks
--- ARGV[2]  the word, any bytes
--- ARGV[3]  milliseconds for which it counts
--- Returns garbage; names and words in turn. What counts no more is swept, and so is garbage.
+-- KEYS[1]  a hash: per name, the expiry time in milliseconds and the value
+-- ARGV[1]  the name; '' only reads
+-- ARGV[2]  the value, any bytes
+-- ARGV[3]  TTL of the value in milliseconds
+-- Returns the count of garbage, and names and unexpired values in turn. Expired values and garbage are deleted.
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
