@@ -1,4 +1,4 @@
-"""Kafka: the event log of the cluster profile, by kafka-python."""
+"""Kafka event log of the cluster profile, built on kafka-python."""
 
 from notifier.adapters.kafka import workarounds
 from notifier.adapters.kafka.connection import Access, admin_client, security, translated

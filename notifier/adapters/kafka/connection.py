@@ -1,4 +1,4 @@
-"""Connections to the brokers: addresses, names, security, time limits, and the translation of errors."""
+"""Broker connections: addresses, names, security, timeouts and error translation."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -30,33 +30,35 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.domain.errors import BadSetting, LogUnavailable, Poison
 
 APPEND_TIMEOUT = timedelta(seconds=3)
-"""After this the tweet service is told to retry; its request must not hang longer."""
+"""Timeout of an append. After it the tweet service gets an error and retries; its request must not hang longer."""
 METADATA_MAX_AGE = timedelta(seconds=3)
-"""Within this time every producer and consumer learns of new partitions."""
+"""Every producer and consumer detects new partitions within this time."""
 LEASE = timedelta(seconds=5)
-"""A consumer that sends no heartbeat for this long is replaced."""
+"""Session timeout. A consumer that sends no heartbeat for this long is replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How to reach the brokers, and under which names."""
+    """Broker addresses, credentials, and the names of topics, groups and instances."""
 
     servers: str
     """`host:port`, several separated by commas."""
     prefix: str = ""
     """Prefix of every topic and group, so that several notifiers share a cluster."""
     instance: str = ""
-    """Static group instance id: a restarted process takes its own partitions back at once. One process at a time may
-    use it. Empty: the owner's name, which may change with each start."""
+    """Static group instance id: a restarted process gets its own partitions back at once.
+
+    Only one process at a time may use it. If empty, the owner's name is used, which may change with each start.
+    """
     lease: timedelta = LEASE
     security: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Options of kafka-python, as `security` returns them; empty: plain text."""
+    """Options of kafka-python, as returned by `security`. Empty means plain text."""
 
     def options(self) -> dict[str, Any]:
         """Return the options that all clients share."""
         return {
             "bootstrap_servers": self.servers.split(","),
-            # By default a client waits up to 30 s before it looks for a broker again, and extends each outage by that.
+            # The default lets a client wait up to 30 s before it reconnects, which would prolong each outage.
             "reconnect_backoff_max_ms": 1_000,
             "request_timeout_ms": 2_000,
             "allow_auto_create_topics": False,
@@ -71,7 +73,7 @@ class Access:
         return f"{self.prefix}{stream}"
 
     def group(self, stream: str, group: str) -> str:
-        """Return the group's id. Each stream has its own, so that consumers of different streams never rebalance."""
+        """Return the group id. Each stream has its own group, so consumers of other streams cause no rebalances."""
         return f"{self.prefix}{group}.{stream}"
 
 
@@ -110,7 +112,7 @@ class Fenced(LogUnavailable):
 
 
 class UnreadableBatch(LogUnavailable):
-    """The client can't decode a batch. Its next poll would never return: it must be replaced."""
+    """The client cannot decode a batch. Its next poll would never return, so it must be replaced."""
 
 
 KINDS: Mapping[type[LogUnavailable], tuple[type[KafkaError], ...]] = {
@@ -127,7 +129,7 @@ TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
 
 
 def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
-    """Return our error for one of the library's. All are outages, except for a record that no broker ever takes."""
+    """Return the project's error for a library error: Poison for a record that is too large, otherwise an outage."""
     if isinstance(error, TOO_LARGE):
         return Poison(f"{action}: a record is larger than the log takes.")
     kind = next((ours for ours, theirs in KINDS.items() if isinstance(error, theirs)), LogUnavailable)
@@ -136,7 +138,7 @@ def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
 
 @contextmanager
 def translated(action: str) -> Iterator[None]:
-    """Translate the library's errors; `action` says what failed and begins the message."""
+    """Translate the library's errors. `action` names what failed and begins the message."""
     try:
         yield
     except KafkaError as error:

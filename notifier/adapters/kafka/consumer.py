@@ -1,4 +1,4 @@
-"""The consumer of the event log: buffers what its membership reads, commits what is done, and holds new partitions."""
+"""Event log consumer: buffers records, commits offsets, holds back new partitions."""
 
 import logging
 import time
@@ -22,13 +22,19 @@ from notifier.ports.event_log import Logged
 LOGGER = logging.getLogger("notifier.kafka")
 
 MAX_BUFFERED = 10_000
-"""Records buffered while the group's commits are unknown. With more the membership is replaced; they are read again."""
+"""Records buffered while the group's commits are unknown.
+
+With more, the membership is replaced and the records are read again.
+"""
 RELEASE_CHECK_EVERY = 0.5
 """Seconds between two checks whether a new partition may be read."""
 
 
 class KafkaLogConsumer:
-    """A `Consumer`. Replaces its membership whenever that stops making progress (`MembershipWatchdog`)."""
+    """Implementation of `Consumer`.
+
+    Replaces its group membership if the membership stops making progress (`MembershipWatchdog`).
+    """
 
     def __init__(
         self, group: ConsumerGroup, *, idle_for: float = IDLE_FOR, monotonic: Callable[[], float] = time.monotonic
@@ -37,21 +43,21 @@ class KafkaLogConsumer:
         self._watchdog = MembershipWatchdog(idle_for=idle_for)
         self._membership: GroupMembership | None = None
         self._buffer: dict[int, deque[Logged]] = {}
-        """By partition; the one that is served next is first."""
+        """Records by partition. The first partition is served next."""
         self._committed: dict[int, int] = {}
-        """By assigned partition: the offset that is read next after a restart."""
+        """Committed offset by assigned partition: the offset that is read next after a restart."""
         self._unpositioned: set[int] = set()
         """Assigned partitions whose commit is not known yet."""
         self._growth = PartitionGrowth()
         self._incarnation = ""
-        """The topic's; part of the names of its partitions."""
+        """Incarnation of the topic, part of its partition names."""
         self._release_checked_at = 0.0
         self._last_read_was_empty = False
 
-    # The port.
+    # Methods of the port.
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
-        # Also at limit 0: a member that stops polling leaves the group, and a paused partition never resumes.
+        # Poll even at limit 0: a member that stops polling leaves the group, and a paused partition never resumes.
         if not self._buffer or self._unpositioned or limit == 0:
             self._fill_buffer(wait)
         if self._topic_was_recreated():
@@ -69,16 +75,16 @@ class KafkaLogConsumer:
     def commit(self, positions: Mapping[str, int]) -> None:
         if self._topic_was_recreated():
             self.close()
-        # Positions in a former incarnation of the topic say nothing about this one.
-        ours = f"{self._group.stream}@{self._incarnation}/"
-        offsets = {_number(name): at + 1 for name, at in positions.items() if name.startswith(ours)}
+        # Ignore positions of a former incarnation of the topic.
+        prefix = f"{self._group.stream}@{self._incarnation}/"
+        offsets = {_number(name): at + 1 for name, at in positions.items() if name.startswith(prefix)}
         self._commit({number: at for number, at in offsets.items() if at > self._committed.get(number, at)})
 
     def holds(self) -> bool:
         if self._topic_was_recreated():
             self.close()
-        # Committing the same offsets again moves nothing, and brokers accept it only from the present owner. A held
-        # partition has no commit yet.
+        # Repeating the same commits changes nothing, and brokers accept it only from the current owner. Held partitions
+        # have no commit yet.
         return self._commit({number: at for number, at in self._committed.items() if number not in self._growth.holds})
 
     def lag(self) -> int:
@@ -87,7 +93,7 @@ class KafkaLogConsumer:
         self._load_commits()
         bounds = self._membership.bounds(self._committed)
         if any(bounds[number][1] < at for number, at in self._committed.items()):
-            self.close()  # the topic was recreated, and the library has not noticed yet
+            self.close()  # the topic was recreated, and the library has not detected it yet
             return 0
         lag = sum(bounds[number][1] - max(bounds[number][0], at) for number, at in self._committed.items())
         self._check_for_stall(lag)
@@ -100,7 +106,7 @@ class KafkaLogConsumer:
         if membership is not None:
             membership.close()
 
-    # AssignmentListener, called by the membership during a poll.
+    # Methods of AssignmentListener, called by the membership during a poll.
 
     def assigned(self, partitions: Iterable[int]) -> None:
         self._watchdog.assigned(self._monotonic())
@@ -110,10 +116,10 @@ class KafkaLogConsumer:
         self._watchdog.revoked(self._monotonic())
         self._forget_partitions()
 
-    # The membership.
+    # Group membership.
 
     def _join(self) -> GroupMembership:
-        """Return the membership; a new one if there is none, or none that makes progress."""
+        """Return the membership. Create a new one if there is none, or if the current one makes no progress."""
         now = self._monotonic()
         if self._watchdog.is_fenced(now):
             raise self._fenced_error()
@@ -132,7 +138,10 @@ class KafkaLogConsumer:
         self.close()
 
     def _is_left_out(self, membership: GroupMembership, now: float) -> bool:
-        """Asks the brokers, from time to time, if it has no partitions."""
+        """Return whether the member has no partitions although some have no reader.
+
+        Without partitions it asks the brokers periodically.
+        """
         has_partitions = bool(self._committed or self._unpositioned)
         if has_partitions or not self._watchdog.has_joined() or not self._watchdog.idle_check_is_due(now):
             return False
@@ -140,7 +149,10 @@ class KafkaLogConsumer:
         return membership.has_unassigned_partitions()
 
     def _check_for_stall(self, lag: int) -> None:
-        """Held records also count as lag; they wait for their turn."""
+        """Replace the membership if it reads nothing despite a lag.
+
+        Records of held partitions count as lag, but not as a stall.
+        """
         held = self._growth.holds.keys() & self._committed.keys()
         now, stalled = self._monotonic(), lag > 0 and self._last_read_was_empty and not self._buffer and not held
         self._watchdog.progress(now, stalled=stalled)
@@ -148,7 +160,10 @@ class KafkaLogConsumer:
             self._replace(f"it has read none of {lag} records for {STALL_TIMEOUT:g} s")
 
     def _topic_was_recreated(self) -> bool:
-        """The client would continue at its old offset, behind records of the new topic that it never read."""
+        """Return whether the topic was deleted and recreated.
+
+        The client would continue at its old offset and skip unread records of the new topic.
+        """
         current = self._membership.topic_incarnation() if self._membership is not None else ""
         return bool(self._committed) and bool(current) and current != self._incarnation
 
@@ -185,7 +200,7 @@ class KafkaLogConsumer:
         except LogUnavailable:
             raise
         except Exception:
-            # The client is past records that it has not returned: read them again from the commit.
+            # The client has advanced past records that it did not return: read them again from the commit.
             self.close()
             raise
 
@@ -193,7 +208,7 @@ class KafkaLogConsumer:
         return sum(map(len, self._buffer.values()))
 
     def _next(self) -> Logged:
-        """Serve the partitions in turn: the library returns all it has of one before the next."""
+        """Return the next record, round-robin over partitions: the library drains one partition before the next."""
         number = next(iter(self._buffer))
         records = self._buffer.pop(number)
         record = records.popleft()
@@ -202,7 +217,7 @@ class KafkaLogConsumer:
         return record
 
     def _commit(self, offsets: Mapping[int, int]) -> bool:
-        """Whether we still own the partitions."""
+        """Commit the offsets. Return whether this member still owns the partitions."""
         if self._membership is None or not offsets:
             return False
         try:
@@ -216,29 +231,29 @@ class KafkaLogConsumer:
         return True
 
     def _load_commits(self) -> None:
-        """Learn the commits of newly assigned partitions, and which partitions are new."""
+        """Load the commits of newly assigned partitions, and detect new partitions."""
         if self._membership is None or not self._unpositioned:
             return
         commits = self._membership.commits()
         if not has_begun(commits):
-            # If another member has begun meanwhile, this moves it back a little: it reads some records again.
+            # If another member has started in the meantime, this moves its commits back: it reads some records again.
             if not self._commit(dict.fromkeys(commits, 0)):
                 return
             commits = dict.fromkeys(commits, 0)
         self._incarnation = self._group.topic_incarnation()
         bounds = self._membership.bounds(self._unpositioned)
         self._growth.update(commits, self._monotonic())
-        # A commit of the topic's former incarnation may be beyond the end of this one.
+        # A commit from a former incarnation of the topic may be beyond the end of the current one.
         self._committed |= {
             number: at if (at := commits[number] or 0) <= bounds[number][1] else bounds[number][0]
             for number in self._unpositioned
         }
         self._unpositioned.clear()
 
-    # New partitions of a topic that has grown.
+    # New partitions of a grown topic.
 
     def _hold_new_partitions(self) -> None:
-        """Discard records of held partitions; they are read again after the release."""
+        """Release due partitions, and discard records of held ones. They are read again after the release."""
         self._load_commits()
         held = self._growth.holds.keys() & self._committed.keys()
         if held and self._monotonic() >= self._release_checked_at + RELEASE_CHECK_EVERY:
@@ -253,7 +268,7 @@ class KafkaLogConsumer:
         released = self._growth.release(self._membership.commits(), bounds, self._monotonic())
         for number in set(released) & set(held):
             first = bounds[number][0]
-            # Commit before anything else: it tells every later owner of the partition to read it, too.
+            # Commit first: with a commit, every later owner of the partition reads it, too.
             if not self._commit({number: first}):
                 return
             self._membership.seek(number, first)

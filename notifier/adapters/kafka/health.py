@@ -1,4 +1,4 @@
-"""Health of the brokers: whether they let us in, and the state of their topics. Nothing here changes anything."""
+"""Read-only health checks of Kafka brokers: access, versions and topic replicas."""
 
 import socket
 import ssl
@@ -17,20 +17,20 @@ from notifier.adapters.kafka.workarounds import broker_version
 from notifier.domain.errors import Environment, LogUnavailable
 
 BROKER_TIMEOUT_MS = 2_000
-"""Of one broker's answer."""
+"""Timeout of one broker's answer."""
 REFUSED = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)
 MIN_INSYNC = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """The worst of a topic's partitions."""
+    """Replication of a topic: the minimum over its partitions."""
 
     replicas: int
     insync: int
     """Replicas that have all records now."""
     min_insync: int
-    """This many must have a record before it is acknowledged."""
+    """Replicas that must have a record before it is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +40,20 @@ class ClusterStatus:
     pending: Sequence[str]
     """Steps that `migrate` would run."""
     topics: Mapping[str, TopicStatus]
-    """By stream; only those that exist."""
+    """Status by stream, only for topics that exist."""
 
 
 def require_access(access: Access) -> None:
-    """Return if a broker lets us in, or may do so later: roles also start during an outage.
+    """Return if a broker accepts the connection, or may accept it later: roles also start during an outage.
 
-    Raises Environment if only a changed setting helps: a wrong password, a certificate of another authority.
+    Raises Environment if a setting must change, for example after a wrong password or an untrusted certificate.
     """
     with suppress(LogUnavailable):
         check_access(access)
 
 
 def check_access(access: Access) -> tuple[int, ...]:
-    """Return the version of Kafka's protocol. Raises Environment as `require_access` does, otherwise LogUnavailable."""
+    """Return the Kafka protocol version. Raises Environment like `require_access`, otherwise LogUnavailable."""
     reason, hint = "", ""
     for server in access.servers.split(","):
         try:
@@ -71,7 +71,7 @@ def check_access(access: Access) -> tuple[int, ...]:
 
 
 def cluster_status(access: Access) -> ClusterStatus:
-    """Raises LogUnavailable, and Environment if no broker lets us in."""
+    """Return the state of the cluster. Raises LogUnavailable, and Environment like `require_access`."""
     version = check_access(access)
     with translated("The brokers don't tell about themselves"), admin_client(access) as admin:
         return ClusterStatus(
@@ -83,10 +83,10 @@ def cluster_status(access: Access) -> ClusterStatus:
 
 
 def _connect(server: str, ca: str | None) -> None:
-    """Open a connection without the library.
+    """Open and close a connection without the library, to get precise errors.
 
-    It reports an absent broker like a broker without TLS, leaves the socket of a failed handshake to the garbage
-    collector, and keeps only the text of the TLS error.
+    The library does not distinguish an absent broker from one without TLS. It leaves the socket of a failed handshake
+    to the garbage collector, and keeps only the text of the TLS error.
     """
     host, _, port = server.rpartition(":")
     address = host.strip("[]"), int(port)
@@ -96,7 +96,7 @@ def _connect(server: str, ca: str | None) -> None:
 
 
 def _authenticate(options: dict[str, Any]) -> tuple[int, ...]:
-    """Try twice: a broker that is shutting down looks like one that refuses the credentials."""
+    """Authenticate and return the version. Try twice: a broker that shuts down looks like one that refuses access."""
     try:
         return broker_version(options, BROKER_TIMEOUT_MS)
     except SaslAuthenticationFailedError:

@@ -1,4 +1,4 @@
-"""The event log on Kafka."""
+"""Event log on Kafka: appends, subscriptions and reads of uncommitted records."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,11 +19,11 @@ MAX_POLL_RECORDS = 100
 POLL_TIMEOUT_MS = 1_000
 MAX_FETCH_BYTES = 262_144
 SILENCE_TIMEOUT = 5.0
-"""Seconds of polls without records that are known to exist: the broker is away, or the topic was created again."""
+"""Seconds of empty polls although records exist: the broker is unavailable, or the topic was recreated."""
 
 
 class KafkaLog:
-    """Appends are on enough replicas before they return."""
+    """Event log on Kafka. An append returns when enough replicas have the records."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -40,7 +40,7 @@ class KafkaLog:
         return _UncommittedRecords(self._access, stream, group).read(limit)
 
     def forget(self, before: datetime) -> int:
-        """The retention of the topics does it."""
+        """Do nothing: the retention of the topics deletes old records."""
         return 0
 
     def close(self) -> None:
@@ -48,14 +48,14 @@ class KafkaLog:
 
 
 class _UncommittedRecords:
-    """Reads what a group hasn't committed, without joining it and with few records in memory."""
+    """Reads a group's uncommitted records without joining the group, with few records in memory."""
 
     def __init__(self, access: Access, stream: str, group: str) -> None:
         self._access, self._stream = access, stream
         self._topic, self._group = access.topic(stream), access.group(stream, group)
 
     def read(self, limit: int) -> Iterator[Logged]:
-        """Return at most `limit` records. Raises LogUnavailable, also between records."""
+        """Yield at most `limit` records. Raises LogUnavailable, also between records."""
         with translated("What waits can't be read"):
             client = KafkaConsumer(
                 **self._access.options(),
@@ -72,7 +72,7 @@ class _UncommittedRecords:
 
     def _read(self, client: KafkaConsumer, limit: int) -> Iterator[Logged]:
         ends = self._seek_to_commits(client)
-        # From the metadata just received; an admin client for this question would cost half a megabyte.
+        # Use the metadata just received: an admin client for this request would cost half a megabyte.
         incarnation = short_id(topic_id(client, self._topic))
         silent = 0.0
         while ends and limit > 0:
@@ -90,7 +90,7 @@ class _UncommittedRecords:
                 del ends[place]
 
     def _seek_to_commits(self, client: KafkaConsumer) -> dict[TopicPartition, int]:
-        """Return the ends of those partitions that have uncommitted records."""
+        """Seek each partition to its commit. Return the end offsets of partitions with uncommitted records."""
         places = [
             TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())
         ]

@@ -1,4 +1,4 @@
-"""A consumer group, one membership in it, and the watchdog that decides when a membership is replaced."""
+"""Kafka consumer group membership, and a watchdog that replaces broken memberships."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,25 +25,28 @@ from notifier.adapters.kafka.workarounds import (
 from notifier.ports.event_log import Logged
 
 MAX_POLL_RECORDS = 1_000
-"""Records of one poll, of all partitions."""
+"""Records of one poll over all partitions."""
 MAX_PARTITION_BYTES = 262_144
-"""Bytes fetched of one partition at a time. A poll serves one partition after the other; more would delay the rest."""
+"""Bytes fetched from one partition at a time. A poll serves partitions in sequence; larger fetches delay the others."""
 MAX_POLL_INTERVAL = timedelta(minutes=1)
-"""A member that takes longer over a batch, or waits for a store, leaves its partitions to the others."""
+"""A member that takes longer for a batch, or waits longer for a store, loses its partitions to other members."""
 FETCH_WAIT_MS = 250
 QUERY_TIMEOUT_MS = 2_000
-"""Of one question about offsets."""
+"""Timeout of one query for offsets."""
 
 JOIN_TIMEOUT = 15.0
-"""Seconds, like those below. A client that has not joined by then has wedged, and never will."""
+"""Seconds, like those below. A client that has not joined by then is stuck, and never joins."""
 REJOIN_TIMEOUT = MAX_POLL_INTERVAL.total_seconds() + JOIN_TIMEOUT
-"""The same during a rebalance, which waits for members that are busy with a batch."""
+"""Join timeout during a rebalance, which waits for members that are processing a batch."""
 FENCED_FOR = 60.0
-"""Until a member whose instance id another process has taken tries again."""
+"""Pause before a member rejoins after another process has taken its instance id."""
 STALL_TIMEOUT = 30.0
-"""Of polls without records although there is a backlog."""
+"""Limit for polls without records despite a backlog."""
 IDLE_FOR = 5.0
-"""A member without partitions asks this often whether some have no reader. With many members some are always idle."""
+"""Interval at which a member without partitions checks whether some have no reader.
+
+With many members, some are always idle.
+"""
 
 
 def milliseconds(time: timedelta) -> int:
@@ -52,7 +55,7 @@ def milliseconds(time: timedelta) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroup:
-    """One group's reading of one stream, as one of its members."""
+    """Identity of one member in a group that reads one stream."""
 
     access: Access
     stream: str
@@ -68,18 +71,18 @@ class ConsumerGroup:
         return self.access.group(self.stream, self.name)
 
     def join(self, listener: AssignmentListener) -> "GroupMembership":
-        """Start to join; partitions are assigned by the polls that follow. Raises LogUnavailable."""
+        """Start to join. Later polls assign the partitions. Raises LogUnavailable."""
         return GroupMembership(self, listener)
 
     def topic_incarnation(self) -> str:
-        """Ask the brokers. Raises LogUnavailable."""
+        """Ask the brokers for the topic's incarnation. Raises LogUnavailable."""
         return topic_incarnation(self.access, self.stream)
 
 
 class GroupMembership:
-    """Not thread-safe. Every call is bounded in time and may raise LogUnavailable.
+    """Membership of one consumer in a group. Not thread-safe.
 
-    An offset is that of the record that is read next.
+    Every call is bounded in time and may raise LogUnavailable. A committed offset is that of the next record to read.
     """
 
     def __init__(self, group: ConsumerGroup, listener: AssignmentListener) -> None:
@@ -91,52 +94,52 @@ class GroupMembership:
             self._consumer.subscribe([self._topic], listener=self._listener)
 
     def poll(self, wait: timedelta) -> Sequence[Logged]:
-        """Also keeps the place in the group. Raises Fenced or UnreadableBatch."""
+        """Return the next records, and stay a member of the group. Raises Fenced or UnreadableBatch."""
         least = MIN_POLL_TO_READ if self._listener.joined else MIN_POLL_TO_JOIN
         with translated("The log can't be read"):
-            # First: if it failed after the read, the records read of other partitions would be lost.
+            # Rewind before the read: a failure afterwards would lose the records read from other partitions.
             self._listener.rewind_retained(self._topic, QUERY_TIMEOUT_MS)
             batches = self._consumer.poll(timeout_ms=milliseconds(max(least, wait)), max_records=MAX_POLL_RECORDS)
         return [
             to_logged(self._group.stream, record)
             for place, records in batches.items()
-            if place.partition not in self._listener.retained  # a rebalance during this poll: they are read again
+            if place.partition not in self._listener.retained  # rebalanced during this poll: read again later
             for record in records
         ]
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """Raises PartitionsLost or Fenced."""
+        """Commit the offsets. Raises PartitionsLost or Fenced."""
         commits = {place: OffsetAndMetadata(offsets[place.partition], "", -1) for place in self._places(offsets)}
         with translated("A commit was not taken"):
             self._consumer.commit(commits)
 
     def commits(self) -> Commits:
-        """Return the group's commit of every partition of the topic; None where there is none."""
+        """Return the group's commit for every partition of the topic, None without a commit."""
         with translated("The group's commits aren't known"):
-            # A new partition may be assigned before the client's metadata has it.
+            # A new partition may be assigned before the client's metadata contains it.
             assigned = {place.partition for place in self._consumer.assignment()}
             partitions = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
             commits = self._committed(partitions)
-            # Partitions are asked one after the other. A group that began meanwhile has committed all of them, also
-            # those that had no commit when they were asked: ask those again.
-            while (again := self._committed([n for n, at in commits.items() if at is None])) and has_begun(again):
-                commits |= again
+            # Partitions are queried in sequence. A group that starts in the meantime commits all of them, including
+            # those that had no commit when they were queried: query those again.
+            while (added := self._committed([n for n, at in commits.items() if at is None])) and has_begun(added):
+                commits |= added
             return commits
 
     def bounds(self, partitions: Iterable[int]) -> Bounds:
-        """Return the offset of the first record, and the one behind the last."""
+        """Return the first offset and the end offset (last + 1) of each partition."""
         places = self._places(partitions)
         with translated("The ends of the partitions aren't known"):
             first, end = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
         return {place.partition: (int(first[place]), int(end[place])) for place in places}
 
     def topic_incarnation(self) -> str:
-        """Return what the client knows without asking; empty if it doesn't."""
+        """Return the incarnation from the client's metadata without a request, or an empty string if it is unknown."""
         id = topic_id(self._consumer, self._topic)
         return short_id(id) if id else ""
 
     def has_unassigned_partitions(self) -> bool:
-        """Whether some partition has no reader although the group is stable."""
+        """Return whether some partition has no reader although the group is stable."""
         with translated("The group isn't known"), admin_client(self._group.access) as admin:
             return has_unassigned_partitions(admin, self._topic, self._group.id)
 
@@ -145,7 +148,7 @@ class GroupMembership:
             self._consumer.seek(TopicPartition(self._topic, partition), offset)
 
     def close(self) -> None:
-        """Leave the group at once, if the brokers can be told; otherwise the lease ends by itself."""
+        """Leave the group at once if the brokers are reachable; otherwise the lease expires."""
         self._listener.close()
         with suppress(KafkaError):
             if member_id := self._consumer.group_metadata().member_id:
@@ -166,7 +169,7 @@ class GroupMembership:
             KafkaConsumer,
             **self._group.access.options(),
             group_id=self._group.id,
-            # A static member: a process that restarts within the lease takes its own partitions back at once.
+            # Static membership: a process that restarts within the lease gets its own partitions back at once.
             group_instance_id=self._group.instance_id,
             session_timeout_ms=milliseconds(lease),
             heartbeat_interval_ms=milliseconds(lease / 5),
@@ -181,7 +184,7 @@ class GroupMembership:
 
 @dataclass(slots=True, kw_only=True)
 class MembershipWatchdog:
-    """What one consumer has observed of its membership. All times are seconds of a monotonic clock."""
+    """Decides when a consumer replaces its membership. All times are seconds of a monotonic clock."""
 
     idle_for: float = IDLE_FOR
     join_deadline: float = inf
@@ -197,12 +200,14 @@ class MembershipWatchdog:
         self.join_deadline, self.idle_since = inf, now
 
     def revoked(self, now: float) -> None:
-        if self.join_deadline == inf:  # otherwise it has not joined yet: the library also says so at the first attempt
+        if self.join_deadline == inf:  # otherwise it has not joined yet: the library reports a revocation then, too
             self.join_deadline = now + REJOIN_TIMEOUT
 
     def fence(self, now: float) -> None:
-        """Don't rejoin at once: that would fence the process that has the id now. But do rejoin, or nobody reads once
-        that process is gone."""
+        """Delay the next join: an immediate one would fence the process that uses the instance id now.
+
+        The member must rejoin later, or the partitions have no reader once that process is gone.
+        """
         self.fenced_until = now + FENCED_FOR
 
     def closed(self, now: float) -> None:
@@ -225,7 +230,7 @@ class MembershipWatchdog:
         self.idle_since = now
 
     def progress(self, now: float, *, stalled: bool) -> None:
-        """Note whether the consumer gets nothing although there is a backlog."""
+        """Record whether the consumer gets no records despite a backlog."""
         self.stalled_since = min(self.stalled_since, now) if stalled else inf
 
     def stall_is_over_limit(self, now: float) -> bool:

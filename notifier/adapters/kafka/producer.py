@@ -1,4 +1,4 @@
-"""The producer: appends records and returns when enough replicas have them."""
+"""Kafka producer that appends records and waits for enough replicas."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,19 +13,19 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Record
 
 MAX_IN_FLIGHT = 5_000
-"""Records sent and not acknowledged, of all threads. The library's own `buffer_memory` limits nothing."""
+"""Limit for unacknowledged records of all threads. The library's own `buffer_memory` limits nothing."""
 CHUNK = 1_000
 """Records that share one deadline. Events that name a hundred accounts each become tens of thousands of records."""
 BATCH_BYTES = 131_072
-"""Bytes of a batch. With the default of 16 kB half as many records are sent per second."""
+"""Batch size in bytes. The default of 16 kB halves the number of records sent per second."""
 CLOSE_TIMEOUT = 1.0
-"""Seconds."""
+"""Timeout of a close in seconds."""
 
 TIMEOUT = APPEND_TIMEOUT.total_seconds()
 
 
 class LogProducer:
-    """Thread-safe. Records of one key keep their order, also when a batch is retried."""
+    """Thread-safe producer. Records of one key keep their order, even if a batch is retried."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -34,7 +34,7 @@ class LogProducer:
         self._in_flight = BoundedSemaphore(MAX_IN_FLIGHT)
 
     def append(self, records: Sequence[Record]) -> None:
-        """Raises LogUnavailable, and Poison for a record that is too large."""
+        """Append the records. Raises LogUnavailable, and Poison for a record that is too large."""
         for start in range(0, len(records), CHUNK):
             self._append(records[start : start + CHUNK])
 
@@ -71,7 +71,8 @@ class LogProducer:
     def _connected(self) -> KafkaProducer:
         """Return the client. It is created on first use, because its threads would not survive a fork.
 
-        A thread waits no longer for another one that is creating it than for an acknowledgement.
+        A thread waits at most half of the append timeout for another thread that is creating the client. Raises
+        LogUnavailable after that.
         """
         if not self._lock.acquire(timeout=TIMEOUT / 2):
             raise LogUnavailable("No broker was found yet.")
@@ -94,7 +95,7 @@ class LogProducer:
 
 
 class _Acknowledgements:
-    """Counts the acknowledgements of one append; keeps its first error."""
+    """Counts the acknowledgements of one append and keeps its first error."""
 
     def __init__(self, records: int) -> None:
         self._lock = Lock()

@@ -1,4 +1,7 @@
-"""Topics: created and grown as migrations/kafka/topics.toml says, never shrunk or deleted; and their incarnations."""
+"""Kafka topics: migrations from migrations/kafka/topics.toml, and topic incarnations.
+
+Migrations create, grow and configure topics. They never shrink or delete one.
+"""
 
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,15 +22,15 @@ from notifier.ports.event_log import Logged, Record
 from notifier.topics import GROUPS
 
 PLAN = Path(__file__).parents[2] / "migrations" / "kafka" / "topics.toml"
-"""In the source tree a link to the folder of migrations; in a wheel a file of its own."""
+"""Path of the topic plan. The source tree has a link to the migrations folder; a wheel contains the file itself."""
 REQUEST_TIMEOUT_MS = 10_000
-"""A busy controller needs some seconds to create a topic."""
+"""Request timeout of migrations. A busy controller needs some seconds to create a topic."""
 RETRY_FOR, RETRY_AFTER = 30.0, 0.2
-"""Seconds."""
+"""Total time and pause of retries, in seconds."""
 DONE_BY_ANOTHER = (TopicAlreadyExistsError, InvalidPartitionsError)
-"""What the slower one of two concurrent migrations is told."""
+"""Errors that the slower of two concurrent migrations gets."""
 INCARNATION_LETTERS = 8
-"""Of the id that the brokers give a topic: enough to tell its few incarnations apart."""
+"""Characters kept of the broker's topic id: enough to distinguish the few incarnations of a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +62,16 @@ def plan(path: Path = PLAN) -> Sequence[Topic]:
 
 
 def pending(access: Access, topics: Sequence[Topic] | None = None) -> Sequence[str]:
-    """Return the names of the missing steps, in order. Raises LogUnavailable."""
+    """Return the names of the pending steps, in order. Raises LogUnavailable."""
     with translated("The topics aren't known"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         return [step.name for step in _Migration(access, admin).steps(topics or plan())]
 
 
 def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
-    """Run the missing steps and return their number, without those that a concurrent migration ran.
+    """Run the pending steps and return their number, without the steps that a concurrent migration ran.
 
-    Each step happens as a whole or not at all, so that the next migration finds an interrupted one. Raises
-    LogUnavailable if the brokers don't answer, or if a topic would grow again before its last growth is over.
+    Each step is atomic, so the next migration continues an interrupted one. Raises LogUnavailable if the brokers do
+    not answer, or if a topic would grow again before its last growth is complete.
     """
     with translated("The topics can't be made"), admin_client(access, request_timeout_ms=REQUEST_TIMEOUT_MS) as admin:
         deadline = monotonic() + RETRY_FOR
@@ -76,7 +79,10 @@ def migrate(access: Access, topics: Sequence[Topic] | None = None) -> int:
 
 
 def _run(step: MigrationStep, deadline: float) -> bool:
-    """Retry: a broker that has just started, or has just created the topic, doesn't answer for it yet."""
+    """Run a step with retries. Return False if a concurrent migration ran it.
+
+    A broker that has just started or just created the topic may not serve requests for it yet.
+    """
     while True:
         try:
             step.run()
@@ -132,12 +138,16 @@ class _Migration:
         self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {key: value})])
 
     def _grow(self, topic: Topic, partitions: int) -> None:
-        # Commits first: a group recognizes new partitions by their missing commits (partition_growth.py).
+        # Commit first: a group recognizes new partitions by their missing commits (partition_growth.py).
         self._commit_existing(topic.stream, partitions)
         self.admin.create_partitions({self.access.topic(topic.stream): topic.partitions})
 
     def _commit_existing(self, stream: str, partitions: int) -> None:
-        """Commit offset 0 for a group without commits. It has no members either, or they are just doing the same."""
+        """Commit offset 0 for a group without commits.
+
+        Such a group has no members, or its members are committing the same offsets. Raises LogUnavailable if some
+        existing partitions have no commit yet.
+        """
         group, topic = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
         places = [TopicPartition(topic, number) for number in range(partitions)]
         offsets = self.admin.list_group_offsets({group: places})[group]
@@ -152,16 +162,16 @@ def _configs(topic: Topic, replicas: int) -> dict[str, str]:
     return {
         "retention.ms": str(topic.retention // timedelta(milliseconds=1)),
         "min.insync.replicas": str(min(topic.insync, replicas)),
-        # Whatever a producer compresses with, consumers then need no library to read it.
+        # Brokers store records uncompressed, so consumers need no compression library.
         "compression.type": "uncompressed",
     }
 
 
-# Incarnations: a topic that was deleted and created again counts its offsets from 0 again.
+# Topic incarnations: a topic that was deleted and recreated counts its offsets from 0 again.
 
 
 def topic_incarnation(access: Access, stream: str) -> str:
-    """Return a mark that is the same for everybody until the topic is deleted. Raises LogUnavailable."""
+    """Return an identifier that all processes share until the topic is deleted. Raises LogUnavailable."""
     with translated("The topic isn't known"), admin_client(access) as admin:
         [topic] = admin.describe_topics([access.topic(stream)])
     return short_id(topic["topic_id"])
@@ -172,10 +182,10 @@ def short_id(topic_id: object) -> str:
 
 
 def to_logged(stream: str, record: Any) -> Logged:
-    """Convert one of the library's records, whatever it contains and whoever wrote it.
+    """Convert a record of the library, with any content from any producer.
 
-    Never raises: the client is past this record, and those read with it would be lost. A stage that can't use it
-    moves it to the dead letters.
+    Never raises: the client is past this record, and an error would lose the records read with it. A stage that cannot
+    process the record moves it to the dead letters.
     """
     key, value = (record.key or b"").decode(errors="replace"), record.value or b""
     place = f"{stream}/{record.partition}"
@@ -183,6 +193,6 @@ def to_logged(stream: str, record: Any) -> Logged:
 
 
 def with_incarnation(logged: Logged, incarnation: str) -> Logged:
-    """Name the partition with the topic's incarnation: offsets applied of one say nothing about the next."""
+    """Add the topic's incarnation to the partition name: offsets of one incarnation are meaningless in the next."""
     stream, _, number = logged.partition.rpartition("/")
     return replace(logged, partition=f"{stream}@{incarnation}/{number}")

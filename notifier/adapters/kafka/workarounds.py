@@ -1,9 +1,9 @@
-"""Workarounds for kafka-python 3.0; each one names the behavior of the library that it corrects.
+"""Workarounds for kafka-python 3.0, each with the library behavior that it corrects.
 
-Two features are not used at all, because there is no way around their defects:
+Two features are not used at all, because their defects have no workaround:
 
 - the idempotent producer (`PRODUCER_OPTIONS`);
-- `pause()` and `resume()`: a resumed partition stays empty for ever. Consumers keep polling and bound what they read.
+- `pause()` and `resume()`: a resumed partition stays empty. Consumers keep polling and bound what they read.
 """
 
 import logging
@@ -25,23 +25,24 @@ from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.protocol.metadata import MetadataRequest
 
 PRODUCER_OPTIONS: Mapping[str, Any] = {"enable_idempotence": False, "max_in_flight_requests_per_connection": 1}
-"""An idempotent producer hangs for good once a sent batch exceeds `delivery_timeout_ms`, as in an outage of minutes.
+"""Producer options that replace idempotence.
 
-Without idempotence a retried batch would be written behind its successor, unless one request is in flight at a time.
-A record may then be written twice; readers recognize it by its event id.
+An idempotent producer hangs permanently once a sent batch exceeds `delivery_timeout_ms`, as in an outage of minutes.
+Without idempotence a retried batch could be written after its successor, so only one request is in flight at a time.
+A record may be written twice; readers recognize duplicates by the event id.
 """
 
 MIN_POLL_TO_JOIN, MIN_POLL_TO_READ = timedelta(seconds=1), timedelta(seconds=0.1)
-"""With shorter polls a consumer may never complete a join, neither the first nor a later one.
+"""Shortest poll durations. With shorter polls a consumer may never complete its first or a later join.
 
-Measured: none of 4 consumers joined with polls of 5 ms, 2 of 3 with 20 ms, and 15 of 15 with 100 ms or more.
+Measured: 0 of 4 consumers joined with polls of 5 ms, 2 of 3 with 20 ms, and 15 of 15 with 100 ms or more.
 """
 
 BOOTSTRAP_TIMEOUT_MS = 1_000
-"""Until a broker has answered at all. The library connects in the constructor and would try for 30 s."""
+"""Timeout until any broker has answered. The library connects in the constructor and would retry for 30 s."""
 
 
-# Responses that no client of the process can decode any more.
+# Race that makes a response undecodable for all clients of the process.
 
 REGISTRY = "_response_class_registry"
 
@@ -49,9 +50,10 @@ REGISTRY = "_response_class_registry"
 def pin_response_classes() -> None:
     """Make the library decode each response with the class that its module defines.
 
-    It creates a class for each version of a response on first use, and registers it through a weak reference. When two
-    threads create the same version at once, the registered one may be garbage collected, and from then on every client
-    of the process fails to decode that response. The module's class decodes every version and is never collected.
+    The library creates a class for each version of a response on first use, and registers it by a weak reference. If
+    two threads create the same version concurrently, the registered class may be garbage collected. From then on
+    every client of the process fails to decode that response. The module's class decodes every version and is never
+    collected.
     """
     registered = getattr(ResponseClassRegistry, REGISTRY, {})
     pinned = {api_key: reference[None] for api_key, reference in registered.items()}
@@ -70,7 +72,7 @@ DIRECT_PROXY_URL = "direct://"
 
 
 class DirectSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no types
-    """Closes a socket whose connection failed; the library leaves it to the garbage collector."""
+    """Socket that is closed if its connection fails; the library leaves it to the garbage collector."""
 
     SCHEMES = ("direct",)
 
@@ -86,9 +88,9 @@ ClientT = TypeVar("ClientT")
 
 
 def create_client(kind: type[ClientT], **options: Any) -> ClientT:
-    """Construct a client of the library. Raises its KafkaError.
+    """Construct a client of the library. Raises the library's KafkaError.
 
-    A client that finds no broker fails in its constructor, and leaves its thread and its sockets behind: close them.
+    A client that finds no broker fails in its constructor and leaks its thread and sockets; they are closed here.
     """
     connections: list[KafkaNetClient] = []
 
@@ -109,11 +111,11 @@ def create_client(kind: type[ClientT], **options: Any) -> ClientT:
 # Passwords in logs.
 
 REQUEST_LOGGERS = ("kafka.net.connection", "kafka.protocol.parser")
-"""At level DEBUG they write each request in full, and one of them is the SASL handshake."""
+"""Loggers that write full requests at level DEBUG, including the SASL handshake."""
 
 
 class HiddenPassword(str):
-    """A password that the library can use, but does not show when it logs its configuration."""
+    """Password whose repr is hidden, because the library logs its configuration."""
 
     __slots__ = ()
 
@@ -136,9 +138,9 @@ def _above_debug(record: logging.LogRecord) -> bool:
 def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ...]:
     """Connect to the only bootstrap server and return the version that its protocol shows.
 
-    The library's clients retry for ever without saying why. Raises SaslAuthenticationFailedError for a refused user or
-    password, also where the broker's answer and the end of the connection arrive together: then the library reads only
-    the latter.
+    The library's clients would retry forever without a reason. Raises SaslAuthenticationFailedError if the user or
+    password is refused. This includes the case that the library misses: the answer arrives together with the end of the
+    connection, and it reads only the latter.
     """
     net = NetworkSelector(**options)
     manager = KafkaConnectionManager(net, **options)
@@ -158,7 +160,7 @@ def broker_version(options: Mapping[str, Any], timeout_ms: int) -> tuple[int, ..
 
 
 async def _handshake(manager: Any, node: object, timeout_ms: int) -> None:
-    """A broker tells its versions before it authenticates the client: send one request that needs authentication."""
+    """Send one request that needs authentication: brokers report their versions before they authenticate a client."""
     connection = manager.get_connection(node, timeout_ms=timeout_ms, pop_on_close=False, refresh_metadata_on_err=False)
     await manager.wait_for(connection.init_future, timeout_ms)
     request = MetadataRequest(topics=MetadataRequest.NO_TOPICS)
@@ -169,18 +171,18 @@ async def _handshake(manager: Any, node: object, timeout_ms: int) -> None:
 
 
 def leave_group(admin: KafkaAdminClient, group: str, member_id: str, instance_id: str) -> None:
-    """Remove a static member at once; `KafkaConsumer.close()` keeps its place until its lease ends.
+    """Remove a static member at once; `KafkaConsumer.close()` keeps it in the group until its lease expires.
 
-    It is named by both of its ids, so that a process that has taken over the instance id stays.
+    Both ids are sent, so that a process that has taken over the instance id is not removed.
     """
     admin.remove_group_members(group, [MemberToRemove(member_id=member_id, group_instance_id=instance_id)])
 
 
 def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -> bool:
-    """Whether the group is stable although nobody reads some partition of the topic.
+    """Return whether the group is stable although some partition of the topic has no reader.
 
-    The group leader distributes the partitions that it knows of. If it has no metadata of the topic at that moment, it
-    distributes none, and does not repeat it when the metadata arrives.
+    The group leader assigns the partitions that it knows. If it has no metadata of the topic at that moment, it assigns
+    none, and does not repeat the assignment when the metadata arrives.
     """
     description = admin.describe_groups([group])[group]
     [topic_description] = admin.describe_topics([topic])
@@ -198,24 +200,27 @@ def has_unassigned_partitions(admin: KafkaAdminClient, topic: str, group: str) -
 
 
 def topic_id(consumer: KafkaConsumer, topic: str) -> object:
-    """Return the id that the brokers gave the topic, or None if it is unknown. The library has it, but no method."""
+    """Return the broker's id of the topic, or None if it is unknown. The library has no public method for it."""
     return consumer._cluster.topic_id(topic)
 
 
 class AssignmentListener(Protocol):
-    """Is called during a poll, when the partitions of a group member change."""
+    """Callbacks that run during a poll when the partitions of a group member change."""
 
     def assigned(self, partitions: Iterable[int]) -> None: ...
 
     def revoked(self) -> None:
-        """All partitions are revoked at each rebalance. One that is assigned again is read from its commit."""
+        """Handle the revocation of all partitions, which happens at each rebalance.
+
+        A partition that is assigned again is read from its commit.
+        """
         ...
 
 
 class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # the library has no types
-    """Passes rebalances on to `listener`, and tracks what the library forgets during one.
+    """Forwards rebalances to `listener`, and tracks state that the library loses during a rebalance.
 
-    It is asynchronous because the library lets a synchronous listener call nothing of the consumer.
+    It is asynchronous because the library does not let a synchronous listener call the consumer.
     """
 
     def __init__(self, listener: AssignmentListener) -> None:
@@ -225,14 +230,14 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
         self.consumer: KafkaConsumer | None = None
         self.joined = False
         self.retained: set[int] = set()
-        """Partitions assigned both before and after a rebalance, which are not rewound yet (`rewind_retained`)."""
+        """Partitions assigned both before and after a rebalance and not rewound yet (`rewind_retained`)."""
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         self._before |= {place.partition for place in revoked}
         self.joined = False
         if self.consumer is not None:
-            # A group leader that rebalances for a grown topic forgets the reason as soon as it has a plan. If the poll
-            # ends before the plan is confirmed, no later poll continues: the member neither reads nor sends heartbeats.
+            # A group leader that rebalances for a grown topic drops the reason once it has a plan. If the poll ends
+            # before the plan is confirmed, no later poll continues it: the member stops reading and sending heartbeats.
             self.consumer._coordinator.request_rejoin()
         if not self._closed:
             self._listener.revoked()
@@ -251,14 +256,14 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
             self._listener.assigned(partitions)
 
     def close(self) -> None:
-        """Pass on no more events: a late one would be taken for one of the successor's."""
+        """Stop forwarding events: a late event would be attributed to the next membership."""
         self._closed = True
 
     def rewind_retained(self, topic: str, timeout_ms: int) -> None:
         """Seek retained partitions back to their commits. Raises the library's KafkaError.
 
-        The library continues such a partition behind the last record that it returned, although the rebalance
-        discarded those that were read and not processed yet.
+        The library continues such a partition after the last record that it returned. But the rebalance discarded
+        records that were read and not processed yet.
         """
         if self.consumer is None:
             return

@@ -1,4 +1,4 @@
--- Records that one part of the pull index was compared with the store, unless data was lost since its epoch was planted.
+-- Records a comparison of one part of the pull index with the store, unless data was lost since its epoch was planted.
 --
 -- KEYS[1]  the part
 -- ARGV[1]  the epoch planted before the bursts were read from the store, as stored in the part (with checksum)
