@@ -1,4 +1,4 @@
-"""Celery as the task queues: one application and one database a pool."""
+"""Celery task queues: one application and one Redis database for each pool."""
 
 from notifier.adapters.celery.app import application, on_redis
 from notifier.adapters.celery.queue import CeleryQueue, knock

@@ -1,7 +1,7 @@
-"""One Celery application a pool, and every setting of it: what it is told not to do is what makes it dependable.
+"""Celery applications, one for each pool, with all their settings.
 
-Celery only wakes workers. The ledger knows what is to be done, so everything by which Celery would keep, repeat or
-schedule work by itself is off or out of the way.
+Celery only wakes workers. The ledger holds the work, so all Celery features that store, repeat or schedule work are
+switched off.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,38 +20,47 @@ from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, Pool, Slice
 from notifier.metrics import Metrics
 
 DATABASES = {Pool.P0: 1, Pool.P1: 2, Pool.P2: 3, Pool.APNS: 4, Pool.FCM: 5, Pool.WEB: 6}
-"""On one Redis each pool has a database of its own: pools that share one restore each other's running tasks.
+"""Redis database of each pool. Pools that share a database would restore each other's running tasks.
 
-0 is for everything else.
+Database 0 is for all other data.
 """
 
 VISIBILITY = 5 * HAND_BACK_AFTER
-"""A task held for so long is given out again. No slice is held longer than HAND_BACK_AFTER, so this is a dead worker's,
-which the ledger queued again long ago: it only tidies up, and the second copy finds nothing to do."""
+"""Time after which Redis redelivers a held task.
+
+No slice is held longer than HAND_BACK_AFTER, so the task belongs to a dead worker, and the ledger queued it again long
+ago. Redelivery only cleans up; the duplicate finds nothing to do.
+"""
 
 ANSWER_WITHIN = 1.0
-"""Seconds; queueing waits for this, and what it couldn't queue is queued again from the ledger."""
+"""Timeout of queueing in seconds. Unsent tasks are queued again from the ledger."""
 
 HEARTBEAT = 2 * HAND_BACK_AFTER
-"""RabbitMQ takes a worker that is silent for so long for dead. It is silent while it works, so a shorter one would cut
-off a long slice; a process that died is noticed by its socket at once."""
+"""Time without a heartbeat after which RabbitMQ considers a worker dead.
+
+A worker sends no heartbeat while it works, so a shorter time would disconnect it during a long slice. A dead process
+is detected at once by its socket.
+"""
 
 QUORUM = {"x-queue-type": "quorum"}
-"""A task that such a queue confirmed is on the disks of most of its nodes."""
+"""Arguments of a quorum queue. A task that it confirmed is on the disks of a majority of its nodes."""
 
 AHEAD = max(CREDITS[Pool(step)].kept for step in PHONES)
-"""Tasks of P0 that a worker of phones may hold: all that there may be beside a crowd's."""
+"""P0 tasks that a push worker may prefetch: the whole credit that is reserved for them beside bulk slices."""
 
 WORKER_ANSWER_WITHIN = 5.0
-"""Seconds; a worker that gives up too early only loses its connection."""
+"""Timeout of a worker's connection in seconds. A worker that times out too early only loses its connection."""
 
 
 class Patient(Connection):
-    """Looks for a lost broker for ever, and soon: the usual pause grows to half a minute, P0 has one second."""
+    """Connection that reconnects forever, at intervals of at most one second.
+
+    The default interval grows to half a minute, but P0 work must start within one second.
+    """
 
     def get_transport_cls(self) -> Any:
-        usual: Callable[..., Any] = super().get_transport_cls
-        transport = usual()
+        original: Callable[..., Any] = super().get_transport_cls
+        transport = original()
         return TidyTransport if transport is redis.Transport else transport
 
     def _ensure_connection(self, errback: Any = None, max_retries: Any = None, *_: Any, **options: Any) -> Any:
@@ -61,21 +70,21 @@ class Patient(Connection):
 
 
 def on_redis(url: str) -> Mapping[Pool, str]:
-    """The brokers of all pools on one Redis: a database each."""
+    """Return the broker URLs of all pools on one Redis server, one database each."""
     parts = split(url)
     return {pool: urlunsplit(parts._replace(path=f"/{number}")) for pool, number in DATABASES.items()}
 
 
 class Ahead(Queue):
-    """A queue of RabbitMQ whose tasks pass those of the others that its worker listens to.
+    """RabbitMQ queue whose tasks overtake those of the worker's other queues.
 
-    RabbitMQ knows no order between queues, and its quorum queues none within. But what it sends comes in the order of
-    its sending: a worker takes as many of these as there may be, and of the others one at a time, so that they are on
-    the way to it before the next of those is.
+    RabbitMQ has no order between queues, and its quorum queues have none within. But messages arrive in the order in
+    which they are sent. A worker prefetches all tasks of this queue, and one task at a time of the others. So tasks of
+    this queue are already on their way before the next one of another queue is sent.
     """
 
     def consume(self, *args: Any, **options: Any) -> Any:
-        # What is said of a channel counts for those who begin to listen after it.
+        # The prefetch of a channel applies to consumers that start after it was set.
         channel: Any = self.channel
         consume: Callable[..., Any] = super().consume
         channel.basic_qos(0, AHEAD, False)
@@ -85,7 +94,10 @@ class Ahead(Queue):
 
 
 def queue_names(pool: Pool) -> tuple[str, ...]:
-    """Of a pool's tasks, those that pass first; on Redis a worker looks into them in the order of the alphabet."""
+    """Return the queue names of a pool, the one with priority first.
+
+    On Redis a worker polls its queues in alphabetical order.
+    """
     name = f"notifier.{pool}"
     return (f"notifier.p0.{pool}", name) if pool in map(Pool, PHONES) else (name,)
 
@@ -97,11 +109,12 @@ def queue_of(piece: Slice) -> str:
 def application(
     broker: str, pool: Pool, *, answer_within: float = WORKER_ANSWER_WITHIN, metrics: Metrics | None = None
 ) -> Celery:
-    """On the pool's own broker; connects to nothing yet. With metrics it counts the garbage that it discards there.
+    """Create the application of a pool on its broker, without connecting.
 
-    The same settings make the producer and the worker, so that they can't disagree.
+    Producers and workers use the same settings, so they cannot disagree. With metrics, the application counts the
+    garbage that it discards from the broker.
     """
-    # Named after its one task, so that the host needs no other source for the name.
+    # Named after its only task, so that the host can take the task name from the application.
     app = Celery(TASK, set_as_current=False)
     app.amqp.Connection = Patient
     queues = _queues(broker, pool)
@@ -111,7 +124,7 @@ def application(
         result_backend=None,
         task_ignore_result=True,
         task_store_errors_even_if_ignored=False,
-        # The nameless exchange leads to the queue of that name without a binding, which a wiped Redis would forget.
+        # The default exchange routes by queue name. It needs no binding, which a wiped Redis would lose.
         task_queues=queues,
         task_default_queue=name,
         task_default_exchange="",
@@ -120,7 +133,7 @@ def application(
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
-        # Acknowledged when it is done, also when it raised: the ledger decides what is tried again, not the queue.
+        # Acknowledge a task when it ends, even with an error: the ledger decides about retries, not the queue.
         task_acks_late=True,
         task_acks_on_failure_or_timeout=True,
         worker_prefetch_multiplier=1,
@@ -130,7 +143,7 @@ def application(
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        # For RabbitMQ: of a quorum queue the prefetch is each consumer's own, and asking otherwise ends the connection.
+        # RabbitMQ quorum queues only allow a prefetch per consumer; a global prefetch would end the connection.
         worker_detect_quorum_queues=not is_redis(broker),
         task_publish_retry=False,
         broker_heartbeat=HEARTBEAT.total_seconds(),
@@ -151,18 +164,21 @@ def is_redis(broker: str) -> bool:
 
 
 def declaration(broker: str) -> dict[str, Any]:
-    """Of a queue; the worker declares the same, and RabbitMQ refuses whoever declares another."""
+    """Return the arguments of a queue declaration.
+
+    Workers declare the same queues, and RabbitMQ refuses a declaration with other arguments.
+    """
     return {"durable": True, "auto_delete": False, "arguments": None if is_redis(broker) else QUORUM}
 
 
 def _queues(broker: str, pool: Pool) -> list[Queue]:
-    """Those that pass first. Without an exchange of their own: the nameless one leads to them."""
+    """Return the queues of a pool, the one with priority first. They use the default exchange."""
     *ahead, name = queue_names(pool)
-    usual: Callable[..., Queue] = Queue
-    passing: Callable[..., Queue] = Queue if is_redis(broker) else Ahead
+    bulk: Callable[..., Queue] = Queue
+    priority: Callable[..., Queue] = Queue if is_redis(broker) else Ahead
     arguments = None if is_redis(broker) else QUORUM
-    made = [passing(each, routing_key=each, queue_arguments=arguments) for each in ahead]
-    return [*made, usual(name, routing_key=name, queue_arguments=arguments)]
+    queues = [priority(queue, routing_key=queue, queue_arguments=arguments) for queue in ahead]
+    return [*queues, bulk(name, routing_key=name, queue_arguments=arguments)]
 
 
 def _transport_options(broker: str, answer_within: float, keys: BrokerKeys) -> dict[str, Any]:
@@ -175,8 +191,8 @@ def _transport_options(broker: str, answer_within: float, keys: BrokerKeys) -> d
         "socket_connect_timeout": ANSWER_WITHIN,
         "socket_keepalive": True,
         "health_check_interval": 10,
-        # No priorities: four lists to look into for each pop. What passes has a queue of its own, which is looked into
-        # first: the usual order is by turns.
+        # No kombu priorities: each pop would check four lists. Priority tasks have their own queue, which is polled
+        # first because of the sorted order; the default order is round-robin.
         "priority_steps": [0],
         "queue_order_strategy": "sorted",
     }

@@ -1,4 +1,4 @@
-"""How tasks come to RabbitMQ for certain: published together, and confirmed before the call returns."""
+"""Publish batches of tasks to RabbitMQ, and wait for publisher confirms."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -7,13 +7,13 @@ from typing import Any
 from kombu.exceptions import OperationalError
 
 Producer = Any
-"""Kombu's, which has no types."""
+"""Producer of kombu, which has no types."""
 
 
 class Confirmed:
-    """On a channel of its own, which is given up with the first error.
+    """Publisher with confirms on its own channel, which is abandoned after the first error.
 
-    One wait for a whole batch: with kombu's `confirm_publish` it is one for each task, 1 ms on an idle disk.
+    It waits once for a whole batch. Kombu's `confirm_publish` waits for each task: 1 ms on an idle disk.
     """
 
     def __init__(self, producer: Producer) -> None:
@@ -26,11 +26,12 @@ class Confirmed:
         self._channel.events["basic_nack"].add(self._on_nack)
 
     def send(self, count: int, publish: Callable[[], None], within: float) -> None:
-        """Returns when most of the queue's nodes have the `count` tasks that `publish` sends.
+        """Call `publish`, and return when a majority of the queue's nodes has its `count` tasks.
 
-        Raises OperationalError when one is refused, and OSError when that takes longer than `within` seconds.
+        Raises OperationalError if a task is refused, and OSError if the confirms take longer than `within` seconds.
         """
-        # RabbitMQ counts what a channel publishes from 1. Noted first: the first answers come while the last are sent.
+        # RabbitMQ numbers the messages of a channel from 1. Note the numbers before publishing: the first confirms
+        # arrive while the last tasks are sent.
         self._waiting.update(range(self._published + 1, self._published + count + 1))
         self._published += count
         publish()
@@ -41,7 +42,7 @@ class Confirmed:
             raise OperationalError("The broker refused a task.")
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
-        self._waiting -= {each for each in self._waiting if each <= tag} if multiple else {tag}
+        self._waiting -= {number for number in self._waiting if number <= tag} if multiple else {tag}
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
         self._refused = True

@@ -1,4 +1,4 @@
-"""The Queue port on Celery: slices as task messages, many of them in one round trip."""
+"""Implementation of the Queue port on Celery: batches of slices as task messages."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,19 +17,24 @@ from notifier.domain.delivery.slice import Pool, Slice
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
 
-# A breaker for a broker that hangs: who waited in vain lets the next ones fail at once, for a while.
+# Circuit breaker for a broker that hangs: after a timeout, calls fail at once for a while.
 
 REST = 1.0
-"""Seconds after a wait in vain in which nobody asks: at most half of a thread's time goes into waiting, however many
-slices, pools and calls there are; a broker that woke is found within it."""
+"""Seconds that the circuit stays open after a timeout.
+
+A thread spends at most half of its time waiting, for any number of slices, pools and calls. A recovered broker is
+detected within this time.
+"""
 
 VAIN = 0.25
-"""Seconds from which on a failure was a wait. A broker that is gone says so within a millisecond, and is asked again at
-once, because it is back sooner than a rest ends."""
+"""Seconds from which on a failure counts as a timeout.
+
+An unreachable broker fails within a millisecond. It is tried again at once, because it may return before a rest ends.
+"""
 
 
 class BrokerBreaker:
-    """Thread-safe. One for all pools of a process that share a server."""
+    """Thread-safe circuit breaker, shared by all pools of a process on the same server."""
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
         self._now = now
@@ -38,13 +43,13 @@ class BrokerBreaker:
         self._lock = Lock()
 
     def admit(self) -> float:
-        """The moment at which the call begins. Raises QueueUnavailable while the broker is left alone."""
+        """Return the start time of the call. Raises QueueUnavailable while the circuit is open."""
         with self._lock:
             now = self._now()
             if self._silent:
                 if now < self._asks_again_at:
                     raise QueueUnavailable("It didn't answer a moment ago, and isn't asked again yet.")
-                self._asks_again_at = now + REST  # this call asks; until it knows, the others do without
+                self._asks_again_at = now + REST  # this is the trial call: other calls fail until its result is known
             return now
 
     def failed(self, began: float) -> None:
@@ -61,11 +66,11 @@ class BrokerBreaker:
 T = TypeVar("T")
 
 Producer = Any
-"""Kombu's, which has no types."""
+"""Producer of kombu, which has no types."""
 
 
 class CeleryQueue:
-    """Thread-safe. Connects at the first use, and again at the first use after an error."""
+    """Thread-safe queue. Connects on first use, and again on the first use after an error."""
 
     def __init__(self, brokers: Mapping[Pool, str], metrics: Metrics | None = None) -> None:
         breakers: dict[str, BrokerBreaker] = defaultdict(BrokerBreaker)
@@ -76,10 +81,10 @@ class CeleryQueue:
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
         by_pool: dict[Pool, list[Slice]] = defaultdict(list)
-        for piece in slices:
-            by_pool[piece.pool].append(piece)
-        for pool, pieces in by_pool.items():
-            self._lanes[pool].send(pieces)
+        for slice_ in slices:
+            by_pool[slice_.pool].append(slice_)
+        for pool, pool_slices in by_pool.items():
+            self._lanes[pool].send(pool_slices)
 
     def depth(self, pool: Pool) -> int:
         return self._lanes[pool].depth()
@@ -90,7 +95,7 @@ class CeleryQueue:
 
 
 class PoolQueue:
-    """One pool's way into its queues."""
+    """Connection to the queues of one pool."""
 
     def __init__(self, broker: str, pool: Pool, breaker: BrokerBreaker, metrics: Metrics | None) -> None:
         self._app: Celery = application(broker, pool, answer_within=ANSWER_WITHIN, metrics=metrics)
@@ -103,13 +108,16 @@ class PoolQueue:
         self._lock = Lock()
 
     def send(self, slices: Sequence[Slice]) -> None:
-        """Raises QueueUnavailable within a second or two: what isn't queued is queued again from the ledger."""
+        """Send the slices as tasks. Raises QueueUnavailable within a second or two.
+
+        The dispatcher queues unsent slices again from the ledger.
+        """
 
         def publish(producer: Producer) -> None:
-            for piece in slices:
-                # The id is the slice's name: in every log a task says what it is for.
-                name = str(piece)
-                queue = queue_of(piece)
+            for slice_ in slices:
+                # The task id is the slice's name, so every log line names the slice.
+                name = str(slice_)
+                queue = queue_of(slice_)
                 self._app.send_task(TASK, args=(name,), task_id=name, queue=queue, producer=producer, declare=[])
 
         self._answered(lambda producer: self._carry(producer, len(slices), lambda: publish(producer)))
@@ -127,26 +135,26 @@ class PoolQueue:
             try:
                 if self._producer is None:
                     self._producer = self._opened()
-                found = work(self._producer)
+                result = work(self._producer)
             except self._errors as error:
                 self._breaker.failed(began)
-                # Half a batch may have been queued, and the ledger bears that; the connection isn't used again.
+                # Part of the batch may have been queued, which the ledger tolerates. Do not reuse the connection.
                 self._drop()
                 raise QueueUnavailable(f"{type(error).__name__}: {error}") from error
             self._breaker.answered()
-            return found
+            return result
 
     def _opened(self) -> Producer:
         return self._app.amqp.Producer(self._connection, auto_declare=False)
 
     def _carry(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
-        """In one round trip."""
+        """Publish the batch in one round trip."""
         with producer.batch():
             publish()
 
     def _declare(self, producer: Producer) -> int:
         declared = (producer.channel.queue_declare(name, **self._declaration) for name in self._queues)
-        return sum(int(each.message_count) for each in declared)
+        return sum(int(queue.message_count) for queue in declared)
 
     def _drop(self) -> None:
         self._producer = None
@@ -154,32 +162,32 @@ class PoolQueue:
 
 
 class ConfirmedLane(PoolQueue):
-    """On RabbitMQ."""
+    """Connection to the queues of one pool on RabbitMQ, with publisher confirms."""
 
     _confirmed: Confirmed
 
     def _opened(self) -> Producer:
-        # Once: who asks for a channel without a connection is given one for ever.
+        # Connect with a single attempt first: opening a channel without a connection would retry forever.
         self._connection.ensure_connection(max_retries=0, reraise_as_library_errors=False)
         producer = self._app.amqp.Producer(self._connection.channel(), auto_declare=False)
         self._confirmed = Confirmed(producer)
         return producer
 
     def _carry(self, producer: Producer, count: int, publish: Callable[[], None]) -> None:
-        # Declared each time: what goes to a queue that isn't there is confirmed, too, and thrown away.
+        # Declare the queues each time: RabbitMQ confirms and drops messages to a queue that does not exist.
         self._declare(producer)
         self._confirmed.send(count, publish, ANSWER_WITHIN)
 
     def _drop(self) -> None:
         self._producer = None
-        self._connection.collect()  # closing in order is a question, and a hung broker answers none
+        self._connection.collect()  # no orderly close: it waits for an answer, which a hung broker never sends
 
 
-# A look at a broker that is no Redis: whether it lets us in; it makes no queue.
+# Access check for brokers other than Redis. It creates no queue.
 
 
 def knock(broker: str, pool: Pool) -> None:
-    """Raises QueueUnavailable."""
+    """Connect to the broker once. Raises QueueUnavailable."""
     connection = application(broker, pool, answer_within=ANSWER_WITHIN).connection_for_read()
     try:
         connection.connect()

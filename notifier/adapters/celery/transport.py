@@ -1,8 +1,8 @@
-"""Kombu's transport for Redis, which survives garbage in the broker's keys.
+"""Kombu transport for Redis that tolerates garbage in the broker's keys.
 
-Kombu takes every key for what it wrote itself: a queue or a list of held tasks of another type ends each worker at its
-first task, and a queue refuses every task, for as long as the key stands. Here such a key is deleted, and what is no
-task is passed over. The ledger queues again whatever was lost with it.
+Kombu trusts every key. If a queue or the list of held tasks has a wrong type, each worker fails at its first task, and
+the queue refuses every task as long as the key exists. This transport deletes such keys and skips messages that are
+not tasks. The ledger queues lost tasks again.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,20 +18,20 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 Untyped = Callable[..., Any]
-"""Of kombu, which has no types."""
+"""Function of kombu, which has no types."""
 
 OPTION = "broker_keys"
-"""The transport option that holds the BrokerKeys."""
+"""Name of the transport option that holds the BrokerKeys."""
 
 HELD: Mapping[str, str] = {"unacked": "hash", "unacked_index": "zset", "unacked_mutex": "string"}
-"""The keys in which kombu notes the tasks that workers hold, with their Redis types."""
+"""Keys in which kombu records the tasks that workers hold, with their Redis types."""
 
 MUTEX = "unacked_mutex"
 NO_END = -1
-"""What PTTL answers for a key that never expires."""
+"""Answer of PTTL for a key that never expires."""
 
 TASK = "notifier.slice"
-"""The one task there is."""
+"""Name of the only Celery task."""
 
 HEADERS: Mapping[str, object] = {
     "task": TASK,
@@ -42,33 +42,33 @@ HEADERS: Mapping[str, object] = {
     "retries": 0,
     "timelimit": [None, None],
 }
-"""What CeleryQueue sends with every task; another value would have a worker do something else than run it."""
+"""Headers that CeleryQueue sends with every task. With other values a worker would not simply run the task."""
 
 DELIVERY = ("exchange", "routing_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerKeys:
-    """The keys of one pool's database, by name with their Redis types."""
+    """Keys of one pool's database, by name with their Redis types."""
 
     types: Mapping[str, str]
     garbage: Counter | None
-    """None in a process whose metrics nobody reads."""
+    """None in a process whose metrics are not scraped."""
 
     @classmethod
     def of(cls, queues: tuple[str, ...], garbage: Counter | None) -> "BrokerKeys":
         return cls(types={**HELD, **dict.fromkeys(queues, "list")}, garbage=garbage)
 
     def tidy(self, client: Any) -> None:
-        """Delete the keys of a wrong type, and a mutex that would never end."""
+        """Delete the keys of a wrong type, and a mutex without a TTL."""
         with client.pipeline(transaction=False) as pipe:
             for key in self.types:
                 pipe.type(key)
             pipe.pttl(MUTEX)
-            *found, ends = pipe.execute()
-        looked = zip(self.types.items(), (held.decode() for held in found), strict=True)
-        garbled = [key for (key, type), held in looked if held not in (type, "none")]
-        if ends == NO_END and MUTEX not in garbled:
+            *types, ttl = pipe.execute()
+        checked = zip(self.types.items(), (actual.decode() for actual in types), strict=True)
+        garbled = [key for (key, type), actual in checked if actual not in (type, "none")]
+        if ttl == NO_END and MUTEX not in garbled:
             garbled.append(MUTEX)
         for key in garbled:
             client.unlink(key)
@@ -80,7 +80,7 @@ class BrokerKeys:
 
 
 class TaskClient(Redis):
-    """A client whose BRPOP passes over what is no task."""
+    """Redis client whose BRPOP skips messages that are not tasks."""
 
     def __init__(self, is_task: Callable[[bytes], bool], **options: Any) -> None:
         super().__init__(**options)
@@ -94,7 +94,7 @@ class TaskClient(Redis):
 
 
 class TidyQoS(redis.QoS):
-    """Notes which tasks are held. Each step is done again once its keys were tidied."""
+    """Record of held tasks. A step that fails because of a wrong type is repeated after its keys were tidied."""
 
     def append(self, message: Any, delivery_tag: str) -> None:
         self._tidied(super().append, message, delivery_tag)
@@ -106,14 +106,14 @@ class TidyQoS(redis.QoS):
         self._tidied(super().reject, delivery_tag, requeue)
 
     def restore_visible(self, *given: Any, **named: Any) -> None:
-        # Called every ten seconds. A mutex of garbage would keep it from restoring anything, without an error.
+        # Called every ten seconds. A garbage mutex would silently prevent all restores.
         self.channel.tidy()
         self._tidied(super().restore_visible, *given, **named)
 
     def restore_by_tag(self, tag: Any, *given: Any, **named: Any) -> None:
         try:
             self._tidied(super().restore_by_tag, tag, *given, **named)
-        except (ValueError, TypeError):  # what is held under the tag is no task
+        except (ValueError, TypeError):  # the held message is not a task
             self.channel.broker_keys.count()
             forget: Untyped = self._remove_from_indices
             forget(tag).execute()
@@ -132,9 +132,9 @@ class TidyChannel(redis.Channel):
     QoS = TidyQoS
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        usual: Untyped = super().__init__
-        usual(*given, **named)
-        # A client that failed opens a new channel, so this also mends what made it fail.
+        original: Untyped = super().__init__
+        original(*given, **named)
+        # A client opens a new channel after a failure, so this also repairs the cause of the failure.
         self.tidy()
 
     @property
@@ -147,14 +147,14 @@ class TidyChannel(redis.Channel):
             self.broker_keys.tidy(client)
 
     def _get_client(self) -> Any:
-        usual: Untyped = super()._get_client
-        usual()  # raises where the library is too old
+        original: Untyped = super()._get_client
+        original()  # raises if the library is too old
         return partial(TaskClient, self._is_task)
 
     def _brpop_read(self, **options: Any) -> Any:
-        usual: Untyped = super()._brpop_read
+        original: Untyped = super()._brpop_read
         try:
-            return usual(**options)
+            return original(**options)
         except ResponseError as error:
             if not is_wrong_type(error):
                 raise
@@ -163,15 +163,15 @@ class TidyChannel(redis.Channel):
 
     def _is_task(self, item: bytes) -> bool:
         try:
-            read: Untyped = loads
+            parse: Untyped = loads
             message: Untyped = virtual.Message
-            task = read(item.decode())
-            known = is_task(task, message(task, channel=self))
-        except Exception:  # whatever kombu stumbles over first
-            known = False
-        if not known:
+            task = parse(item.decode())
+            valid = is_task(task, message(task, channel=self))
+        except Exception:  # garbage can raise any error in kombu
+            valid = False
+        if not valid:
             self.broker_keys.count()
-        return known
+        return valid
 
 
 class TidyTransport(redis.Transport):
@@ -179,15 +179,15 @@ class TidyTransport(redis.Transport):
 
 
 def is_task(sent: Any, message: Any) -> bool:
-    """Whether a message says what Celery says of a task that CeleryQueue sends: nothing else may reach a worker."""
+    """Return whether a message looks like a task sent by CeleryQueue. No other message may reach a worker."""
     if (sent["content-type"], sent["content-encoding"]) != ("application/json", "utf-8"):
         return False
-    (name,), named, _ = message.decode()
+    (name,), keyword_arguments, _ = message.decode()
     headers, properties = sent["headers"], sent["properties"]
-    addressed = (properties["delivery_info"][part] for part in DELIVERY)
+    delivery = (properties["delivery_info"][part] for part in DELIVERY)
     return (
-        named == {}
-        and all(isinstance(text, str) for text in (name, headers["id"], properties["delivery_tag"], *addressed))
+        keyword_arguments == {}
+        and all(isinstance(text, str) for text in (name, headers["id"], properties["delivery_tag"], *delivery))
         and all(headers[header] == value for header, value in HEADERS.items())
     )
 

