@@ -1,4 +1,4 @@
-"""HTTP/2 to the providers: framing by hand on sockets that never block; `hpack` reads the headers of answers."""
+"""HTTP/2 client for push providers: own framing on non-blocking sockets."""
 
 from notifier.adapters.http2.connect import Resolver, addresses
 from notifier.adapters.http2.limits import Http2Limits

@@ -1,4 +1,4 @@
-"""A connection that is being opened: its name looked up, one address after another tried, and TLS spoken."""
+"""Open connections without blocking: DNS look-up, connect to each address, TLS handshake."""
 
 import os
 import socket
@@ -12,21 +12,23 @@ from threading import Thread
 
 from notifier.adapters.http2.limits import Origin
 
-# Names to addresses, aside: a look-up blocks for as long as it likes, and answers to what was sent come meanwhile.
+# DNS look-ups run in threads: they block for an unbounded time, while answers on other connections arrive.
 
 Resolver = Callable[[str, int], Sequence[str]]
-"""Host and port to the IP addresses to connect to, best first. Raises OSError where there is none, or none that is
-allowed; its words are told to people."""
+"""Function from host and port to IP addresses, best first.
+
+Raises OSError if there is no address, or no allowed one. Its message is shown to operators.
+"""
 
 
 def addresses(host: str, port: int) -> Sequence[str]:
-    """Whatever the system says of the name."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [*dict.fromkeys(str(place[0]) for *_, place in found)]
+    """Resolve the name with the system's resolver. Raises OSError."""
+    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [*dict.fromkeys(str(address[0]) for *_, address in answers)]
 
 
 class Lookups:
-    """Each in a thread of its own, which ends with it: connections are few, and none waits for another's name."""
+    """DNS look-ups, each in its own short-lived thread. Connections are few, and no look-up waits for another."""
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
@@ -35,10 +37,10 @@ class Lookups:
         self._waker.setblocking(False)
 
     def ask(self, host: str, port: int) -> "Future[Sequence[str]]":
-        """`woken` can be read once it is there."""
-        found: Future[Sequence[str]] = Future()
-        Thread(target=self._look, args=(found, host, port), name=f"look-up of {host}", daemon=True).start()
-        return found
+        """Start a look-up. `woken` becomes readable when the result is available."""
+        result: Future[Sequence[str]] = Future()
+        Thread(target=self._look, args=(result, host, port), name=f"look-up of {host}", daemon=True).start()
+        return result
 
     def heard(self) -> None:
         with suppress(BlockingIOError):
@@ -51,14 +53,14 @@ class Lookups:
     def _look(self, found: "Future[Sequence[str]]", host: str, port: int) -> None:
         try:
             found.set_result(self._resolver(host, port))
-        except BaseException as error:  # it is the caller's to judge
+        except BaseException as error:  # the caller handles it
             found.set_exception(error)
-        with suppress(OSError):  # full, so that it is awake, or closed, so that nobody waits
+        with suppress(OSError):  # a full buffer means that the reader is awake, a closed socket that there is no reader
             self._waker.send(b"\0")
 
 
 Wanted = int
-"""What a socket waits for, as `poll` has it; 0 while there is none."""
+"""Event mask of `poll` that a socket waits for; 0 while there is no socket."""
 
 
 LATE = "it couldn't be reached in time"
@@ -66,7 +68,10 @@ NO_NAME = "its name isn't one that can be reached"
 
 
 class PendingConnection:
-    """Goes on when its socket is ready; blocks nowhere. It has failed when OSError is raised, in words for people."""
+    """Connection that is being opened without blocking. Each step runs when its socket is ready.
+
+    A failure raises OSError with a message for operators.
+    """
 
     def __init__(self, origin: Origin, tls: ssl.SSLContext | None, lookups: Lookups, *, due: float) -> None:
         self.due = due
@@ -79,7 +84,7 @@ class PendingConnection:
         self._share = due
 
     def step(self, now: float) -> None:
-        """As far as it gets; `ready` says whether it is there. Raises OSError."""
+        """Advance as far as possible without blocking; `ready` tells whether the connection is open. Raises OSError."""
         self._now = now
         self.wanted = next(self._steps, 0)
         if now >= self.due and not self.ready:
@@ -93,34 +98,36 @@ class PendingConnection:
     def _open(self) -> Generator[Wanted, None, None]:
         while not self._looking.done():
             yield 0
-        places = self._found()
-        failed: OSError | ValueError | None = None
-        for left in range(len(places), 0, -1):
+        hosts = self._found()
+        first_error: OSError | ValueError | None = None
+        for left in range(len(hosts), 0, -1):
             self._share = self._now + (self.due - self._now) / left
             try:
-                yield from self._connect(places[-left])
+                yield from self._connect(hosts[-left])
                 yield from self._greet()
             except (OSError, ValueError) as error:
-                failed = failed or error  # the first address is the best one
+                first_error = first_error or error  # the first address is the best, so its error is reported
                 self._drop()
                 continue
             self.ready = True
             return
-        raise _told(failed)
+        raise _told(first_error)
 
     def _found(self) -> Sequence[str]:
         try:
-            places = self._looking.result()
+            hosts = self._looking.result()
         except socket.gaierror as error:
             raise OSError(f"its name doesn't resolve: {error.strerror}") from error
         except ValueError as error:
             raise OSError(NO_NAME) from error
-        if not places:
+        if not hosts:
             raise OSError("its name doesn't resolve")
-        return places
+        return hosts
 
     def _connect(self, address: str) -> Iterator[Wanted]:
-        family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET  # a name would be looked up
+        family = (
+            socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
+        )  # raises ValueError for a name, which would block on a look-up
         self.socket = link = socket.socket(family, socket.SOCK_STREAM)
         link.setblocking(False)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -131,7 +138,7 @@ class PendingConnection:
             yield POLLOUT
 
     def _writable(self, link: socket.socket) -> bool:
-        """Whether it is connected. Raises OSError."""
+        """Return whether the socket is connected. Raises OSError."""
         if error := link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(error, "")
         with suppress(OSError):

@@ -1,6 +1,7 @@
-"""One HTTP/2 connection as its client has it: bytes in, bytes out, no socket and no clock.
+"""Client side of one HTTP/2 connection: bytes in, bytes out, no socket or clock.
 
-It knows of each request whether its last byte has gone: of a connection that breaks it says what may have arrived.
+It knows for each request whether its last byte was sent. When a connection breaks, it reports which requests may have
+arrived.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,16 +14,16 @@ from notifier.adapters.http2.request import MOST_BODY, UNSENT, Done, Flight, ans
 from notifier.adapters.http2.send_buffer import SendBuffer, within
 
 ALL_WINDOW = 1 << 24
-"""Of all streams together; answers are read as they come. One stream's is the 64 KiB that it has from the start."""
+"""Receive window of all streams together; answers are read as they arrive. Each stream keeps the initial 64 KiB."""
 BEGINNING = (
     frames.PREFACE
     + frames.settings([(frames.TABLE_SIZE, 0), (frames.ENABLE_PUSH, 0), (frames.LARGEST_HEADERS, frames.Blocks.MOST)])
     + frames.window_update(0, ALL_WINDOW - frames.WINDOW)
 )
 MOST_QUEUED = 1 << 18
-"""Bytes that wait for the socket before nothing more is begun."""
+"""Bytes queued for the socket at which no more requests are started."""
 MOST_OWED = 10_000
-"""Acknowledgements that may wait there; whoever lets them grow beyond asks for what it doesn't read."""
+"""Limit for queued acknowledgements. A peer that exceeds it requests answers without reading them."""
 LAST_STREAM = 2**31 - 1
 NO_HTTP = "it was answered with something that isn't HTTP"
 
@@ -32,15 +33,15 @@ class Http2Connection:
         self.out = SendBuffer(BEGINNING)
         self.done: list[Done] = []
         self.again: list[Flight] = []
-        """What nobody acted upon, and may be sent on another connection."""
+        """Requests that were certainly not processed, and may be sent on another connection."""
         self.answered_at = 0.0
         self.settled = False
-        """Whether the peer has said how many streams it takes; until then it gets one."""
+        """Whether the peer has announced its stream limit. Until then it gets one stream."""
         self.leaving = ""
-        """Why nothing more may begin on it."""
+        """Why no more requests may start on this connection, or an empty string."""
         self._limits = limits
         self._flights: dict[int, Flight] = {}
-        """By stream, so the oldest first."""
+        """Requests in flight by stream, the oldest first."""
         self._reader, self._blocks, self._decoder = frames.FrameReader(), frames.Blocks(), Decoder()
         self._next = self._streams = 1
         self._eaten = self._owed = 0
@@ -49,7 +50,7 @@ class Http2Connection:
 
     @property
     def room(self) -> int:
-        """How many more may begin now."""
+        """Number of requests that may start now."""
         if self.leaving or self._proving or len(self.out.queued) > MOST_QUEUED:
             return 0
         return min(self._streams, self._limits.streams) - len(self._flights)
@@ -63,35 +64,37 @@ class Http2Connection:
         return self._next > 1
 
     def begin(self, flight: Flight, now: float) -> None:
-        """Only where there is room."""
+        """Start a request. Call only if there is room."""
         stream, post = self._next, flight.post
         self._next += 2
         if self._next > LAST_STREAM:
             self.leaving = "its streams are numbered to the end"
         flight.begin(stream, self.out.first_window, now + self._limits.answer.total_seconds())
         self._flights[stream] = flight
-        size = encoded([("content-length", str(len(post.body)))])  # some push services refuse what doesn't say it
+        size = encoded([("content-length", str(len(post.body)))])  # some push services require it
         block = flight.origin.head + field(":path", post.path) + size + encoded(post.headers)
         self.out.request(flight, NO_TABLE + block if stream == 1 else block)
 
     def heard(self, got: bytes, now: float) -> None:
-        """Raises Violation where the peer doesn't keep to the protocol; what it said before that stands."""
+        """Process received bytes. Raises Violation if the peer violates the protocol; earlier frames stay processed."""
         self._heard_at = now
         if not self._proving:
             self._asked_at = 0.0
         if not self.out.queued:
             self._owed = 0
-        for one in self._reader.feed(got):
-            kind, flags, stream, load = one
+        for received in self._reader.feed(got):
+            kind, flags, stream, load = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.open:
-                if (whole := self._blocks.take(one)) is not None:
-                    self._on_headers(*whole)
+                if (block := self._blocks.take(received)) is not None:
+                    self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, load)
 
     def judge(self, now: float) -> bool:
-        """Ends what waits for too long, and asks for a sign of life; False when none came. Only after what there is to
-        hear was heard: an answer that is here is no silence."""
+        """Time out old requests, and send a PING after a silence. Return False if a PING was not answered in time.
+
+        Call only after all received bytes were processed: an unread answer is not a timeout.
+        """
         while self._flights and (flight := next(iter(self._flights.values()))).due <= now:
             self._give_up(flight, "no answer in time")
         if self._asked_at:
@@ -101,25 +104,28 @@ class Http2Connection:
         return True
 
     def wake(self, now: float) -> None:
-        """After a rest nothing begins before it gave a sign of life: what it said during the rest is none."""
+        """After an idle time, require a PING acknowledgement before new requests.
+
+        Data received during the idle time does not prove that the connection is alive.
+        """
         rested = now - self._heard_at >= self._limits.rest.total_seconds()
         if rested and not self._flights and not self._asked_at:
             self._proving = True
             self._ask(now)
 
     def drop(self) -> None:
-        """Nobody is interested in the answers any more."""
+        """Cancel all requests: their answers are no longer needed."""
         for flight in [*self._flights.values()]:
             self._reset(flight, frames.CANCEL)
 
     def end(self, reason: str) -> None:
-        """It is gone. What had left whole may have arrived, and nothing else can have."""
+        """Handle the end of the connection. Only requests that were sent completely may have arrived."""
         self.leaving = self.leaving or reason
-        left = [flight for flight in self._flights.values() if self.out.gone >= flight.ends]
-        for flight in left:
+        sent = [flight for flight in self._flights.values() if self.out.gone >= flight.ends]
+        for flight in sent:
             self._remove(flight)
             self.done.append((flight, flight.unanswered(reason, left=True)))
-        self._send_again([*self._flights.values()], others=bool(left or self.answered_at))
+        self._send_again([*self._flights.values()], others=bool(sent or self.answered_at))
 
     def _ask(self, now: float) -> None:
         self._asked_at = now
@@ -130,7 +136,7 @@ class Http2Connection:
         fields = self._decoder.decode(block)
         if (flight := self._flight(stream)) is None:
             return
-        if not flight.status:  # what comes after the body is no news
+        if not flight.status:  # ignore trailers after the body
             status, headers = answer(fields)
             if 100 <= status < 200 and not flags & frames.END_STREAM:
                 return
@@ -156,7 +162,7 @@ class Http2Connection:
             self._finish(flight, early=not flags & frames.END_STREAM)
 
     def _finish(self, flight: Flight, *, early: bool = False) -> None:
-        """Also before it has told everything, or was told everything: then there is no need for the rest."""
+        """Finish a request with its reply. Reset the stream if either side has not sent everything yet."""
         if early or flight.rest:
             self._reset(flight, frames.CANCEL)
         else:
@@ -165,12 +171,16 @@ class Http2Connection:
         self.done.append((flight, flight.reply()))
 
     def _give_up(self, flight: Flight, words: str, code: int = frames.CANCEL) -> None:
-        """What wasn't queued whole never will be."""
+        """Fail a request. One that was not queued completely certainly did not arrive."""
         self._reset(flight, code)
         self.done.append((flight, flight.unanswered(words, left=flight.ends != UNSENT)))
 
     def _send_again(self, flights: Iterable[Flight], *, others: bool) -> None:
-        """Where others got on it was no try: whoever comes first gets on with each connection, and all in the end."""
+        """Return unprocessed requests for a resend on another connection.
+
+        With `others`, the attempt is not counted, because other requests made progress. The oldest requests progress on
+        each connection, so all of them get through in the end.
+        """
         for flight in flights:
             self._remove(flight)
             flight.tries -= others
@@ -192,8 +202,8 @@ class Http2Connection:
             self._send_again([flight], others=False)
             return
         self._remove(flight)
-        words = f"its stream was reset: {frames.CODES.get(code, f'error {code}')}"
-        self.done.append((flight, flight.unanswered(words, left=True)))
+        reason = f"its stream was reset: {frames.CODES.get(code, f'error {code}')}"
+        self.done.append((flight, flight.unanswered(reason, left=True)))
 
     def _on_settings(self, flags: int, stream: int, load: bytes) -> None:
         if flags & frames.ACK:
@@ -211,7 +221,7 @@ class Http2Connection:
         self.out.push_all()
 
     def _resize(self, window: int) -> None:
-        """Of all streams, those that have begun too; theirs may be less than nothing then."""
+        """Change the initial window of all streams, including active ones, whose window may become negative."""
         more = within(window) - self.out.first_window
         self.out.first_window = window
         for flight in [*self._flights.values()]:
@@ -237,7 +247,7 @@ class Http2Connection:
         self.out.queued += acknowledgement
 
     def _on_goaway(self, flags: int, stream: int, load: bytes) -> None:
-        """It acts on nothing above the last stream that it names; it may name a smaller one later."""
+        """Resend the requests above the last processed stream. A later GOAWAY may name a smaller stream."""
         last, code = frames.read_goaway(load)
         self.leaving = f"the other side went away: {frames.CODES.get(code, f'error {code}')}"
         self._send_again([flight for number, flight in self._flights.items() if number > last], others=last > 0)
@@ -246,7 +256,10 @@ class Http2Connection:
         raise Violation(frames.PROTOCOL_ERROR, "something that nobody asked for")
 
     def _flight(self, stream: int) -> Flight | None:
-        """None of one that has ended here before it did there."""
+        """Return the request of a stream, or None if this side has already ended it.
+
+        Raises Violation for a stream that was never started.
+        """
         if stream >= self._next or not stream & 1:
             raise Violation(frames.PROTOCOL_ERROR, "an answer to nothing")
         return self._flights.get(stream)

@@ -1,4 +1,4 @@
-"""HTTP/2 frames as bytes (RFC 9113): a head of nine that says how long, of what kind and which stream, and a load."""
+"""Encode and decode HTTP/2 frames (RFC 9113)."""
 
 from collections.abc import Iterable
 from struct import Struct, error
@@ -31,15 +31,15 @@ CODES = {
     0xC: "inadequate security",
     0xD: "HTTP/1.1 required",
 }
-"""What the codes of RST_STREAM and GOAWAY mean, for people."""
+"""Readable names of the error codes in RST_STREAM and GOAWAY."""
 
 TABLE_SIZE, ENABLE_PUSH, MOST_STREAMS, FIRST_WINDOW, LARGEST_FRAME, LARGEST_HEADERS = range(1, 7)
-"""The settings."""
+"""Identifiers of settings."""
 
 WINDOW = 65_535
-"""What may be sent before either side says otherwise; a stream of its own, and all of a connection together."""
+"""Initial window in bytes, of each stream and of the whole connection."""
 LARGEST = 16_384
-"""The load that everybody takes; we ask nobody for more."""
+"""Default maximum payload of a frame, which every peer accepts. This client does not ask for larger frames."""
 MOST_WINDOW = 2**31 - 1
 
 _HEAD = Struct("!HBBBI")
@@ -48,11 +48,11 @@ _NUMBER = Struct("!I")
 _PAIR = Struct("!II")
 
 Frame = tuple[int, int, int, bytes]
-"""Kind, flags, stream, load."""
+"""Type, flags, stream id and payload."""
 
 
 class Violation(Exception):
-    """The other side doesn't keep to HTTP/2; its connection ends with this code."""
+    """Protocol violation by the peer. The connection ends with this code."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(words)
@@ -86,14 +86,14 @@ def read_settings(load: bytes) -> list[tuple[int, int]]:
 
 
 def read_number(load: bytes) -> int:
-    """Of RST_STREAM and WINDOW_UPDATE."""
+    """Read the payload of RST_STREAM or WINDOW_UPDATE. Raises Violation."""
     if len(load) != _NUMBER.size:
         raise Violation(FRAME_SIZE_ERROR, "a number of other than four bytes")
     return int.from_bytes(load, "big")
 
 
 def read_goaway(load: bytes) -> tuple[int, int]:
-    """The last stream that may have been acted upon, and why."""
+    """Return the last stream that may have been processed, and the error code. Raises Violation."""
     try:
         last, code = _PAIR.unpack_from(load)
     except error:
@@ -102,7 +102,7 @@ def read_goaway(load: bytes) -> tuple[int, int]:
 
 
 def bare(flags: int, load: bytes) -> bytes:
-    """Of DATA and HEADERS, without what pads them and what they say of priority."""
+    """Return the payload of DATA or HEADERS without padding and priority. Raises Violation."""
     if not flags & (PADDED | WITH_PRIORITY):
         return load
     begin = bool(flags & PADDED) + (5 if flags & WITH_PRIORITY else 0)
@@ -113,7 +113,7 @@ def bare(flags: int, load: bytes) -> bytes:
 
 
 class FrameReader:
-    """Bytes as they come from the wire, to frames; holds what isn't a whole one yet."""
+    """Splits received bytes into frames, and buffers an incomplete frame."""
 
     __slots__ = ("_rest",)
 
@@ -121,9 +121,9 @@ class FrameReader:
         self._rest = b""
 
     def feed(self, got: bytes) -> list[Frame]:
-        """Raises Violation at a frame that is larger than we agreed to."""
+        """Return the complete frames. Raises Violation for a frame above the agreed size."""
         buffer = self._rest + got if self._rest else got
-        found: list[Frame] = []
+        complete: list[Frame] = []
         at, end, unpack = 0, len(buffer), _HEAD.unpack_from
         while end - at >= 9:
             high, low, kind, flags, stream = unpack(buffer, at)
@@ -133,26 +133,29 @@ class FrameReader:
             stop = at + 9 + length
             if stop > end:
                 break
-            found.append((kind, flags, stream & MOST_WINDOW, buffer[at + 9 : stop]))
+            complete.append((kind, flags, stream & MOST_WINDOW, buffer[at + 9 : stop]))
             at = stop
         self._rest = buffer[at:]
-        return found
+        return complete
 
 
 class Blocks:
-    """Puts a block of headers together that came in several frames, between which nothing else may come."""
+    """Assembles header blocks from several frames. No other frame may arrive within a block."""
 
     __slots__ = ("_block", "_first")
 
     MOST = 65_536
-    """Bytes; nobody who means well needs more, and a block without an end would fill the memory."""
+    """Maximum bytes of a block. No honest peer needs more, and an endless block would fill the memory."""
 
     def __init__(self) -> None:
         self._first: tuple[int, int] | None = None
         self._block = b""
 
     def take(self, one: Frame) -> tuple[int, int, bytes] | None:
-        """Stream, flags of its first frame and block, once it is whole. Raises Violation when something else comes."""
+        """Add a frame. Return the stream, the flags of the first frame and the block once it is complete, else None.
+
+        Raises Violation for any other frame within a block.
+        """
         kind, flags, stream, load = one
         if self._first is None:
             if kind == CONTINUATION:

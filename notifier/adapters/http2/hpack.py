@@ -1,4 +1,7 @@
-"""Headers to bytes and back (HPACK, RFC 7541), cheaply: we enter nothing in any table, and few peers do."""
+"""Fast HPACK header encoding and decoding (RFC 7541) without a dynamic table.
+
+This client never adds entries to the dynamic table, and few peers do.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -9,30 +12,29 @@ from hpack.table import HeaderTable
 
 from notifier.adapters.http2.frames import COMPRESSION_ERROR, Violation
 
-# Packed letters (the Huffman code of HPACK), unpacked a byte at a time, where the package `hpack` takes half ones.
+# Huffman decoding, one byte per step; the package `hpack` decodes half bytes.
 #
-# Providers pack the id that they answer with, and to unpack it took twice as long as all the rest of a send.
+# Providers Huffman-encode the id in their answers. Decoding it by half bytes took twice as long as the rest of a send.
 
 _FAILED = -1
 
 Step = tuple[int, bytes, int]
-"""The state after a byte, the letters that come out, and whether they may end there."""
+"""State after a byte, the decoded characters, and whether the input may end there."""
 
 _STEPS: dict[int, Step] = {}
-"""By the state before a byte and the byte; each is computed when it is first met. There are 65,536, and some hundreds
-are ever met."""
+"""Steps by previous state and byte, computed on first use. Some hundreds of the 65,536 possible ones ever occur."""
 
 
 def unpacked(packed: bytes) -> bytes | None:
-    """None of what isn't packed letters."""
-    state, ends, found = 0, 1, []
+    """Decode a Huffman-encoded string. Return None if it is invalid."""
+    state, ends, decoded = 0, 1, []
     for byte in packed:
         key = state << 8 | byte
         state, letters, ends = _STEPS.get(key) or _step(key)
         if state == _FAILED:
             return None
-        found.append(letters)
-    return b"".join(found) if ends else None
+        decoded.append(letters)
+    return b"".join(decoded) if ends else None
 
 
 def _step(key: int) -> Step:
@@ -44,8 +46,8 @@ def _step(key: int) -> Step:
             break
         if flags & HUFFMAN_EMIT_SYMBOL:
             letters.append(letter)
-    _STEPS[key] = found = state, bytes(letters), flags & HUFFMAN_COMPLETE
-    return found
+    _STEPS[key] = step = state, bytes(letters), flags & HUFFMAN_COMPLETE
+    return step
 
 
 _STATIC = HeaderTable.STATIC_TABLE
@@ -53,11 +55,14 @@ _KNOWN = len(_STATIC)
 _NUMBERS = {name: number for number, (name, _) in reversed([*enumerate(_STATIC, 1)])}
 
 NO_TABLE = b"\x20"
-"""Says that nothing will be entered, so that no limit of the peer's matters; begins a connection's first block."""
+"""Table size update to zero at the start of a connection's first block.
+
+The table is never used, so the peer's limit for it does not matter.
+"""
 SECRET = {"authorization", "cookie", "proxy-authorization"}
-"""Never indexed, by nobody on the way either."""
+"""Headers that are never indexed, not even by intermediaries."""
 MOST = 65_536
-"""Bytes of all headers of an answer, unpacked."""
+"""Limit in bytes for all decoded headers of an answer."""
 
 
 def encoded(fields: Iterable[tuple[str, str]]) -> bytes:
@@ -70,7 +75,7 @@ def field(name: str, value: str) -> bytes:
     return _number(how, 0x0F, number) + (b"" if number else _text(name)) + _text(value)
 
 
-# Most of an alert's headers are those of the one before. What is in each another one goes as fast as it came.
+# Most headers of an alert equal those of the previous one. Headers that differ each time are soon evicted.
 _remembered = lru_cache(maxsize=1024)(field)
 
 
@@ -82,16 +87,16 @@ def _text(value: str) -> bytes:
 def _number(how: int, most: int, value: int) -> bytes:
     if value < most:
         return bytes((how | value,))
-    rest, found = value - most, bytearray((how | most,))
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    remainder, encoding = value - most, bytearray((how | most,))
+    while remainder > 0x7F:
+        encoding.append(remainder & 0x7F | 0x80)
+        remainder >>= 7
+    encoding.append(remainder)
+    return bytes(encoding)
 
 
 class Decoder:
-    """Of one connection; blocks are given in the order in which they come."""
+    """Header decoder of one connection. Blocks must be decoded in the order of their arrival."""
 
     __slots__ = ("_hpack",)
 
@@ -99,9 +104,9 @@ class Decoder:
         self._hpack = hpack.Decoder(max_header_list_size=MOST)
 
     def decode(self, block: bytes) -> Sequence[tuple[bytes, bytes]]:
-        """Raises Violation."""
-        if (found := plain(block, tableless=not self._hpack.header_table.maxsize)) is not None:
-            return found
+        """Decode a header block. Raises Violation."""
+        if (headers := plain(block, tableless=not self._hpack.header_table.maxsize)) is not None:
+            return headers
         try:
             return [(name, value) for name, value in self._hpack.decode(block, raw=True)]
         except hpack.HPACKError as error:
@@ -109,11 +114,11 @@ class Decoder:
 
 
 def plain(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
-    """What a block says that has nothing to do with the connection's table; None of another one, and of a broken one.
+    """Decode a block that does not use the dynamic table. Return None for other blocks, and for invalid ones.
 
-    Without a table nothing that is to be entered is: as our settings ask for.
+    With `tableless`, fields marked for indexing are decoded without adding them, as the client's settings request.
     """
-    found: list[tuple[bytes, bytes]] = []
+    headers: list[tuple[bytes, bytes]] = []
     at, end = 0, len(block)
     try:
         while at < end:
@@ -123,10 +128,10 @@ def plain(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
                 number = first & 0x7F
                 if not 0 < number <= _KNOWN:
                     return None
-                found.append(_STATIC[number - 1])
+                headers.append(_STATIC[number - 1])
                 continue
             if first & 0x60 and not (tableless and first & 0x40):
-                return None  # enters something, or changes the table's size
+                return None  # adds an entry, or changes the size of the table
             number, at = _read(block, at, first, 0x3F if first & 0x40 else 0x0F)
             if number > _KNOWN:
                 return None
@@ -134,10 +139,10 @@ def plain(block: bytes, *, tableless: bool) -> list[tuple[bytes, bytes]] | None:
             value, at = _letters(block, at)
             if name is None or value is None:
                 return None
-            found.append((name, value))
+            headers.append((name, value))
     except IndexError:
         return None
-    return found if at == end else None
+    return headers if at == end else None
 
 
 def _letters(block: bytes, at: int) -> tuple[bytes | None, int]:
@@ -148,15 +153,15 @@ def _letters(block: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _read(block: bytes, at: int, first: int, most: int) -> tuple[int, int]:
-    """A number that begins in the low bits of `first`, and where it ends."""
+    """Return the number that begins in the low bits of `first`, and the index after it. Raises IndexError."""
     number, shift = first & most, 0
     if number < most:
         return number, at
     while shift <= 28:
-        piece = block[at]
+        byte = block[at]
         at += 1
-        number += (piece & 0x7F) << shift
+        number += (byte & 0x7F) << shift
         shift += 7
-        if piece < 0x80:
+        if byte < 0x80:
             return number, at
     raise IndexError

@@ -1,4 +1,4 @@
-"""How much a transport may have on its way, and how long it waits for what."""
+"""Limits and timeouts of the HTTP/2 transport, and request origins."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,35 +12,42 @@ from notifier.ports.push import Post
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http2Limits:
     connections: int = 2
-    """To one origin, at most; beside them one for what is suspect. FCM gives each 100 streams: at 50 ms that is 2,000 a
-    second, and 10,000 a second take six."""
+    """Maximum connections to one origin, plus one for suspect requests.
+
+    FCM allows 100 streams per connection. At 50 ms per answer that is 2,000 requests a second; 10,000 a second take six
+    connections.
+    """
     connections_in_all: int = 64
-    """To all origins; Web Push has many. Who rests gives way."""
+    """Maximum connections to all origins; Web Push has many. Idle connections are closed to make room."""
     streams: int = 1_000
-    """On one connection, where its peer allows as many."""
+    """Maximum streams on one connection, if the peer allows as many."""
     waiting: int = 256
-    """Posts that are taken before there is room for them, so that one slow origin isn't waited for by the others."""
+    """Requests accepted before a stream is free, so that one slow origin does not block the others."""
     answer: timedelta = timedelta(seconds=10)
-    """What a post is given on its way. Google asks for no less than 10 s before a request is tried again."""
+    """Timeout of a request. Google asks clients to wait at least 10 s before a retry."""
     opening: timedelta = timedelta(seconds=10)
-    """Look-up, connection and TLS together."""
+    """Timeout of DNS look-up, connect and TLS handshake together."""
     crowded: timedelta = timedelta(milliseconds=50)
-    """How long a post waits for room before another connection is opened for it: longer than streams take to come free
-    where answers are prompt, shorter than it takes anybody to notice."""
+    """Time that a request waits for a stream before another connection is opened.
+
+    It is longer than a stream takes to become free with prompt answers, and too short for users to notice.
+    """
     quiet: timedelta = timedelta(seconds=3)
-    """With something on its way and nothing heard for so long, a connection is asked for a sign of life."""
+    """Time without received data, with requests in flight, after which a PING is sent."""
     pong: timedelta = timedelta(seconds=3)
-    """In which that has to come."""
+    """Timeout of the PING acknowledgement."""
     rest: timedelta = timedelta(seconds=15)
-    """After so long a rest, a connection gives a sign of life before anything is sent on it: where it was forgotten
-    meanwhile, as address translators do after minutes, nothing is lost then."""
+    """Idle time after which a connection must answer a PING before it is used again.
+
+    NAT gateways drop idle connections after minutes. The PING detects that before a request is lost.
+    """
     barred: timedelta = timedelta(seconds=1)
-    """An origin that couldn't be reached isn't tried again before."""
+    """Pause before an unreachable origin is tried again."""
     tries: int = 3
-    """How often a post that certainly didn't arrive is sent before its sender is told so."""
+    """Attempts to send a request that certainly did not arrive, before the failure is reported."""
 
 
-# An origin, as `https://api.push.apple.com`: whom to look up, where to connect, and what each request says of it.
+# Origin such as `https://api.push.apple.com`: host to look up, port, and the headers that all its requests share.
 
 PORTS = {"https": 443, "http": 80}
 
@@ -51,11 +58,11 @@ class Origin:
     port: int
     secure: bool
     head: bytes
-    """The headers that every request to it begins with."""
+    """Encoded headers at the beginning of every request to this origin."""
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Raises ValueError of what isn't one."""
+        """Parse an origin. Raises ValueError."""
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port or PORTS.get(parts.scheme, 0)
         if parts.scheme not in PORTS or not (host and text.isascii() and text.isprintable()):
@@ -69,7 +76,10 @@ class Origin:
 
 
 def speakable(post: Post) -> bool:
-    """Whether it can be said. What can't is an error of the whole connection to some, with all that is on its way."""
+    """Return whether the path and headers are valid.
+
+    Some providers answer an invalid request with a connection error, which also fails all requests in flight.
+    """
     path = post.path
     if not (path[:1] == "/" and path.isascii() and path.isprintable() and " " not in path):
         return False

@@ -1,4 +1,4 @@
-"""The connections to one origin, as few as are needed, and the posts that wait for room on them."""
+"""Connection pool of one origin: few connections, and a queue of waiting requests."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -11,8 +11,10 @@ from notifier.adapters.http2.socket_connection import Link
 from notifier.ports.push import Silence
 
 FRUITLESS = 2
-"""Connections in a row that brought no answer; then the origin is left alone for a while. Apple takes a client that
-connects again and again for an attack."""
+"""Consecutive connections without an answer after which the origin is paused.
+
+Apple treats a client that reconnects repeatedly as an attack.
+"""
 
 
 class HostPool:
@@ -27,16 +29,19 @@ class HostPool:
         self._fruitless = 0
         self._barred_until, self._barred = 0.0, ""
         self._failed = False
-        """Whether nobody could be reached just now."""
+        """Whether the last connection attempt failed."""
 
     def fill(self, now: float) -> None:
-        """The first connection first, so that the others may rest."""
+        """Start waiting requests on the first connections with room, so that the others stay idle."""
         for link in self.links:
             while self.waiting and link.connection.room > 0:
                 link.connection.begin(self.waiting.popleft(), now)
 
     def wants(self, now: float) -> bool:
-        """Whether another connection is needed: not while one is opened, or hasn't said how many streams it takes."""
+        """Return whether another connection is needed.
+
+        None is needed while one is being opened, or while one has not announced its stream limit.
+        """
         if not self.waiting or self.opening or len(self._open()) >= self._most or now < self._barred_until:
             return False
         if not all(link.connection.settled for link in self._open()):
@@ -44,7 +49,7 @@ class HostPool:
         return not self._open() or now - self.waiting[0].taken >= self._limits.crowded.total_seconds()
 
     def open(self, now: float) -> None:
-        """Goes on with the connection that is being opened."""
+        """Advance the connection that is being opened, if any."""
         if (opening := self.opening) is None:
             return
         try:
@@ -67,13 +72,16 @@ class HostPool:
             link.judge(now)
 
     def gather(self, now: float) -> Iterator[Done]:
-        """What has become known. What may be sent again waits again, in front."""
+        """Yield the finished requests, and remove closed connections.
+
+        Requests that may be retried return to the front of the queue.
+        """
         for link in [*self.links]:
-            found = link.connection
-            if found.leaving and not found.busy:
+            connection = link.connection
+            if connection.leaving and not connection.busy:
                 link.close()
-            yield from found.done
-            found.done.clear()
+            yield from connection.done
+            connection.done.clear()
             yield from self._again(link)
             if link.over:
                 self._part(link, now)
@@ -103,7 +111,7 @@ class HostPool:
         return not (self.waiting or self.opening or any(link.connection.busy for link in self.links))
 
     def _open(self) -> list[Link]:
-        """Those that may take more, now or later."""
+        """Return the connections that accept requests, now or later."""
         return [link for link in self.links if not link.connection.leaving]
 
     def _part(self, link: Link, now: float) -> None:
@@ -117,21 +125,21 @@ class HostPool:
                 self._bar(link.over, now)
 
     def _bar(self, reason: str, now: float) -> None:
-        """No connection is opened for a while."""
+        """Pause the origin: open no connection for a while."""
         self._barred, self._barred_until = reason, now + self._limits.barred.total_seconds()
         self._failed = True
 
     def _again(self, link: Link) -> Iterator[Done]:
-        found = link.connection
-        for flight in reversed(found.again):
+        connection = link.connection
+        for flight in reversed(connection.again):
             if flight.tries >= self._limits.tries:
-                yield flight, Silence(reason=found.leaving or "it refused the stream", left=False)
+                yield flight, Silence(reason=connection.leaving or "it refused the stream", left=False)
             else:
                 self.waiting.appendleft(flight)
-        found.again.clear()
+        connection.again.clear()
 
     def _let_go(self, now: float) -> Iterator[Done]:
-        """Whoever waits for a connection that can't be had, or for one that has answered nobody for too long."""
+        """Fail all waiting requests if no connection can be opened, or if none has answered for too long."""
         failed, self._failed = self._failed or now < self._barred_until, False
         if failed and not self.links and not self.opening:
             reason = self._barred
@@ -143,5 +151,5 @@ class HostPool:
             yield self.waiting.popleft(), Silence(reason=reason, left=False)
 
     def _since(self) -> float:
-        """When anybody was answered last, or whoever waits first began to."""
+        """Return the later of two times: the last answer, and the acceptance of the oldest waiting request."""
         return max(self.waiting[0].taken, self._answered_at, *(link.connection.answered_at for link in self.links))

@@ -1,4 +1,4 @@
-"""A post on its way: how far its request has gone, and what has come of its answer."""
+"""State of one HTTP/2 request in flight: bytes sent and answer received."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from notifier.adapters.http2.limits import Origin
 from notifier.ports.push import Post, Reply, Silence
 
 UNSENT = 1 << 62
-"""Where the end of a request lies that isn't queued whole: farther than any connection gets."""
+"""End position of a request that is not queued completely: beyond the bytes of any connection."""
 MOST_BODY = 32_768
-"""Of an answer; what comes after it is cut off. Push services say what they have to say in 1 KB."""
+"""Maximum body of an answer in bytes; longer bodies are cut off. Answers of push services fit in 1 KB."""
 
 
 @dataclass(slots=True, eq=False)
@@ -21,16 +21,19 @@ class Flight:
     due: float = 0.0
     stream: int = 0
     ends: int = UNSENT
-    """How much its connection has sent when the last byte of the request has gone: before that nobody can act on it."""
+    """Total bytes sent by the connection when the last byte of the request is sent.
+
+    Before that, the peer cannot process the request.
+    """
     window: int = 0
     rest: bytes = b""
-    """Of the body, what the peer's windows have no room for yet."""
+    """Part of the body that the peer's windows do not admit yet."""
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
     def begin(self, stream: int, window: int, due: float) -> None:
-        """Anew: an earlier connection may have broken amid it."""
+        """Reset the state for an attempt: an earlier one may have ended in the middle of the request."""
         self.stream, self.window, self.due = stream, window, due
         self.tries += 1
         self.ends, self.rest = UNSENT, self.post.body
@@ -40,7 +43,10 @@ class Flight:
         return Reply(status=self.status, headers=self.headers, body=self.body[:MOST_BODY])
 
     def unanswered(self, reason: str, *, left: bool) -> Reply | Silence:
-        """Accepted, if that much was said; any other status may lack the words that explain it."""
+        """Return the reply if a success status has arrived, otherwise Silence.
+
+        The reply to another status may lack the body that explains it.
+        """
         return self.reply() if 200 <= self.status < 300 else Silence(reason=reason, left=left)
 
 
@@ -48,12 +54,12 @@ Done = tuple[Flight, Reply | Silence]
 
 
 def answer(fields: Sequence[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:
-    """Status and headers; a status of 0 where there is none. What is said twice is joined, as HTTP has it."""
+    """Return the status (0 if missing or invalid) and the headers. Repeated headers are joined by commas."""
     status, headers = 0, dict[str, str]()
     for raw, value in fields:
         if raw == b":status":
             status = int(value) if len(value) == 3 and value.isdigit() else 0
             continue
-        name, said = raw.decode("latin-1"), value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {said}" if name in headers else said
+        name, text = raw.decode("latin-1"), value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
     return status, headers

@@ -1,4 +1,4 @@
-"""What a connection has to say: frames that wait for the socket, and bodies that wait for the windows of the peer."""
+"""Send buffer of a connection: queued frames, and bodies limited by flow control."""
 
 from notifier.adapters.http2 import frames
 from notifier.adapters.http2.frames import Violation, frame
@@ -11,7 +11,7 @@ class SendBuffer:
     def __init__(self, queued: bytes) -> None:
         self.queued = bytearray(queued)
         self.gone = 0
-        """How many bytes are the network's, since the connection began."""
+        """Total bytes handed to the socket since the connection began."""
         self.largest = frames.LARGEST
         self.first_window = self._window = frames.WINDOW
         self._stuck: dict[int, Flight] = {}
@@ -46,7 +46,7 @@ class SendBuffer:
             self._push(flight)
 
     def _head(self, stream: int, block: bytes, *, end: bool) -> None:
-        """In one frame, as nearly every one; else in several with nothing between them."""
+        """Queue a header block in one frame, or, if it is too large, in consecutive frames."""
         size, flags = self.largest, frames.END_STREAM if end else 0
         kind = frames.HEADERS
         while len(block) > size:
@@ -55,16 +55,16 @@ class SendBuffer:
         self.queued += frame(kind, flags | frames.END_HEADERS, stream, block)
 
     def _push(self, flight: Flight) -> None:
-        """As much of its body as the windows and a frame allow."""
+        """Queue as much of the body as the windows allow, in frames of the allowed size."""
         while flight.rest:
             size = min(len(flight.rest), flight.window, self._window, self.largest)
             if size <= 0:
                 self._stuck[flight.stream] = flight
                 return
-            piece, flight.rest = flight.rest[:size], flight.rest[size:]
+            chunk, flight.rest = flight.rest[:size], flight.rest[size:]
             flight.window -= size
             self._window -= size
-            self.queued += frame(frames.DATA, 0 if flight.rest else frames.END_STREAM, flight.stream, piece)
+            self.queued += frame(frames.DATA, 0 if flight.rest else frames.END_STREAM, flight.stream, chunk)
         self._stuck.pop(flight.stream, None)
         self._ended(flight)
 

@@ -1,4 +1,4 @@
-"""A connection and its socket: what there is to read is read, and what there is to say is said, without waiting."""
+"""Connect an HTTP/2 connection to its non-blocking socket."""
 
 import socket
 import ssl
@@ -8,7 +8,7 @@ from notifier.adapters.http2.frames import NO_ERROR, Violation, goaway
 
 PIECE = 1 << 16
 PIECES = 16
-"""That are read in one go; then others have their turn."""
+"""Maximum number of reads in sequence before other connections are served."""
 
 
 class Link:
@@ -16,11 +16,11 @@ class Link:
         self.socket = opened
         self.connection = connection
         self.over = ""
-        """Why it is over, in words for people."""
+        """Reason for the end of the connection, for operators; empty while it is open."""
         self.unread = True
-        """Whether there may be something to read that `poll` doesn't tell of: TLS reads ahead, and from the start."""
+        """Whether there may be data that `poll` does not report: TLS buffers data, already during the handshake."""
         self.blocked = False
-        """Whether there is more to write than the network takes."""
+        """Whether there is more to write than the socket accepts."""
 
     def read(self, now: float) -> None:
         self.unread = False
@@ -42,7 +42,7 @@ class Link:
             self._end(self.connection.leaving or _told(error))
 
     def write(self) -> None:
-        """As much as the network takes. Where it takes nothing any more, what it brought before can be read still."""
+        """Write as much as the socket accepts. After a write error, data received earlier can still be read."""
         out, self.blocked = self.connection.out, False
         while out.queued:
             try:
@@ -59,7 +59,7 @@ class Link:
             self._end("the connection gave no sign of life")
 
     def close(self) -> None:
-        """It says so, where that can be said at once."""
+        """Close the connection. Send a GOAWAY first if the socket accepts it at once."""
         if not self.over:
             self.connection.out.queued += goaway(0, NO_ERROR)
             self.write()

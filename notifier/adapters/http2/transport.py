@@ -1,4 +1,4 @@
-"""HTTP/2 to many origins from one thread: posts in, answers out, and nothing sent twice that may have arrived."""
+"""HTTP/2 transport to many origins from one thread, without unsafe resends."""
 
 import ssl
 import time
@@ -16,17 +16,18 @@ from notifier.domain.errors import BadSetting
 from notifier.ports.push import Post, Reply, Silence
 
 LOOK_EVERY = 0.05
-"""Seconds between two looks at what waits for too long."""
+"""Seconds between two checks for timeouts."""
 IN_A_ROW = 64
-"""Posts that are taken before the sockets have their turn: whoever makes them may have to compute each."""
+"""Requests taken from the source before the sockets are served. The source may have to compute each request."""
 
 
 class Http2Transport:
-    """Framing of our own, on sockets that never block: of each request it knows whether it has gone.
+    """HTTP/2 transport with its own framing on non-blocking sockets.
 
-    Connections stay open between two exchanges. `authorities` is a file of certificates to trust instead of the
-    system's; `clear` allows origins that begin with `http:`, too. It connects to addresses that `resolver` gives and to
-    nothing else; TLS asks for the origin's name. A redirect is an answer like any other.
+    It knows for each request whether it was sent completely, and never resends one that may have arrived. Connections
+    stay open between two exchanges. `authorities` is a file of CA certificates to trust instead of those of the
+    system. `clear` also allows origins that begin with `http:`. The transport connects only to addresses that
+    `resolver` returns; TLS verifies the name of the origin. Redirects are not followed.
     """
 
     def __init__(
@@ -38,20 +39,23 @@ class Http2Transport:
         resolver: Resolver = addresses,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises BadSetting when the file can't be read."""
+        """Create the transport. Raises BadSetting if the file `authorities` cannot be read."""
         self._limits, self._clear, self._monotonic = limits, clear, monotonic
-        # Where clear text is allowed it is mostly all there is, and reading the system's authorities takes 0.1 s.
+        # With clear text allowed, TLS is rarely used: skip loading the system's authorities, which takes 0.1 s.
         self._tls = None if clear and authorities is None else _tls(authorities)
         self._lookups = Lookups(resolver)
         self._lanes: dict[tuple[str, bool], HostPool] = {}
         self._found: deque[tuple[Post, Reply | Silence]] = deque()
         self._held = 0
-        """Posts that were taken and aren't answered."""
+        """Requests accepted and not answered yet."""
         self._looked_at = 0.0
         self._exchanging = False
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
-        """Raises RuntimeError where another exchange of it hasn't ended: each would get the other's answers."""
+        """Send the requests, and yield each with its answer in the order of the answers.
+
+        Raises RuntimeError if another exchange has not ended: each would get answers of the other.
+        """
         if self._exchanging:
             raise RuntimeError("This transport is amid another exchange.")
         self._exchanging = True
@@ -77,10 +81,10 @@ class Http2Transport:
         now = self._monotonic()
         for lane in self._lanes.values():
             lane.wake(now)
-        self._turn(wait=False)  # what was said meanwhile: a connection that was closed takes nothing
+        self._turn(wait=False)  # read what arrived in the meantime, so that closed connections are not used
 
     def _take(self, source: Iterator[Post]) -> bool:
-        """Whether there may be more."""
+        """Accept requests from the source while there is room. Return False once the source is exhausted."""
         now = self._monotonic()
         for _ in range(min(IN_A_ROW, self._free())):
             if (post := next(source, None)) is None:
@@ -137,17 +141,20 @@ class Http2Transport:
             lane.open(now)
 
     def _makes_room(self, wanting: HostPool) -> bool:
-        """For one more connection; where there are too many, whoever was used least lately gives way, if he rests."""
+        """Make room for one more connection, and return whether there is room.
+
+        With too many connections, the least recently used idle pool is closed.
+        """
         lanes = self._lanes.values()
         if sum(len(lane.links) + bool(lane.opening) for lane in lanes) < self._limits.connections_in_all:
             return True
-        resting = [lane for lane in lanes if lane.links and lane.idle and lane is not wanting]
-        if resting:
-            min(resting, key=lambda lane: lane.used).close()
-        return bool(resting)
+        idle = [lane for lane in lanes if lane.links and lane.idle and lane is not wanting]
+        if idle:
+            min(idle, key=lambda lane: lane.used).close()
+        return bool(idle)
 
     def _listen(self, seconds: float) -> None:
-        """Until something can be read or written, and reads it."""
+        """Wait until a socket is readable or writable, and read from the readable ones."""
         polled, links = poll(), dict[int, Link]()
         polled.register(self._lookups.woken, POLLIN)
         for lane in self._lanes.values():
@@ -166,16 +173,16 @@ class Http2Transport:
             self._lookups.heard()
 
     def _settle(self) -> None:
-        """What has become known, by what was read and by the time."""
+        """Collect finished requests, and check for timeouts if due."""
         now = self._monotonic()
-        if look := now - self._looked_at >= LOOK_EVERY:
+        if due := now - self._looked_at >= LOOK_EVERY:
             self._looked_at = now
         for lane in self._lanes.values():
-            if look:
+            if due:
                 lane.judge(now)
             for flight, answer in lane.gather(now):
                 self._land(flight.post, answer)
-        if look:
+        if due:
             self._lanes = {key: lane for key, lane in self._lanes.items() if not lane.forgettable(now)}
 
     def _land(self, post: Post, answer: Reply | Silence) -> None:
