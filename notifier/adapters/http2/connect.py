@@ -125,9 +125,8 @@ class PendingConnection:
         return hosts
 
     def _connect(self, address: str) -> Iterator[Wanted]:
-        family = (
-            socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
-        )  # raises ValueError for a name, which would block on a look-up
+        # ip_address raises ValueError for a host name, which would block on a look-up.
+        family = socket.AF_INET6 if ip_address(address).version == 6 else socket.AF_INET
         self.socket = link = socket.socket(family, socket.SOCK_STREAM)
         link.setblocking(False)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,4 +1,4 @@
-"""Alerts on phones: senders for Apple's and Google's servers, over any HTTP/2."""
+"""Push senders for APNs, FCM and Web Push."""
 
 from notifier.adapters.push.apns.provider_token import AppleKey, ProviderTokens
 from notifier.adapters.push.apns.sender import ApnsSender

@@ -1,4 +1,4 @@
-"""All push services as one of this machine: what is for any of them goes to the fake that stands for them."""
+"""Support for fake push services: rerouted requests, lazy providers and public test credentials."""
 
 import json
 import os
@@ -24,8 +24,10 @@ from notifier.ports.push import Post, Provider, Reply, Silence, Transport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rerouted:
-    """A Transport. Posts come back as they were sent, with the fake's origin. Whom they are for still stands in their
-    authorization."""
+    """Transport that sends all requests to the origin of a fake.
+
+    Requests are returned with the fake's origin. Their authorization still identifies the intended provider.
+    """
 
     transport: Transport
     origin: str
@@ -34,30 +36,33 @@ class Rerouted:
         return self.transport.exchange(replace(post, origin=self.origin) for post in posts)
 
 
-# Where nobody said by which key alerts are sent: none is, no device is to blame, and the reason says what to set.
+# Provider without credentials: it sends nothing and drops no device; the reason names the missing setting.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unconfigured:
-    """A Provider."""
+    """Implementation of Provider that answers every alert with a ConfigError."""
 
     reason: str
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-        trouble = ConfigError(reason=self.reason)
-        return ((device, trouble) for device in devices)
+        receipt = ConfigError(reason=self.reason)
+        return ((device, receipt) for device in devices)
 
 
-# A provider that is made by the first send of a process, so that keys and connections are that process's alone.
+# Provider created by the first send of a process, so that keys and connections are not shared across a fork.
 
 Make = Callable[[ExitStack], Provider]
-"""What it opens it leaves on the stack. Raises BadSetting."""
+"""Factory that registers its resources on the stack. Raises BadSetting."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Late:
-    """A Provider. Where it can't be made, that is each device's receipt, and the next alert tries anew: a file that was
-    mended is read then."""
+    """Implementation of Provider that creates the real one on first use.
+
+    If that fails, each device gets a ConfigError, and the next alert tries again. So a corrected key file is read
+    without a restart.
+    """
 
     make: Make
     process: Callable[[], int] = os.getpid
@@ -69,20 +74,20 @@ class Late:
         try:
             provider = self._own()
         except BadSetting as error:
-            trouble = ConfigError(reason=error.detail)
-            yield from ((device, trouble) for device in devices)
+            receipt = ConfigError(reason=error.detail)
+            yield from ((device, receipt) for device in devices)
             return
         yield from provider.send(alert, devices)
 
     def close(self) -> None:
-        """What this process has opened. A parent's goes on with it."""
+        """Close the resources that this process opened. Those of its parent stay open."""
         if self._maker == self.process():
             self._opened.close()
         self._made = None
 
     def _own(self) -> Provider:
         if self._made is None or self._maker != self.process():
-            # A process that was forked has a copy of what its parent goes on using.
+            # A forked process has a copy of resources that its parent still uses.
             opened = ExitStack()
             with opened:
                 self._made = self.make(opened)
@@ -90,7 +95,7 @@ class Late:
         return self._made
 
 
-# Credentials that everybody knows: the fakes of providers take them, no provider does, and they open nothing.
+# Public test credentials: only the fakes accept them, and they protect nothing.
 
 KEY_ID, TEAM_ID = "KEY1234567", "TEAM123456"
 PROJECT, EMAIL = "made-up", "sender@made-up.iam.gserviceaccount.com"
@@ -112,7 +117,7 @@ _EXPONENT = 65_537
 
 
 def elliptic_key(number: int) -> ec.EllipticCurvePrivateKey:
-    """Of a number, so that processes that know nothing of each other have the same."""
+    """Derive a key from a number, so that independent processes have the same key."""
     return ec.derive_private_key(number, ec.SECP256R1())
 
 
@@ -130,7 +135,7 @@ def google_key() -> rsa.RSAPrivateKey:
         iqmp=rsa.rsa_crt_iqmp(p, q),
         public_numbers=public,
     )
-    # They are primes: to try them anew takes a tenth of a second in each process.
+    # The numbers are known primes. Checking them would take a tenth of a second in each process.
     return numbers.private_key(unsafe_skip_rsa_key_validation=True)
 
 
@@ -139,7 +144,7 @@ def apple() -> AppleKey:
 
 
 def google(token_origin: str = f"{TOKEN_ORIGIN}:443") -> ServiceAccount:
-    """Asks for tokens at that origin, in Google's name."""
+    """Return a service account that requests its tokens from this origin, with Google's audience."""
     return ServiceAccount(
         project=PROJECT,
         email=EMAIL,
@@ -152,7 +157,7 @@ def google(token_origin: str = f"{TOKEN_ORIGIN}:443") -> ServiceAccount:
 
 
 def google_file(token_uri: str = TOKEN_ORIGIN + TOKEN_PATH) -> bytes:
-    """The same account, as Google hands it out."""
+    """Return the same account as a JSON file in Google's format."""
     file = {
         "type": "service_account",
         "project_id": PROJECT,

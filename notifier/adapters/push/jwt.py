@@ -1,4 +1,4 @@
-"""Tokens signed with ES256, the same bytes in every process that signs the same words."""
+"""Deterministic ES256 JSON Web Tokens, and reading of private keys."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -13,16 +13,19 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from notifier.adapters.push.requests import compact
 from notifier.domain.errors import BadSetting
 
-# Private keys as providers hand them out: PEM of one kind each; what is wrong is said, and the key never.
+# Private keys in PEM format. Error messages name the problem, and never quote the key.
 
 Kind = TypeVar("Kind")
 
 
 def private_key(text: bytes, kind: type[Kind], *, whose: str, called: str) -> Kind:
-    """Raises BadSetting. `whose` names it for who reads that, `called` is its kind in words."""
+    """Parse a private key of one kind. Raises BadSetting.
+
+    `whose` names the key in error messages, `called` describes the required kind.
+    """
     if not text.lstrip().startswith(b"-----BEGIN"):
         raise BadSetting(f"{whose} is not PEM: it doesn't begin with -----BEGIN PRIVATE KEY-----.")
-    # Neither the cause's words nor the cause itself go on: nobody promises that they have nothing of the key in them.
+    # Drop the cause and its message: either may contain parts of the key.
     try:
         key = load_pem_private_key(text, password=None)
     except TypeError:
@@ -35,14 +38,17 @@ def private_key(text: bytes, kind: type[Kind], *, whose: str, called: str) -> Ki
 
 
 _ES256 = ECDSA(SHA256(), deterministic_signing=True)
-"""RFC 6979: the same words have the same signature, wherever they are signed."""
+"""Deterministic signatures (RFC 6979): the same text has the same signature in every process."""
 _COORDINATE = 32
-"""Bytes: RFC 7518 writes a signature as two of them."""
+"""Bytes of one integer of a signature. RFC 7518 concatenates two of them."""
 
 
 def es256_key(pem: bytes, *, whose: str, called: str) -> EllipticCurvePrivateKey:
-    """Raises BadSetting. `whose` names it for who reads that, `called` is what it should be."""
-    key = private_key(pem, EllipticCurvePrivateKey, whose=whose, called=called)  # type: ignore[type-abstract]  # only asked of
+    """Parse a P-256 private key. Raises BadSetting.
+
+    `whose` names the key in error messages, `called` describes the required kind.
+    """
+    key = private_key(pem, EllipticCurvePrivateKey, whose=whose, called=called)  # type: ignore[type-abstract]  # only for isinstance
     if not isinstance(key.curve, SECP256R1):
         raise BadSetting(f"{whose} is of another curve; {called} is needed.")
     return key
@@ -55,5 +61,5 @@ def es256_token(key: EllipticCurvePrivateKey, head: Mapping[str, str], claims: M
 
 
 def base64url(raw: bytes) -> str:
-    """Without padding, as everywhere in tokens."""
+    """Encode as base64url without padding, as JWT requires."""
     return urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,4 +1,4 @@
-"""One alert to many devices, one request each; requests refused because of our own token are sent twice."""
+"""Send one alert to many devices; shared helpers for request bodies and answers."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,22 +19,25 @@ from notifier.ports.push import Post, Reply, Silence, Transport
 class PushRequest(Post):
     device: Device
     bearer: str
-    """Our token that the request carries."""
+    """Sender token that the request carries."""
 
 
 class RequestBuilder(Protocol):
-    """Builds the requests of one alert, and reads the answers."""
+    """Builds the requests of one alert, and interprets the answers."""
 
     def prepare(self) -> Receipt | None:
-        """Call before a round; may fetch a token, and block. A receipt stands for all devices: nothing can be sent."""
+        """Prepare a round; may block to fetch a token.
+
+        A returned receipt applies to all devices: nothing can be sent.
+        """
         ...
 
     def build(self, device: Device) -> PushRequest | Receipt:
-        """Return the request, or the receipt of a device to which nothing is sent."""
+        """Return the request, or the receipt of a device that gets no request."""
         ...
 
     def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
-        """Return whether the provider refused nothing but our token, and another one can be had."""
+        """Return whether the provider refused only the sender token, and a new one is available."""
         ...
 
     def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt: ...
@@ -44,36 +47,39 @@ DeviceReceipt = tuple[Device, Receipt]
 
 
 def send_requests(transport: Transport, builder: RequestBuilder, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
-    """Yield each device with its receipt. Takes devices as there is room for requests."""
-    rest = iter(devices)
+    """Yield each device with its receipt. Devices are consumed as the transport accepts requests.
+
+    Requests that are refused because of the sender token are sent a second time with a new token.
+    """
+    remaining = iter(devices)
     first = RequestRound(transport=transport, builder=builder, stop_on_refusal=True)
-    yield from first.send(rest)
-    # A refused request has reached no device. The first refusal ends the round, so `refused` holds no more than what
-    # was on its way then. With the new token they go first; if that is refused too, the refusal is their receipt.
+    yield from first.send(remaining)
+    # A refused request has reached no device. The first refusal ends the round, so `refused` holds at most the requests
+    # that were in flight. They go first in the second round; a second refusal is their receipt.
     if first.refused:
         second = RequestRound(transport=transport, builder=builder, stop_on_refusal=False)
-        yield from second.send(chain(first.refused, rest))
+        yield from second.send(chain(first.refused, remaining))
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestRound:
-    """Requests that carry one token."""
+    """Round of requests that carry the same token."""
 
     transport: Transport
     builder: RequestBuilder
     stop_on_refusal: bool
     """Whether a refused token ends the round. Otherwise the refusal is the device's receipt."""
     refused: list[Device] = field(default_factory=list, init=False)
-    """Devices without a receipt, because our token was refused."""
+    """Devices without a receipt, because the sender token was refused."""
     unsent: list[DeviceReceipt] = field(default_factory=list, init=False)
-    """Devices to which nothing is sent, until their receipts are yielded."""
+    """Devices that get no request, until their receipts are yielded."""
 
     def send(self, devices: Iterator[Device]) -> Iterator[DeviceReceipt]:
         if (failure := self.builder.prepare()) is not None:
             yield from ((device, failure) for device in devices)
             return
         for request, answer in self.transport.exchange(self._requests(devices)):
-            assert isinstance(request, PushRequest)  # the very ones that were given
+            assert isinstance(request, PushRequest)  # the transport returns the same objects
             if self.stop_on_refusal and self.builder.is_token_refused(request, answer):
                 self.refused.append(request.device)
             else:
@@ -94,81 +100,84 @@ class RequestRound:
             yield self.unsent.pop(0)
 
 
-# Bodies: one for each language, no larger than a provider takes, whatever the names in it.
+# Request bodies: one for each language, within the provider's size limit for any account names.
 
 MOST_BYTES = 4_096
-"""Limit of Apple for the payload and of Google for a message, of which it counts keys and values only."""
+"""Apple's limit for the payload, and Google's limit for the keys and values of a message."""
 
 
 def compact(value: object) -> bytes:
-    """Encode without escapes: a Chinese character takes three bytes in UTF-8, and six if escaped."""
+    """Encode as JSON without escapes: a Chinese character takes three bytes in UTF-8, and six if escaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def fitting(text: str, around: Callable[[str], Mapping[str, Any]], most: int = MOST_BYTES) -> bytes:
-    """Return the body around the text, which is shortened to what there is room for."""
+    """Return the body with the text, shortened so that the body has at most `most` bytes."""
     return compact(around(shortened(text, most - len(compact(around(""))), _written)))
 
 
 def _written(text: str) -> int:
-    """Bytes between the quotation marks: a backslash takes two."""
+    """Return the size of the JSON string without its quotation marks. A backslash takes two bytes."""
     return len(compact(text)) - 2
 
 
-# Answers of providers as they come: JSON mostly, and from anybody who stands between.
+# Untrusted answers: mostly JSON from the provider, but possibly from any intermediary.
 
 
 def read(body: bytes) -> Mapping[str, Any]:
-    """Empty where it is no object."""
+    """Parse a JSON object. Return an empty mapping for anything else."""
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):  # no UTF-8, no JSON, a number of a million digits, brackets of a million
+        parsed = json.loads(body)
+    except (ValueError, RecursionError):  # not UTF-8, not JSON, a number with a million digits, a million brackets
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def name(value: object) -> str:
-    """One of a provider's words; empty for what is none."""
+    """Return the value if it looks like an error code of a provider, otherwise an empty string."""
     if isinstance(value, str) and len(value) < 64 and value.isascii() and value.replace("_", "").isalnum():
         return value
     return ""
 
 
 def said(value: object, phrases: Collection[str]) -> Sequence[str]:
-    """Which of these, in small letters, stand in what it says for people. Nothing else of that is kept: it goes into
-    records and logs, and may repeat a token or an alert's text."""
+    """Return the known phrases (in lower case) that an error message contains.
+
+    The rest of the message is dropped: it would go into records and logs, and may repeat a token or an alert's text.
+    """
     sentence = " ".join(value.split()).lower() if isinstance(value, str) else ""
     return [phrase for phrase in phrases if phrase in sentence]
 
 
-# When to try again: what a provider asks for, or a while that is never the same for two.
+# Retry times: the time that the provider asks for, or a random delay.
 
 Chance = Callable[[], float]
-"""From 0 to 1, and never 1 itself."""
+"""Source of random numbers from 0 (inclusive) to 1 (exclusive)."""
 
 LONGEST = timedelta(days=1)
-"""A provider that asks for more has lost its clock: nobody wants the alert by then."""
+"""Limit for a requested delay. A longer one comes from a wrong clock, and the alert would be worthless by then."""
 
 
 def in_a_while(now: datetime, chance: float) -> datetime:
-    """Ten to twenty seconds: what failed at one moment doesn't come back at one moment."""
+    """Return a time in ten to twenty seconds. The jitter spreads requests that failed at the same time."""
     return now + BACKOFF.delay(0, chance)
 
 
 def as_asked(headers: Mapping[str, str], now: datetime) -> datetime | None:
-    """What Retry-After says: seconds or a date, as RFC 9110 has it; None where it says nothing that can be read."""
-    said = headers.get("retry-after", "").strip()
-    if said.isascii() and said.isdecimal():
-        return now + min(timedelta(seconds=int(said[:9])), LONGEST)
+    """Return the time of the Retry-After header (seconds or a date, RFC 9110), or None if it is absent or invalid."""
+    retry_after = headers.get("retry-after", "").strip()
+    if retry_after.isascii() and retry_after.isdecimal():
+        return now + min(timedelta(seconds=int(retry_after[:9])), LONGEST)
     try:
-        date = parsedate_to_datetime(said)
+        date = parsedate_to_datetime(retry_after)
     except ValueError:
         return None
-    # Without a zone it is said to be in UTC.
+    # A date without a time zone is in UTC.
     return min(max(date if date.tzinfo else date.replace(tzinfo=UTC), now), now + LONGEST)
 
 
 def of_silence(silence: Silence, now: datetime, chance: float) -> Receipt:
+    """Return the receipt of a request without an answer: Unknown if it may have arrived, otherwise RetryAt."""
     if silence.left:
         return Unknown(reason=silence.reason)
     return RetryAt(at=in_a_while(now, chance), reason=silence.reason)

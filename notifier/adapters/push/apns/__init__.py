@@ -1,1 +1,1 @@
-"""Apple's push service."""
+"""Sender for Apple's push service (APNs)."""

@@ -1,4 +1,4 @@
-"""The provider token: who sends, as Apple wants it said; alike in every process, though none asks another."""
+"""APNs provider tokens, identical in all processes without coordination."""
 
 import re
 from dataclasses import dataclass, field
@@ -11,14 +11,18 @@ from notifier.adapters.push.jwt import es256_key, es256_token
 from notifier.domain.errors import BadSetting
 
 GRID = timedelta(minutes=30)
-"""A token is taken until it is an hour old, and a new one at most every 20 minutes, says Apple."""
+"""Issue times of tokens are multiples of this interval, so that all processes sign the same token.
+
+Apple accepts a token for an hour, and a new one at most every 20 minutes.
+"""
 LEAST_BETWEEN = timedelta(minutes=20)
+"""Minimum time between two tokens (Apple's limit)."""
 _NAME = re.compile(r"[A-Z0-9]{10}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppleKey:
-    """What Apple's developer pages hand out; `key` stays out of what is printed."""
+    """APNs key as issued by Apple. `key` is excluded from the repr."""
 
     key: EllipticCurvePrivateKey = field(repr=False)
     key_id: str
@@ -26,10 +30,10 @@ class AppleKey:
 
     @classmethod
     def read(cls, pem: bytes, *, key_id: str, team_id: str) -> Self:
-        """Raises BadSetting."""
+        """Parse and check the key. Raises BadSetting."""
         for name, value in (("key id", key_id), ("team id", team_id)):
             if not _NAME.fullmatch(value):
-                # Not what was given: it may be the key, in the wrong place.
+                # Do not quote the value: it may be the key in the wrong setting.
                 raise BadSetting(f"The {name} of APNs is ten capital letters and digits; what is set is not.")
         called = "one of the elliptic curve P-256, as Apple's AuthKey_….p8 is,"
         return cls(key=es256_key(pem, whose="The key of APNs", called=called), key_id=key_id, team_id=team_id)
@@ -41,12 +45,12 @@ class AppleKey:
 
 @dataclass(slots=True)
 class ProviderTokens:
-    """One process's; it forgets nothing that another would have to know."""
+    """Token source of one process. It has no state that other processes would need."""
 
     key: AppleKey
     _signed: tuple[datetime, str] | None = None
     _afresh: datetime | None = None
-    """When the last one was made outside of the grid."""
+    """Issue time of the last token outside the grid."""
 
     def current(self, now: datetime) -> str:
         fresh = self._afresh
@@ -56,8 +60,11 @@ class ProviderTokens:
         return self._signed[1]
 
     def renew(self, refused: str, now: datetime) -> bool:
-        """After ExpiredProviderToken, which a clock that is late by more than half an hour brings: whether there is a
-        younger token to try. Made of the second, and not of the grid; never twice within what Apple allows."""
+        """Return whether there is a newer token to try after ExpiredProviderToken.
+
+        A local clock that is late by more than half an hour causes that answer. The new token is issued now instead of
+        on the grid, at most once in LEAST_BETWEEN.
+        """
         if self.current(now) != refused:
             return True
         if self._afresh is not None and now - self._afresh < LEAST_BETWEEN:

@@ -1,6 +1,6 @@
-"""What Apple answers, and what follows from it: a table.
+"""Table from APNs responses to receipts.
 
-The reasons and their statuses are those of "Handling notification responses from APNs", as of 2026.
+The reasons and statuses are those of "Handling notification responses from APNs", as of 2026.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,12 @@ from notifier.ports.push import Reply
 EXPIRED = "ExpiredProviderToken"
 
 DROPS = {"BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredToken", "Unregistered"}
-"""Nobody is there, or nobody who could read it. BadDeviceToken is what a token of the other environment gets, too."""
+"""Reasons for which the device token is dropped: the device is gone, or belongs to another app.
+
+A token of the other environment also gets BadDeviceToken.
+"""
 OWN_LIMIT = "TooManyRequests"
-"""To this device, of which Apple takes no more for a while; the others wait for nothing."""
+"""Rate limit of a single device. Other devices are not affected."""
 AGAIN = {"IdleTimeout", "InternalServerError", "ServiceUnavailable", "Shutdown", OWN_LIMIT}
 CONFIGURES: Mapping[str, str] = {
     EXPIRED: "Apple finds our token too old, a new one too: this machine's clock is behind.",
@@ -33,18 +36,23 @@ CONFIGURES: Mapping[str, str] = {
     "BadCertificateEnvironment": "something between Apple and us presents a certificate.",
     "Forbidden": "Apple says no more.",
 }
-"""Whoever it was for: no device is to blame. With what to look at. Apple's pages spell BadEnvironmentKey… one way and
-its servers another."""
+"""Reasons caused by the sender's configuration and not by a device, with hints for the operator.
+
+Apple's documentation spells BadEnvironmentKey… one way, and its servers another.
+"""
 
 _OUR_MISTAKES = {400, 404, 413}
-"""Where the reason is none of those above: something that we wrote, and will write again."""
+"""Statuses of invalid requests, if the reason is none of the above. A retry would be invalid again."""
 _DIGITS = 15
-"""More than this many are no milliseconds since 1970."""
+"""Maximum digits of a timestamp in milliseconds since 1970. Longer numbers are ignored."""
 
 
 def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
-    """Where the body can't be read the status decides, and the less is done the less is known: a status that Apple has
-    none of comes from somebody else."""
+    """Return the receipt for a response of APNs.
+
+    Without a readable body the status decides. A status that Apple does not use comes from an intermediary, so it is
+    treated as a configuration error and no device is dropped.
+    """
     if reply.status == 200:
         return Accepted()
     body = answers.read(reply.body)
@@ -53,7 +61,7 @@ def receipt_of(reply: Reply, now: datetime, chance: float) -> Receipt:
         return DropToken(at=_since(body, now), reason=reason)
     if reason in CONFIGURES or reply.status == 403:
         return ConfigError(reason=f"{reason}: {CONFIGURES.get(reason, 'Apple refuses who sends.')}")
-    # Apple says nothing of Retry-After, and is heard if it says one.
+    # Apple does not document Retry-After, but the header is honored if present.
     if reason in AGAIN or reply.status == 429 or reply.status >= 500:
         again = as_asked(reply.headers, now) or in_a_while(now, chance)
         return RetryAt(at=again, reason=reason, alone=reason == OWN_LIMIT)
@@ -67,8 +75,10 @@ def is_expired(reply: Reply) -> bool:
 
 
 def _since(body: Mapping[str, Any], now: datetime) -> datetime | None:
-    """In milliseconds. Never later than now: by a clock that is ahead of ours the device might be registered again
-    before it was gone."""
+    """Return since when the token is invalid, from the timestamp in milliseconds, but never later than now.
+
+    If Apple's clock is ahead, a device that has registered again in the meantime would otherwise be dropped.
+    """
     stamp = body.get("timestamp")
     if not isinstance(stamp, int) or isinstance(stamp, bool) or not 0 < stamp < 10**_DIGITS:
         return None

@@ -1,4 +1,4 @@
-"""APNs: alerts for Apple's devices."""
+"""Sender of alerts to Apple devices by APNs."""
 
 import re
 from collections import OrderedDict
@@ -17,29 +17,35 @@ from notifier.domain.push.translations import language_of
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Reply, Silence, Transport
 
-# Suspects: devices whose address may be wrong, and who therefore travel apart.
+# Suspect devices: their address may be wrong, so their requests use a separate connection.
 
 YOUNG = timedelta(hours=1)
-"""What is wrong from the beginning (the other environment's, another app's, a hostile one's) is found out by the first
-alert, which for whoever is around comes within this. Apps register at each start, so longer would be everybody."""
+"""Age up to which a registration is suspect.
+
+The first alert reveals an address that was wrong from the start: of the other environment, of another app, or hostile.
+Active users get an alert within this time. Apps register at each start, so a longer time would make everyone suspect.
+"""
 REMEMBERED = 65_536
-"""Devices: some 10 MB. Whoever is forgotten travels apart once more, or once not."""
+"""Number of remembered devices, some 10 MB. A forgotten device may use the wrong connection once."""
 
 
 @dataclass(slots=True)
 class Suspects:
-    """One process's, of what it was told itself. Nothing is lost with it: a suspect gets its alert like others."""
+    """Suspect devices according to the answers that this process received.
+
+    The state may be lost: suspects get their alerts like all other devices.
+    """
 
     remembered: int = REMEMBERED
     _taken: "OrderedDict[DeviceId, bool]" = field(default_factory=OrderedDict)
-    """Whether the last answer about it was that it is a device."""
+    """Whether the last answer accepted the device, by device id."""
 
     def doubts(self, device: Device, now: datetime) -> bool:
         taken = self._last(device)
         return now - device.registered_at < YOUNG if taken is None else not taken
 
     def note(self, device: Device, receipt: Receipt, now: datetime) -> None:
-        """Of those who were never in doubt nothing is kept."""
+        """Record the answer for a device. Devices that were never suspect are not recorded."""
         match receipt:
             case Accepted() if now - device.registered_at < YOUNG or self._last(device) is not None:
                 self._keep(device.id, True)
@@ -49,7 +55,7 @@ class Suspects:
                 pass
 
     def _last(self, device: Device) -> bool | None:
-        return self._taken.get(device.id) if self._taken else None  # an id is a hash, which takes longer than a look
+        return self._taken.get(device.id) if self._taken else None  # skip computing the id, a hash
 
     def _keep(self, name: DeviceId, taken: bool) -> None:
         self._taken[name] = taken
@@ -65,22 +71,25 @@ ORIGINS: Mapping[ApnsEnvironment, str] = {
 AT_ONCE, WHEN_IT_SUITS = "10", "5"
 MOST_COLLAPSE_BYTES = 64
 _TOKEN = re.compile(r"(?:[0-9A-Fa-f]{2}){1,100}")
-"""As it stands in a path. Apple's are of 32 bytes today, and may grow to 100."""
+"""Device token in hexadecimal, safe in a path. Apple's tokens have 32 bytes today, and may grow to 100."""
 _TOPIC = re.compile(r"[A-Za-z0-9.-]{1,155}")
-"""As it stands in a header; a bundle's id is no longer."""
+"""App topic, safe in a header. The maximum length is that of a bundle id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApnsSender:
-    """A Provider; the devices that it is given are Apple's."""
+    """Implementation of Provider for Apple devices."""
 
     transport: Transport
     tokens: ProviderTokens
     clock: Clock
     chance: Chance
     topics: frozenset[str] = frozenset()
-    """The apps that the key may send to; none named, any. Apple answers for another app as it does for a wrong key, and
-    a device may say any: who registers one of somebody else's app must not stop everybody's alerts."""
+    """Apps that the key may send to; empty allows any.
+
+    Clients may register any topic, and Apple answers for a foreign app as for a wrong key. Without this check, one
+    device registered for a foreign app could stop all alerts.
+    """
     origins: Mapping[ApnsEnvironment, str] = field(default_factory=lambda: ORIGINS)
     suspects: Suspects = field(default_factory=Suspects)
 
@@ -92,24 +101,24 @@ class ApnsSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ApnsRequests:
-    """A RequestBuilder."""
+    """Implementation of RequestBuilder for one alert."""
 
     apns: ApnsSender
     alert: Alert
     headers: tuple[tuple[str, str], ...]
-    """Of all of them."""
+    """Headers of all requests."""
     bodies: dict[str, bytes] = field(default_factory=dict)
-    """By language."""
+    """Payloads by language."""
 
     def prepare(self) -> Receipt | None:
-        """Our token needs nobody else."""
+        # Nothing to fetch: the provider token is signed locally.
         return None
 
     def build(self, device: Device) -> PushRequest | Receipt:
         address = device.address
         if not isinstance(address, AppleToken):
             raise TypeError(f"no device of Apple: {type(address).__name__}")
-        # What is no token is never sent: both stand in a request as they are.
+        # Never send an invalid token or topic: both become part of the request unescaped.
         if not _TOKEN.fullmatch(address.token) or not _TOPIC.fullmatch(address.topic):
             return DropToken(reason="BadDeviceToken")
         if self.apns.topics and address.topic not in self.apns.topics:
@@ -153,7 +162,10 @@ class _ApnsRequests:
 
 
 def payload(alert: Alert, language: str) -> bytes:
-    """Without a badge: nobody who sends to millions knows their numbers, and a wrong one stays on the screen."""
+    """Return the payload in a language, without a badge.
+
+    A sender to millions does not know each user's badge number, and a wrong one stays on the screen.
+    """
 
     def around(text: str) -> Mapping[str, object]:
         sound = {"sound": "default"} if alert.urgent else {}
@@ -163,9 +175,9 @@ def payload(alert: Alert, language: str) -> bytes:
 
 
 def notification_id(alert: Alert, device: DeviceId) -> str:
-    """Of both alone, so that whoever sends it again, in whatever process, sends the same.
+    """Return a UUID derived from the alert and the device only, so that all retries in all processes send the same id.
 
-    A UUID; its version says that it is made of a name, as 5 does, whose hash is another.
+    Its version is 5 (name-based), although the hash is BLAKE2s instead of SHA-1.
     """
     digest = blake2s(device.encode(), key=alert.id.encode(), digest_size=16).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-a{digest[17:20]}-{digest[20:]}"
@@ -176,7 +188,7 @@ def _headers(alert: Alert, now: datetime) -> tuple[tuple[str, str], ...]:
     return (
         ("apns-push-type", "alert"),
         ("apns-priority", AT_ONCE if alert.urgent else WHEN_IT_SUITS),
-        # 0: one try, and nothing is kept.
+        # 0: APNs tries once and stores nothing.
         ("apns-expiration", str(int(alert.expires_at.timestamp())) if now < alert.expires_at else "0"),
         ("apns-collapse-id", alert.collapse_id),
     )

@@ -1,1 +1,1 @@
-"""Google's push service."""
+"""Sender for Google's push service (FCM)."""

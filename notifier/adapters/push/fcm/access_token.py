@@ -1,8 +1,8 @@
-"""The access token: Google's leave to send, kept fresh by letters' own transport, so that no letter waits for it.
+"""OAuth access tokens for FCM, renewed between messages without delaying them.
 
-A new one is asked for among the letters when half of the old one's hour is over, and its answer taken out from among
-theirs, while the old one goes on being good. So there is no thread, and no pause; only the first token, and one after
-a rest of an hour, is waited for.
+When half of a token's hour is over, a request for a new one is sent among the messages, and its answer is filtered out
+of theirs. The old token stays valid in the meantime. So renewals need no thread and no pause. Only the first token,
+and one after an idle hour, delays messages.
 """
 
 import re
@@ -18,11 +18,11 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply, Silence, Transport
 
 ASKED_AGAIN = timedelta(minutes=1)
-"""Where no answer came, or none with a token, while the old one is still good."""
+"""Pause between renewal requests while the old token is valid, if no answer or no token arrives."""
 KNOWN = ("invalid jwt signature", "short-lived token", "account not found", "invalid email", "audience")
-"""Of Google's sentences about a refusal these tell what to look at."""
+"""Phrases of Google's error messages that help to find the cause."""
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
-"""As it stands in a header."""
+"""Access token, safe in a header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +34,12 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asking(Post):
-    """Told from letters by its kind alone."""
+    """Token request. Its class distinguishes it from messages."""
 
 
 @dataclass(slots=True, kw_only=True)
 class AccessTokens:
-    """A Transport to send letters by, and their token; one process's. Not for two threads."""
+    """Transport for messages and source of their access token, for one process. Not thread-safe."""
 
     account: ServiceAccount
     transport: Transport
@@ -47,16 +47,18 @@ class AccessTokens:
     chance: Chance
     _held: _Held | None = None
     _trouble: Receipt | None = None
-    """What became of the last question that brought no token."""
+    """Receipt of the last token request that failed."""
     _ask_at: datetime | None = None
 
     def ensure(self) -> Receipt | None:
-        """Before letters are written: waits for a token where there is none that is still good. What becomes of the
-        letters if none can be had."""
+        """Fetch a token if there is no valid one. Call before messages are built.
+
+        Returns the receipt of all messages if no token is available.
+        """
         now = self.clock.now()
         if self._held is not None and now < self._held.expires_at:
             return None
-        if isinstance(self._trouble, RetryAt) and now < self._trouble.at:  # and doesn't ask for each burst
+        if isinstance(self._trouble, RetryAt) and now < self._trouble.at:  # do not repeat the request for each burst
             return self._trouble
         self._held = None
         for _, answer in self.transport.exchange([self._asking(now)]):
@@ -64,12 +66,12 @@ class AccessTokens:
         return None if self._held is not None else self._trouble
 
     def current(self) -> str:
-        """Asks nobody, and doesn't look at the time: one that grows too old among the letters Google refuses."""
+        """Return the token without a request or an expiry check. Google refuses one that expires in the meantime."""
         assert self._held is not None
         return self._held.token
 
     def forget(self, token: str) -> None:
-        """Google takes it no more."""
+        """Discard a token that Google refused."""
         if self._held is not None and self._held.token == token:
             self._held = None
 
@@ -88,8 +90,7 @@ class AccessTokens:
             yield post
 
     def _asking(self, now: datetime) -> _Asking:
-        # Noted before it is sent: where no answer ever comes back, because whoever sent letters gave up, it is asked
-        # again.
+        # Set before sending: if no answer arrives because the caller stopped the exchange, the request is repeated.
         self._ask_at = now + ASKED_AGAIN
         post = self.account.asking(now)
         return _Asking(origin=post.origin, path=post.path, headers=post.headers, body=post.body)
@@ -115,7 +116,7 @@ def _held(reply: Reply, now: datetime) -> _Held | None:
 
 
 def trouble(answer: Reply | Silence, now: datetime, chance: float) -> Receipt:
-    """Nothing of it was sent to any device, whatever became of the question."""
+    """Return the receipt of messages that were not sent because the token request failed."""
     if isinstance(answer, Silence):
         return RetryAt(at=in_a_while(now, chance), reason=f"no access token: {answer.reason}")
     if answer.status == 429 or answer.status >= 500:
@@ -123,6 +124,6 @@ def trouble(answer: Reply | Silence, now: datetime, chance: float) -> Receipt:
         return RetryAt(at=at, reason=f"no access token: status {answer.status}")
     body = answers.read(answer.body)
     error = answers.name(body.get("error")) or f"status {answer.status}"
-    said = ", ".join(answers.said(body.get("error_description"), KNOWN))
+    phrases = ", ".join(answers.said(body.get("error_description"), KNOWN))
     hint = "the account or its key is gone, or this machine's clock is wrong" if error == "invalid_grant" else ""
-    return ConfigError(reason=": ".join(filter(None, (error, said, hint))) + ".")
+    return ConfigError(reason=": ".join(filter(None, (error, phrases, hint))) + ".")

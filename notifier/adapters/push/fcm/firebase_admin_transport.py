@@ -1,10 +1,10 @@
-"""Google's own sender, `firebase-admin`, in the place of our tokens and our transport, for those who want the official.
+"""Optional FCM transport that uses Google's `firebase-admin` library.
 
-An extra, `pip install "notifier[firebase-admin]"`: nothing else imports this module. Letters are written, and their
-answers read, by `Fcm`: exceptions of the library know less than the answers that they are made from.
+It needs the extra `pip install "notifier[firebase-admin]"`; no other module imports it. `FcmSender` writes the messages
+and interprets the answers, because the library's exceptions contain less than the answers that they are made from.
 
-The library tries again in hiding, pauses for minutes between its tries, and follows redirects. It has no setting
-against that, and none for where it sends, so this reaches into it, and is for one minor version.
+The library retries silently, pauses for minutes between its attempts, and follows redirects. It has no setting against
+that, and none for the origin, so this module changes its internals and supports only one minor version.
 """
 
 import json
@@ -35,11 +35,11 @@ from notifier.domain.push.receipt import Receipt
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply, Silence
 
-# Google's token endpoint as google-auth asks it, but once: by itself it asks three times, and sleeps between.
+# Token requests of google-auth without its retries: by default it makes three attempts, and sleeps between them.
 
 
 class TokenRefused(Exception):
-    """No token; and what was answered."""
+    """The token endpoint refused the request; contains its answer."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(f"status {reply.status}")
@@ -48,10 +48,10 @@ class TokenRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AuthRequest:
-    """In the place of google-auth's Request. Raises Refused where that would look whether to try again."""
+    """Replacement for google-auth's Request that raises TokenRefused instead of allowing a retry."""
 
     within: float
-    """Seconds."""
+    """Timeout in seconds."""
     request: Request = field(default_factory=Request)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Response:
@@ -63,13 +63,13 @@ class AuthRequest:
 
 
 AT_ONCE = 32
-"""Letters on their way, each with a thread: at 50 ms some 600 a second, which is about what a core can send so."""
+"""Concurrent requests, each in its own thread. At 50 ms these are some 600 a second, about the limit of one core."""
 ANSWERS_WITHIN = timedelta(seconds=15)
-"""By itself it waits for two minutes. Google's sender for Node went down to this."""
+"""Timeout of a request. The library's default is two minutes; Google's library for Node was reduced to this value."""
 
 
 class _Heard(local):
-    """By each thread, in answer to its last letter."""
+    """Answer to the last request of each thread."""
 
     reply: Reply | None = None
 
@@ -80,7 +80,10 @@ class _Heard(local):
 
 @dataclass(slots=True, kw_only=True)
 class FirebaseAdmin:
-    """Tokens and a Transport for Fcm, one process's. Of a letter it takes the body; the rest it writes itself."""
+    """Token source and transport of FcmSender, for one process.
+
+    It uses only the body of a request; the library writes the rest.
+    """
 
     account: ServiceAccount
     app: firebase_admin.App
@@ -89,8 +92,10 @@ class FirebaseAdmin:
     asking: AuthRequest
     at_once: int = AT_ONCE
     refused: str | None = None
-    """A token that is asked for anew before it ends. The library keeps it until then: without any, each of the threads
-    would ask for one."""
+    """Token that Google refused, to be replaced before it expires.
+
+    The library keeps it until the replacement; without a token each thread would request one.
+    """
     _heard: _Heard = field(default_factory=_Heard)
 
     @classmethod
@@ -103,24 +108,24 @@ class FirebaseAdmin:
         origin: str = ORIGIN,
         answer: timedelta = ANSWERS_WITHIN,
     ) -> Self:
-        """For the file of a service account. Raises BadSetting, in the words in which ours does."""
+        """Create the transport from a service account file. Raises BadSetting, with the messages of ServiceAccount."""
         within = answer.total_seconds()
-        read = ServiceAccount.read(account)
+        service_account = ServiceAccount.read(account)
         certificate = credentials.Certificate(json.loads(account))
-        # All apps of a process are in one table of firebase-admin's, by name.
+        # firebase-admin registers all apps of a process in one table by name, so the name must be unique.
         app = firebase_admin.initialize_app(certificate, {"httpTimeout": within}, name=uuid4().hex)
-        made = cls(account=read, app=app, clock=clock, chance=chance, asking=AuthRequest(within))
+        transport = cls(account=service_account, app=app, clock=clock, chance=chance, asking=AuthRequest(within))
         service = messaging._get_messaging_service(app)
-        service._fcm_url = f"{origin}/v1/projects/{read.project}/messages:send"
-        service._client = _http_client.JsonHttpClient(session=made._session(), retries=False, timeout=within)
-        return made
+        service._fcm_url = f"{origin}/v1/projects/{service_account.project}/messages:send"
+        service._client = _http_client.JsonHttpClient(session=transport._session(), retries=False, timeout=within)
+        return transport
 
     def close(self) -> None:
         messaging._get_messaging_service(self.app)._client.close()
         firebase_admin.delete_app(self.app)
 
     def ensure(self) -> Receipt | None:
-        """As ours: asks for a token where there is none that is still good, once, and not from each thread."""
+        """Fetch a token if there is no valid one, as AccessTokens does: once, and not from each thread."""
         credential = self.app.credential.get_credential()
         if credential.valid and credential.token != self.refused:
             return None
@@ -131,7 +136,7 @@ class FirebaseAdmin:
             return trouble(refused.reply, now, chance)
         except TransportError as error:
             return trouble(_silence(error), now, chance)
-        except Exception:  # of what it makes of an answer without a token, there is no list
+        except Exception:  # the library does not document its errors for an answer without a token
             return trouble(Reply(status=200), now, chance)
         return None
 
@@ -143,23 +148,23 @@ class FirebaseAdmin:
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
         with ThreadPoolExecutor(self.at_once) as threads:
-            away: set[Future[tuple[Post, Reply | Silence]]] = set()
+            pending: set[Future[tuple[Post, Reply | Silence]]] = set()
             for post in posts:
-                away.add(threads.submit(self._exchanged, post))
-                if len(away) >= self.at_once:
-                    done, away = wait(away, return_when=FIRST_COMPLETED)
-                    yield from (one.result() for one in done)
-            yield from (one.result() for one in as_completed(away))
+                pending.add(threads.submit(self._exchanged, post))
+                if len(pending) >= self.at_once:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            yield from (future.result() for future in as_completed(pending))
 
     def _exchanged(self, post: Post) -> tuple[Post, Reply | Silence]:
         try:
             messaging.send(_message(post.body), app=self.app)
-        except Exception as error:  # nor of what it makes of an answer that isn't Google's
+        except Exception as error:  # nor its errors for an answer that is not from Google
             return post, self._heard.taken() or _silence(error)
         return post, self._heard.taken() or Silence(reason="it says nothing of an answer", left=True)
 
     def _session(self) -> requests.Session:
-        """Whose every answer is noted, whatever the library makes of it."""
+        """Create an HTTP session that records every answer before the library interprets it."""
         credential = self.app.credential.get_credential()
         session: requests.Session = AuthorizedSession(  # type: ignore[no-untyped-call]  # google-auth's constructor
             credential, refresh_status_codes=(), auth_request=self.asking
@@ -176,33 +181,33 @@ class FirebaseAdmin:
 
 
 def _message(body: bytes) -> messaging.Message:
-    """What ours has written, in the library's own words for it."""
-    said = json.loads(body)["message"]
-    android = said["android"]
+    """Convert a message written by FcmSender to an object of the library."""
+    content = json.loads(body)["message"]
+    android = content["android"]
     message = messaging.Message(
-        notification=messaging.Notification(body=said["notification"]["body"]),
+        notification=messaging.Notification(body=content["notification"]["body"]),
         android=messaging.AndroidConfig(
             collapse_key=android.get("collapse_key"),
             priority=android["priority"].lower(),
             ttl=timedelta(seconds=int(android["ttl"].removesuffix("s"))),
             notification=messaging.AndroidNotification(tag=android["notification"]["tag"]),
         ),
-        fid=said.get("fid"),
+        fid=content.get("fid"),
     )
-    message.token = said.get("token")  # the constructor would warn, at each, that installations are what is to come
+    message.token = content.get("token")  # as an argument it would cause a deprecation warning each time
     return message
 
 
 _FIELD = re.compile(r"[A-Za-z]+\.[a-z_]+\b")
-"""Of a message, as its words begin: `AndroidConfig.ttl`."""
+"""Field name at the beginning of an error message, such as `AndroidConfig.ttl`."""
 _UNSENT = (NewConnectionError, ConnectTimeoutError, SSLCertVerificationError, TransportError, TokenRefused)
-"""Among the causes of an error: it came before anything of the letter was said."""
+"""Causes of errors that occur before anything of the request is sent."""
 
 
 def _silence(error: Exception) -> Silence:
-    if isinstance(error, ValueError):  # it isn't sent as it is
-        named = _FIELD.match(str(error))  # and no more of its words: they may repeat what is wrong
-        return Silence(reason=f"firebase-admin refuses {named[0] if named else 'it'}", left=False)
+    if isinstance(error, ValueError):  # the library rejected the message
+        name = _FIELD.match(str(error))  # drop the rest of the message: it may repeat the invalid value
+        return Silence(reason=f"firebase-admin refuses {name[0] if name else 'it'}", left=False)
     causes = [*_causes(error)]
     late = any(isinstance(cause, requests.Timeout) for cause in causes)
     if any(isinstance(cause, _UNSENT) for cause in causes):
@@ -213,6 +218,6 @@ def _silence(error: Exception) -> Silence:
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
-        if isinstance(reason := getattr(error, "reason", None), BaseException):  # as urllib3 hides it
+        if isinstance(reason := getattr(error, "reason", None), BaseException):  # urllib3 hides the cause there
             yield reason
         error = error.__context__

@@ -1,4 +1,4 @@
-"""FCM: alerts for Android, and for whatever else an app reaches by Firebase."""
+"""Sender of alerts by FCM to Android and all other Firebase devices."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,13 +18,13 @@ from notifier.ports.push import Reply, Silence, Transport
 
 ORIGIN = "https://fcm.googleapis.com:443"
 COLLAPSE_KEYS = 4
-"""As many as Google keeps for a device; with a fifth it throws away any."""
+"""Number of collapse keys that Google stores for a device. A fifth key would displace an arbitrary one."""
 _HEAD = b'{"message":{'
-"""Followed by the target of each request."""
+"""Beginning of a message; the target of each request follows."""
 
 
 class TokenTransport(Transport, Protocol):
-    """The transport and the access token of requests: ours, or those of firebase-admin."""
+    """Transport and access token of requests: AccessTokens, or FirebaseAdmin."""
 
     @property
     def account(self) -> ServiceAccount: ...
@@ -36,22 +36,25 @@ class TokenTransport(Transport, Protocol):
     def chance(self) -> Chance: ...
 
     def ensure(self) -> Receipt | None:
-        """Call before building requests. A receipt stands for all of them: no token can be had."""
+        """Ensure that there is a token; call before building requests.
+
+        A returned receipt applies to all requests: no token is available.
+        """
         ...
 
     def current(self) -> str: ...
 
     def forget(self, token: str) -> None:
-        """Google takes it no more."""
+        """Discard a token that Google refused."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcmSender:
-    """A Provider; the devices that it is given are Firebase's."""
+    """Implementation of Provider for Firebase devices."""
 
     tokens: TokenTransport
-    """And the transport with them."""
+    """Access token and transport."""
     origin: str = ORIGIN
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[DeviceReceipt]:
@@ -60,12 +63,12 @@ class FcmSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FcmRequests:
-    """A RequestBuilder."""
+    """Implementation of RequestBuilder for one alert."""
 
     fcm: FcmSender
     alert: Alert
     bodies: dict[str, bytes] = field(default_factory=dict)
-    """By language, without whom it is for."""
+    """Message bodies by language, without the target."""
 
     def prepare(self) -> Receipt | None:
         return self.fcm.tokens.ensure()
@@ -93,22 +96,22 @@ class _FcmRequests:
 
     def _body(self, language: str) -> bytes:
         if language not in self.bodies:
-            whole = message(self.alert, language, self.fcm.tokens.clock.now())
-            self.bodies[language] = whole.removeprefix(_HEAD)
+            body = message(self.alert, language, self.fcm.tokens.clock.now())
+            self.bodies[language] = body.removeprefix(_HEAD)
         return self.bodies[language]
 
 
 def message(alert: Alert, language: str, now: datetime) -> bytes:
-    """For nobody yet.
+    """Return the message without a target.
 
-    Ordinary alerts have no collapse key: Google takes 20 such in a row and one in three minutes then, and keeps four
-    keys. They have the alert's tag, so that one that is sent again replaces itself on the phone, and no other. A
-    summary may replace another that the phone was not there for: it has one of four keys, by its subject.
+    Ordinary alerts have no collapse key: Google accepts 20 collapsible messages in a row, then one in three minutes,
+    and stores only four keys. They have the alert's tag, so a resent alert replaces itself on the phone, and no other.
+    A summary may replace an earlier one that the phone has not received: it has one of four keys, by its subject.
     """
     keyed = {"collapse_key": f"away-{int(alert.collapse_id, 16) % COLLAPSE_KEYS}"} if alert.summary else {}
     android = {
         "priority": "HIGH" if alert.urgent else "NORMAL",
-        # What is over isn't kept: one try, now.
+        # 0 for an expired alert: FCM tries once and stores nothing.
         "ttl": f"{max(0, int((alert.expires_at - now).total_seconds()))}s",
         **keyed,
         "notification": {"tag": alert.collapse_id},
@@ -121,12 +124,14 @@ def message(alert: Alert, language: str, now: datetime) -> bytes:
 
 
 def _target(device: Device) -> bytes:
-    """A member of JSON. `fid` is a field of its own beside `token`, one of which a message has; what Google's reference
-    doesn't say is whether anything else differs, so nothing else does here."""
+    """Return the target of a message as a JSON member, either `token` or `fid`.
+
+    Google's reference does not document other differences between the two, so the messages are otherwise equal.
+    """
     match device.address:
         case FirebaseToken(token=token):
             return b'"token":' + json.dumps(token).encode()
         case FirebaseInstallation(fid=fid):
             return b'"fid":' + json.dumps(fid).encode()
-        case other:
-            raise TypeError(f"no device of Firebase: {type(other).__name__}")
+        case address:
+            raise TypeError(f"no device of Firebase: {type(address).__name__}")

@@ -1,4 +1,4 @@
-"""The service account: who sends, as Google hands it out: a file of JSON with a private key in it."""
+"""Read Google service account files, and sign access token requests."""
 
 import re
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ from notifier.ports.push import Post
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 LIVES = timedelta(hours=1)
-"""Of what we sign to be given a token: as long as Google takes it."""
+"""Lifetime of the signed assertion that requests a token: Google's maximum."""
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{0,99}")
-"""As it stands in a path."""
+"""Project id, safe in a path."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class _File(msgspec.Struct):
-    """What else is in it nobody reads."""
+    """Required fields of a service account file. Other fields are ignored."""
 
     type: str
     project_id: str
@@ -43,11 +43,11 @@ class ServiceAccount:
     token_origin: str
     token_path: str
     audience: str
-    """The same as it is written in the file: Google compares it letter by letter."""
+    """Token URI exactly as written in the file: Google compares it character by character."""
 
     @classmethod
     def read(cls, text: bytes) -> Self:
-        """Raises BadSetting."""
+        """Parse a service account file. Raises BadSetting."""
         file = _file(text)
         if file.type != "service_account":
             raise BadSetting("The service account of FCM is another kind of file: its `type` isn't service_account.")
@@ -60,14 +60,14 @@ class ServiceAccount:
             project=file.project_id,
             email=file.client_email,
             key_id=file.private_key_id,
-            key=private_key(pem, RSAPrivateKey, whose=whose, called="RSA"),  # type: ignore[type-abstract]  # only asked of
+            key=private_key(pem, RSAPrivateKey, whose=whose, called="RSA"),  # type: ignore[type-abstract]  # only for isinstance
             token_origin=origin,
             token_path=path,
             audience=file.token_uri,
         )
 
     def asking(self, now: datetime) -> Post:
-        """For an access token."""
+        """Return the signed request for an access token."""
         issued = int(now.timestamp())
         claims = {
             "iss": self.email,
@@ -86,7 +86,7 @@ class ServiceAccount:
 
 
 def _file(text: bytes) -> _File:
-    # Neither the cause nor its words go on: they may quote what stands there.
+    # Drop the cause and its message: they may quote the file.
     try:
         return msgspec.json.decode(text, type=_File)
     except (msgspec.ValidationError, RecursionError):
@@ -97,7 +97,10 @@ def _file(text: bytes) -> _File:
 
 
 def _place(address: str) -> tuple[str, str]:
-    """Origin and path. What is signed opens the project to whoever reads it on the way."""
+    """Return the origin and path of the token URI. Raises BadSetting.
+
+    Only https is allowed, except to a loopback address: the signed assertion gives access to the project.
+    """
     try:
         url = urlsplit(address)
         port = url.port or {"https": 443, "http": 80}[url.scheme]

@@ -1,4 +1,4 @@
-"""Web Push: encrypted for one browser, signed by one key, and sent nowhere but to push services."""
+"""Web Push sender: encrypted per browser, VAPID-signed, restricted to push services."""
 
 from notifier.adapters.push.webpush.sender import WebPush
 from notifier.adapters.push.webpush.ssrf_guard import Blocked, Resolver, guarded

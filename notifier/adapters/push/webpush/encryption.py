@@ -1,7 +1,7 @@
-"""Encryption for one browser: RFC 8291 over RFC 8188's aes128gcm, as one record.
+"""Web Push message encryption: RFC 8291 over aes128gcm (RFC 8188), one record.
 
-HKDF is written out as the HMACs that it is: each of its outputs is no longer than a hash, so each is one HMAC with a 1
-behind its label. All of them take some 15 µs, and the exchange on the curve 47, which has no way around it.
+HKDF is written out as HMACs: none of its outputs is longer than a hash, so each is one HMAC of its label and a 1 byte.
+All HMACs together take some 15 µs, and the unavoidable ECDH exchange takes 47 µs.
 """
 
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from notifier.adapters.push.webpush.vapid import Pair
 from notifier.domain.push.alert import Alert
 
 RECORD = 4096
-"""The size that every receiver has to take (RFC 8291, 4); ours are shorter, and the only one."""
+"""Record size that every receiver must accept (RFC 8291, 4). A message is a single, shorter record."""
 OVERHEAD = 86 + 1 + 16
-"""Header with our public key, delimiter, tag: bytes that a body has more than its content."""
+"""Bytes of a body in addition to its content: header with the sender's public key, delimiter, tag."""
 KEY, SECRET, SALT = 65, 16, 16
-"""Bytes: a point without compression, what goes with it, and what makes each message another."""
+"""Sizes in bytes of the uncompressed public key, the authentication secret, and the salt of each message."""
 _LAST = b"\x02"
-"""Ends the content of the last record; zeros follow, as many as one likes."""
+"""Delimiter after the content of the last record; any number of padding zeros follows."""
 
 
 def encrypted(content: bytes, *, length: int, key: bytes, secret: bytes, pair: Pair, salt: bytes) -> bytes:
-    """The body of a message, whose content is filled up to `length`. Raises ValueError for keys that are none.
+    """Return the encrypted body of a message, with the content padded to `length`. Raises ValueError for invalid keys.
 
-    `pair` is for this message alone. Browsers' keys aren't kept parsed: of millions none comes again before it would
-    be forgotten, and parsing one takes 6 µs.
+    `pair` must only be used for this message. Parsed browser keys are not cached: with millions of browsers a cached
+    key would be evicted before its next use, and parsing takes 6 µs.
     """
     if len(key) != KEY or len(secret) != SECRET:
         raise ValueError("its keys don't have the length of keys")
@@ -51,33 +51,41 @@ def _hmac(key: bytes, message: bytes) -> bytes:
     return digest(key, message, "sha256")
 
 
-# The content of an alert for a browser: what its service worker shows, and a length that tells nothing of it.
+# Content of an alert for the browser's service worker, padded so that its length reveals nothing.
 
 STEP = 512
-"""Bytes. Contents are filled up to a multiple: a push service, and whoever watches the line, sees that an alert is an
-ordinary one, and not whose name is in it."""
+"""Contents are padded to a multiple of this many bytes.
+
+A push service or a network observer only sees that an alert is an ordinary one, and not whose name is in it.
+"""
 MOST = 5 * STEP
-"""Of all steps the last with which a body, 103 bytes longer, has at most 2,744: what Firefox on Android takes. Push
-services have to take 4,096 (RFC 8030, 7.2). Two names of 256 characters fit in any alphabet, and none is longer."""
+"""Maximum padded content in bytes.
+
+It is the largest multiple of STEP for which the body, 103 bytes longer, has at most 2,744 bytes, the limit of Firefox
+on Android. Push services must accept 4,096 (RFC 8030, 7.2). Two names of 256 characters, the maximum length, fit in any
+alphabet.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     text: bytes
     length: int
-    """To be filled up to."""
+    """Padded length."""
 
 
 def content(alert: Alert, language: str) -> Content:
-    """JSON for `event.data.json()`: a title, and the tag by which an alert that comes again takes its own place."""
+    """Return the JSON for `event.data.json()`: a title, and a tag that makes a resent alert replace itself."""
     text = fitting(
-        alert.text_in(language), lambda shown: {"title": shown, "tag": alert.collapse_id, "lang": language}, most=MOST
+        alert.text_in(language), lambda title: {"title": title, "tag": alert.collapse_id, "lang": language}, most=MOST
     )
     return Content(text=text, length=-(-len(text) // STEP) * STEP)
 
 
 def topic(alert: Alert) -> str:
-    """What a push service replaces an alert by that it still holds: 32 characters, no more are allowed. Hexadecimal is
-    base64url, whose length Apple checks, and has nothing but letters and digits, which is what Mozilla asks for.
-    Hashed, so that a push service can't tell from it what a browser's tag was."""
+    """Return the topic. A new alert replaces one with the same topic that the push service still stores.
+
+    It has 32 characters, the maximum. Hexadecimal text is valid base64url, whose length Apple checks, and consists of
+    letters and digits, as Mozilla requires. It is a hash, so that a push service cannot learn the browser's tag.
+    """
     return blake2s(alert.collapse_id.encode(), digest_size=16, person=b"topic").hexdigest()

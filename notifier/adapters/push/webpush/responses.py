@@ -1,7 +1,7 @@
-"""What push services answer, and what follows from it: a table.
+"""Table from responses of push services to receipts.
 
-By RFC 8030 and 8292, Apple's "Sending web push notifications in web apps and browsers", Mozilla's autopush, and what is
-seen of Google's, as of 2026.
+Sources, as of 2026: RFC 8030 and 8292, Apple's "Sending web push notifications in web apps and browsers", Mozilla's
+autopush, and observed answers of Google.
 """
 
 from collections.abc import Mapping
@@ -13,28 +13,29 @@ from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Paylo
 from notifier.ports.push import Reply
 
 BAD_TOKEN: Mapping[str, str] = {
-    "BadJwtToken": "badjwttoken",  # Apple, of a subject that it can't reach, too
+    "BadJwtToken": "badjwttoken",  # Apple, also for a subject that it cannot reach
     "BadVapidPublicKey": "badvapidpublickey",  # Apple
     "InvalidJwt": "invalid jwt",  # Google
 }
-"""What no subscription can bring about: reason, and how a body says it."""
+"""Refusals that no subscription can cause: reason, and the phrase in the body."""
 OTHER_KEY: Mapping[str, str] = {
     "VapidPkHashMismatch": "vapidpkhashmismatch",  # Apple
     "OtherKey": "do not correspond to the credentials",  # Google
 }
-"""The subscription was made for another key than ours."""
+"""Refusals of a subscription that was created for another key."""
 NO_KEY: Mapping[str, str] = {"UnauthorizedRegistration": "unauthorizedregistration"}
-"""Google, of a token as of a subscription that was made for none."""
+"""Refusal by Google of a bad token, or of a subscription that was created without a key."""
 MOZILLA = "errno 109"
-"""Of a token as of another key."""
+"""Refusal by Mozilla of a bad token, or of a subscription for another key."""
 _WORDS = {**BAD_TOKEN, **OTHER_KEY, **NO_KEY}
 _LATER = {406, 408, 421, 425, 429}
-"""Beside what is wrong with the servers. 406 is Windows' word for too many."""
+"""Statuses that are retried, in addition to server errors. 406 is the rate limit of Windows."""
 WINDOWS_SAYS, OWN_LIMIT = "x-wns-notificationstatus", "channelthrottled"
-"""Where it is one browser that gets too many."""
+"""Header and value with which Windows reports the rate limit of a single browser."""
 _FOR_GOOD = {301, 308}
+"""Permanent redirects."""
 _READ = 4096
-"""Bytes of an answer: what matters is said in a few words."""
+"""Bytes of an answer that are searched; real answers are short."""
 
 
 def receipt_of(reply: Reply, origin: str, standing: KeyReputation, now: datetime, chance: float) -> Receipt:
@@ -52,9 +53,9 @@ def receipt_of(reply: Reply, origin: str, standing: KeyReputation, now: datetime
         case status if 300 <= status < 400:
             return _elsewhere(status, again)
         case status if status in _LATER or status >= 500:
-            # Of 429 nobody says whom it is about: the service is asked less then.
+            # A 429 does not tell whether it is about one browser, so the rate for the whole service is reduced.
             return RetryAt(at=again, reason=reason, alone=reply.headers.get(WINDOWS_SAYS, "").lower() == OWN_LIMIT)
-        case _:  # 413 among them
+        case _:  # including 413
             return PayloadError(reason=reason)
 
 
@@ -62,26 +63,29 @@ def _refused(reason: str, origin: str, standing: KeyReputation, again: datetime)
     named = reason in _WORDS or reason == MOZILLA
     if standing.refused(origin, named=named) or reason in BAD_TOKEN:
         return ConfigError(reason=f"{reason}: {origin} refuses who sends; look at the key, its subject and the clock.")
-    # Never for us, if the key is good for others: only a new subscription brings it back.
+    # The key is valid for other subscriptions, so this one never works: the browser must subscribe again.
     if reason in OTHER_KEY:
         return DropToken(reason=reason)
     return RetryAt(at=again, reason=reason, alone=True)
 
 
 def _elsewhere(status: int, again: datetime) -> Receipt:
-    """A redirect is never followed: it would lead past the list of push services, and nothing of Web Push has one. What
-    has moved for good is dropped, as its browser has to subscribe anew; what hasn't may be a push service in trouble,
-    which must not cost everybody their subscription."""
+    """Return the receipt of a redirect, which is never followed.
+
+    A redirect would bypass the list of push services, and Web Push has none. After a permanent redirect the device is
+    dropped, because its browser must subscribe again. A temporary redirect may be an outage of the push service, which
+    must not cost all users their subscriptions.
+    """
     reason = f"status {status}: a redirect, which isn't followed"
     return DropToken(reason=reason) if status in _FOR_GOOD else RetryAt(at=again, reason=reason)
 
 
 def _reason(reply: Reply) -> str:
-    """One of the words above, a number of Mozilla's, or the status; nothing else of what was answered is kept."""
+    """Return a known reason, an error number of Mozilla, or the status. The rest of the answer is dropped."""
     body = reply.body[:_READ]
     lowered = body.decode("utf-8", "replace").lower()
-    for reason, said in _WORDS.items():
-        if said in lowered:
+    for reason, phrase in _WORDS.items():
+        if phrase in lowered:
             return reason
     number = read(body).get("errno")
     known = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 1000

@@ -1,4 +1,4 @@
-"""Web Push: alerts for browsers, each encrypted for one of them; many at once to each push service."""
+"""Sender of alerts to browsers by Web Push, encrypted for each browser."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -18,14 +18,16 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Reply, Silence, Transport
 
 LONGEST_KEPT = timedelta(days=30)
-"""What push services take as a TTL: Mozilla's limit, and others keep nothing for longer."""
+"""Maximum TTL: Mozilla's limit; other push services store nothing for longer."""
 AT_ONCE, WHEN_IT_SUITS = "high", "normal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPush:
-    """A Provider; the devices that it is given are browsers. Its `transport` has to take addresses from a guarded
-    resolver alone, and to follow no redirect."""
+    """Implementation of Provider for browsers.
+
+    Its `transport` must only use addresses from a guarded resolver, and must not follow redirects.
+    """
 
     transport: Transport
     vapid: Vapid
@@ -33,7 +35,7 @@ class WebPush:
     clock: Clock
     chance: Chance
     pair: Callable[[], Pair] = Pair.new
-    """A new one for each message."""
+    """Source of a new key pair for each message."""
     salt: Callable[[int], bytes] = os.urandom
     standing: KeyReputation = field(default_factory=KeyReputation)
 
@@ -43,16 +45,16 @@ class WebPush:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WebPushRequests:
-    """A RequestBuilder."""
+    """Implementation of RequestBuilder for one alert."""
 
     web: WebPush
     alert: Alert
     headers: tuple[tuple[str, str], ...]
     contents: dict[str, Content] = field(default_factory=dict)
-    """By language."""
+    """Contents by language."""
 
     def prepare(self) -> Receipt | None:
-        """Needs nothing that isn't here."""
+        # Nothing to fetch: tokens are signed locally.
         return None
 
     def build(self, device: Device) -> PushRequest | Receipt:
@@ -73,7 +75,7 @@ class _WebPushRequests:
         )
 
     def is_token_refused(self, request: PushRequest, answer: Reply | Silence) -> bool:
-        """A token that is refused is never too old: it was good for hours when it was written."""
+        # A new token cannot help: each token is valid for hours when it is sent.
         return False
 
     def receipt(self, request: PushRequest, answer: Reply | Silence) -> Receipt:
@@ -102,5 +104,5 @@ def _fixed(alert: Alert) -> tuple[tuple[str, str], ...]:
 
 
 def _seconds(left: timedelta) -> str:
-    """What is over isn't kept: one try, now."""
+    """Return the TTL in seconds. 0 for an expired alert: the push service tries once and stores nothing."""
     return str(int(max(timedelta(0), min(left, LONGEST_KEPT)).total_seconds()))

@@ -1,4 +1,4 @@
-"""VAPID (RFC 8292): who sends, said to each push service in a token of its own."""
+"""VAPID tokens (RFC 8292), message key pairs and the reputation of the VAPID key."""
 
 import re
 from collections import deque
@@ -17,34 +17,37 @@ from notifier.domain.errors import BadSetting
 from notifier.domain.push.device import MOST_DEVICES
 
 GRID = timedelta(hours=6)
-"""Tokens begin and end on it, so all processes send the same, and none is signed twice."""
+"""Tokens begin and end at multiples of this interval, so all processes send the same token and sign it once."""
 LASTS = timedelta(hours=12)
-"""From the last line of the grid. Between 6 and 12 hours are left of it: less than the 24 that are allowed, and more
-than none, even where this machine's clock is hours off."""
+"""Lifetime of a token, from the last multiple of GRID.
+
+A token in use is valid for another 6 to 12 hours: less than the allowed 24 hours, and valid even if this machine's
+clock is off by hours.
+"""
 ORIGINS = 256
-"""Push services whose tokens are kept; there are four, and Windows has some dozens of names."""
+"""Maximum number of cached tokens, one per push service. There are four services; Windows uses some dozens of names."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MAIL = re.compile(r"mailto:[^\s<>@:?&#]+@([^\s<>@:?&#]+)", re.ASCII)
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z](?:[a-z0-9-]*[a-z0-9])?", re.ASCII)
 _NOWHERE = ("local", "localhost", "internal", "invalid", "test", "example")
-"""Ends of names that lead nowhere for whoever is not here (RFC 2606, 6762): Apple answers them with BadJwtToken."""
+"""Top-level domains that are not reachable from elsewhere (RFC 2606, 6762): Apple answers them with BadJwtToken."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Vapid:
-    """`key` and what is signed with it stay out of what is printed."""
+    """VAPID key and its tokens. The key and the tokens are excluded from the repr."""
 
     key: EllipticCurvePrivateKey = field(repr=False)
     subject: str
     public: str
-    """What browsers subscribe with, as `applicationServerKey`."""
+    """Public key with which browsers subscribe, as `applicationServerKey`."""
     _kept: dict[str, tuple[datetime, str]] = field(default_factory=dict, repr=False)
-    """By origin, with the line of the grid that it is of."""
+    """Cached header by origin, with the start of its token on the grid."""
 
     @classmethod
     def read(cls, pem: bytes, *, subject: str) -> Self:
-        """Raises BadSetting."""
+        """Parse the key and check the subject. Raises BadSetting."""
         key = es256_key(pem, whose="The key of Web Push", called="one of the elliptic curve P-256")
         if not _reachable(subject):
             raise BadSetting(
@@ -55,15 +58,15 @@ class Vapid:
         return cls(key=key, subject=subject, public=base64url(public))
 
     def authorization(self, origin: str, now: datetime) -> str:
-        """The header's value, for a push service of this origin."""
-        line = now - (now - _EPOCH) % GRID
-        kept, said = self._kept.get(origin, (None, ""))
-        if kept != line:
-            said = f"vapid t={self._token(origin, line + LASTS)}, k={self.public}"
-            if len(self._kept) >= ORIGINS:  # no such many push services exist: somebody makes up names
+        """Return the value of the authorization header for a push service."""
+        start = now - (now - _EPOCH) % GRID
+        cached_start, header = self._kept.get(origin, (None, ""))
+        if cached_start != start:
+            header = f"vapid t={self._token(origin, start + LASTS)}, k={self.public}"
+            if len(self._kept) >= ORIGINS:  # there are not so many push services: a client invents names
                 self._kept.clear()
-            self._kept[origin] = line, said
-        return said
+            self._kept[origin] = start, header
+        return header
 
     def _token(self, origin: str, expires_at: datetime) -> str:
         claims = {"aud": origin, "exp": int(expires_at.timestamp()), "sub": self.subject}
@@ -71,8 +74,8 @@ class Vapid:
 
 
 def _reachable(subject: str) -> bool:
-    if found := _MAIL.fullmatch(subject):
-        return _is_host(found[1])
+    if match := _MAIL.fullmatch(subject):
+        return _is_host(match[1])
     try:
         parts = urlsplit(subject)
         plain = subject.isascii() and subject.isprintable() and not re.search(r"[\s\\<>\"]", subject)
@@ -86,17 +89,18 @@ def _is_host(text: str) -> bool:
     return bool(_HOST.fullmatch(host)) and host.rpartition(".")[2] not in _NOWHERE
 
 
-# A key pair for one message alone: whoever shares one, shares what encrypts (RFC 8291).
+# Ephemeral key pairs, one for each message: messages must not share one, because it determines their encryption keys
+# (RFC 8291).
 #
-# Making one takes 27 µs of the 122 that a message takes, with its public half written out. Nothing of it depends on
-# the message, so `pairs.py` makes them ahead.
+# Generating a pair and encoding its public key takes 27 µs of the 122 µs that a message takes. It does not depend on
+# the message, so `Pairs` generates them in advance.
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     private: EllipticCurvePrivateKey
     public: bytes
-    """As it travels: 65 bytes."""
+    """Encoded public key, 65 bytes."""
 
     @classmethod
     def of(cls, private: EllipticCurvePrivateKey) -> Self:
@@ -107,16 +111,19 @@ class Pair:
         return cls.of(generate_private_key(SECP256R1()))
 
 
-# Key pairs that are made ahead, while nothing is sent: one for each message, and never one for two.
+# Key pairs generated in advance, while nothing is sent. No pair is used for two messages.
 
 AHEAD = 2_000
-"""As many as a window has devices; 55 ms of a core, and some 2 MB."""
+"""Number of pairs in advance: the devices of one send batch. They take 55 ms of a core, and some 2 MB."""
 RESTS_FOR = 0.05
-"""Seconds without a message, behind which nobody is taken to send: pairs that are made beside him take his time."""
+"""Seconds without a message after which pairs are generated. Doing that during a send would slow it down."""
 
 
 class Pairs:
-    """For one thread that sends, with another that makes them; to be closed, which ends that one."""
+    """Source of key pairs for one sending thread, with a background thread that generates them.
+
+    Closing it ends the background thread.
+    """
 
     def __init__(self, make: Callable[[], Pair] = Pair.new, *, ahead: int = AHEAD, rests_for: float = RESTS_FOR):
         self._make, self._ahead, self._rests_for = make, ahead, rests_for
@@ -126,7 +133,7 @@ class Pairs:
         self._thread.start()
 
     def __call__(self) -> Pair:
-        """One that nobody else gets: made here and now where none is left, for nobody waits for the other thread."""
+        """Return a pair that is used only once. If none is left, generate it at once instead of waiting."""
         try:
             pair = self._made.popleft()
         except IndexError:
@@ -153,24 +160,25 @@ class Pairs:
             self._made.append(self._make())
 
 
-# Standing: what push services think of our key, so that no single subscription can give us a bad name.
+# Reputation of the VAPID key: it decides whether a refusal is caused by the key or by one subscription.
 #
-# Most who refuse a token may mean us, or one browser: anybody can register a subscription that was made for somebody
-# else's key, or an address of a push service that isn't one of a subscription. A mistake of ours stops all alerts, so
-# a refusal that names a key shows one only where ours was never taken; otherwise it takes more in a row than one
-# person has browsers.
+# Most refusals of a token may mean either. Any client can register a subscription that was created for another key,
+# or a URL of a push service that is not a subscription. A configuration error stops all alerts, so it needs strong
+# evidence: a refusal that names a key at a service that never accepted ours, or more consecutive refusals than one
+# user has browsers.
 
 REPUTATION_ORIGINS = 256
-"""As with tokens: whoever makes up names of push services gets nothing taken there."""
+"""Maximum number of remembered origins. Invented names of push services accept nothing, so they take no space."""
 
 
 @dataclass(slots=True)
 class KeyReputation:
-    """One process's, of the key that it began with."""
+    """Reputation of the VAPID key in one process."""
 
     taken_at: set[str] = field(default_factory=set)
+    """Origins that have accepted the key."""
     refusals: int = 0
-    """In a row, wherever."""
+    """Consecutive refusals, at any origin."""
 
     def taken(self, origin: str) -> None:
         self.refusals = 0
@@ -178,6 +186,9 @@ class KeyReputation:
             self.taken_at.add(origin)
 
     def refused(self, origin: str, *, named: bool) -> bool:
-        """Whether it is us. `named`: the answer says that it is about a token or its key."""
+        """Record a refusal, and return whether the key or token is to blame.
+
+        With `named`, the answer explicitly blames a token or its key.
+        """
         self.refusals += 1
         return (named and origin not in self.taken_at) or self.refusals > MOST_DEVICES
