@@ -1,7 +1,7 @@
 """Kombu transport for Redis that tolerates garbage in the broker's keys.
 
-Kombu trusts every key. If a queue or the list of held tasks has a wrong type, each worker fails at its first task, and
-the queue refuses every task as long as the key exists. This transport deletes such keys and skips messages that are
+Kombu trusts every key. A queue or a list of held tasks with a wrong type makes each worker fail at its first task. Such
+a queue also refuses every task as long as the key exists. This transport deletes such keys and skips messages that are
 not tasks. The ledger queues lost tasks again.
 """
 

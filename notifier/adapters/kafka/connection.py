@@ -132,7 +132,7 @@ def translate(error: BaseException, action: str) -> LogUnavailable | Poison:
     """Return the project's error for a library error: Poison for a record that is too large, otherwise an outage."""
     if isinstance(error, TOO_LARGE):
         return Poison(f"{action}: a record is larger than the log takes.")
-    kind = next((ours for ours, theirs in KINDS.items() if isinstance(error, theirs)), LogUnavailable)
+    kind = next((outage for outage, errors in KINDS.items() if isinstance(error, errors)), LogUnavailable)
     return kind(f"{action}: {type(error).__name__}.")
 
 

@@ -81,24 +81,20 @@ class _UncommittedRecords:
             silent = 0.0 if batches else silent + monotonic() - began
             if silent > SILENCE_TIMEOUT:
                 raise LogUnavailable("What waits can't be read: no records arrive.")
-            for place, records in batches.items():
+            for tp, records in batches.items():
                 for record in records:
-                    if place in ends and record.offset < ends[place]:
+                    if tp in ends and record.offset < ends[tp]:
                         limit -= 1
                         yield with_incarnation(to_logged(self._stream, record), incarnation)
-            for place in [place for place, end in ends.items() if client.position(place) >= end]:
-                del ends[place]
+            for tp in [tp for tp, end in ends.items() if client.position(tp) >= end]:
+                del ends[tp]
 
     def _seek_to_commits(self, client: KafkaConsumer) -> dict[TopicPartition, int]:
         """Seek each partition to its commit. Return the end offsets of partitions with uncommitted records."""
-        places = [
-            TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())
-        ]
-        client.assign(places)
-        ends, first = client.end_offsets(places), client.beginning_offsets(places)
-        starts = {
-            place: max(client.committed(place, timeout_ms=POLL_TIMEOUT_MS) or 0, first[place]) for place in places
-        }
-        for place, start in starts.items():
-            client.seek(place, start)
-        return {place: ends[place] for place in places if starts[place] < ends[place]}
+        tps = [TopicPartition(self._topic, number) for number in sorted(client.partitions_for_topic(self._topic) or ())]
+        client.assign(tps)
+        ends, first = client.end_offsets(tps), client.beginning_offsets(tps)
+        starts = {tp: max(client.committed(tp, timeout_ms=POLL_TIMEOUT_MS) or 0, first[tp]) for tp in tps}
+        for tp, start in starts.items():
+            client.seek(tp, start)
+        return {tp: ends[tp] for tp in tps if starts[tp] < ends[tp]}

@@ -102,14 +102,14 @@ class GroupMembership:
             batches = self._consumer.poll(timeout_ms=milliseconds(max(least, wait)), max_records=MAX_POLL_RECORDS)
         return [
             to_logged(self._group.stream, record)
-            for place, records in batches.items()
-            if place.partition not in self._listener.retained  # rebalanced during this poll: read again later
+            for tp, records in batches.items()
+            if tp.partition not in self._listener.retained  # rebalanced during this poll: read again later
             for record in records
         ]
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit the offsets. Raises PartitionsLost or Fenced."""
-        commits = {place: OffsetAndMetadata(offsets[place.partition], "", -1) for place in self._places(offsets)}
+        commits = {tp: OffsetAndMetadata(offsets[tp.partition], "", -1) for tp in self._places(offsets)}
         with translated("A commit was not taken"):
             self._consumer.commit(commits)
 
@@ -117,7 +117,7 @@ class GroupMembership:
         """Return the group's commit for every partition of the topic, None without a commit."""
         with translated("The group's commits aren't known"):
             # A new partition may be assigned before the client's metadata contains it.
-            assigned = {place.partition for place in self._consumer.assignment()}
+            assigned = {tp.partition for tp in self._consumer.assignment()}
             partitions = sorted(assigned | set(self._consumer.partitions_for_topic(self._topic)))
             commits = self._committed(partitions)
             # Partitions are queried in sequence. A group that starts in the meantime commits all of them, including
@@ -128,10 +128,10 @@ class GroupMembership:
 
     def bounds(self, partitions: Iterable[int]) -> Bounds:
         """Return the first offset and the end offset (last + 1) of each partition."""
-        places = self._places(partitions)
+        tps = self._places(partitions)
         with translated("The ends of the partitions aren't known"):
-            first, end = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
-        return {place.partition: (int(first[place]), int(end[place])) for place in places}
+            first, end = self._consumer.beginning_offsets(tps), self._consumer.end_offsets(tps)
+        return {tp.partition: (int(first[tp]), int(end[tp])) for tp in tps}
 
     def topic_incarnation(self) -> str:
         """Return the incarnation from the client's metadata without a request, or an empty string if it is unknown."""
@@ -157,8 +157,8 @@ class GroupMembership:
         self._consumer.close(autocommit=False)
 
     def _committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
-        places = self._places(partitions)
-        return {place.partition: self._consumer.committed(place, timeout_ms=QUERY_TIMEOUT_MS) for place in places}
+        tps = self._places(partitions)
+        return {tp.partition: self._consumer.committed(tp, timeout_ms=QUERY_TIMEOUT_MS) for tp in tps}
 
     def _places(self, partitions: Iterable[int]) -> Sequence[TopicPartition]:
         return [TopicPartition(self._topic, partition) for partition in partitions]

@@ -149,11 +149,11 @@ class _Migration:
         existing partitions have no commit yet.
         """
         group, topic = self.access.group(stream, GROUPS[stream]), self.access.topic(stream)
-        places = [TopicPartition(topic, number) for number in range(partitions)]
-        offsets = self.admin.list_group_offsets({group: places})[group]
-        committed = [place for place in places if place in offsets and offsets[place].offset >= 0]
+        tps = [TopicPartition(topic, number) for number in range(partitions)]
+        offsets = self.admin.list_group_offsets({group: tps})[group]
+        committed = [tp for tp in tps if tp in offsets and offsets[tp].offset >= 0]
         if not committed:
-            self.admin.alter_group_offsets(group, {place: OffsetAndMetadata(0, "", -1) for place in places})
+            self.admin.alter_group_offsets(group, {tp: OffsetAndMetadata(0, "", -1) for tp in tps})
         elif len(committed) < partitions:
             raise LogUnavailable(f"{stream} is still growing: its readers don't read all {partitions} partitions yet.")
 
@@ -188,8 +188,8 @@ def to_logged(stream: str, record: Any) -> Logged:
     process the record moves it to the dead letters.
     """
     key, value = (record.key or b"").decode(errors="replace"), record.value or b""
-    place = f"{stream}/{record.partition}"
-    return Logged(partition=place, offset=record.offset, record=Record(stream=stream, key=key, value=value))
+    name = f"{stream}/{record.partition}"
+    return Logged(partition=name, offset=record.offset, record=Record(stream=stream, key=key, value=value))
 
 
 def with_incarnation(logged: Logged, incarnation: str) -> Logged:

@@ -233,7 +233,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
         """Partitions assigned both before and after a rebalance and not rewound yet (`rewind_retained`)."""
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        self._before |= {place.partition for place in revoked}
+        self._before |= {tp.partition for tp in revoked}
         self.joined = False
         if self.consumer is not None:
             # A group leader that rebalances for a grown topic drops the reason once it has a plan. If the poll ends
@@ -249,7 +249,7 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
             self._listener.revoked()
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        partitions = {place.partition for place in assigned}
+        partitions = {tp.partition for tp in assigned}
         self.joined = True
         self.retained, self._before = (self.retained | self._before) & partitions, set()
         if not self._closed:
@@ -268,10 +268,10 @@ class RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  
         if self.consumer is None:
             return
         for partition in sorted(self.retained):
-            place = TopicPartition(topic, partition)
-            offset = self.consumer.committed(place, timeout_ms=timeout_ms)
+            tp = TopicPartition(topic, partition)
+            offset = self.consumer.committed(tp, timeout_ms=timeout_ms)
             if offset is None:
-                self.consumer.seek_to_beginning(place)
+                self.consumer.seek_to_beginning(tp)
             else:
-                self.consumer.seek(place, offset)
+                self.consumer.seek(tp, offset)
             self.retained.discard(partition)

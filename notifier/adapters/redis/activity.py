@@ -51,8 +51,8 @@ class RedisActiveHours:
             for place, group in places.items()
         ]
         bitmaps = (bitmap for answer in ask(self._client, calls) for bitmap in answer)
-        asked = (shard for group in places.values() for shard in group)
-        bits = {shard: _bits(bitmap) for shard, bitmap in zip(asked, bitmaps, strict=True)}
+        requested = (shard for group in places.values() for shard in group)
+        bits = {shard: _bits(bitmap) for shard, bitmap in zip(requested, bitmaps, strict=True)}
         return {shard: bits[shard] for shard in shards if bits[shard].any()}
 
     def rolled_up(self, at: datetime, lasting: timedelta) -> None:

@@ -1,7 +1,7 @@
 """OAuth access tokens for FCM, renewed between messages without delaying them.
 
-When half of a token's hour is over, a request for a new one is sent among the messages, and its answer is filtered out
-of theirs. The old token stays valid in the meantime. So renewals need no thread and no pause. Only the first token,
+When half of a token's hour is over, a request for a new one is sent among the messages. Its answer is filtered out of
+theirs, and the old token stays valid in the meantime. So renewals need no thread and no pause. Only the first token,
 and one after an idle hour, delays messages.
 """
 

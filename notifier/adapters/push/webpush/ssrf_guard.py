@@ -34,8 +34,8 @@ class Blocked(OSError):
 def guarded(resolve: Resolver, services: PushServices) -> Resolver:
     """Wrap a resolver so that it raises Blocked unless all addresses of a push service are public.
 
-    A name with both kinds of address belongs to no push service, and a client that tries the addresses in turn would
-    reach the private one.
+    A name with both kinds of address belongs to no push service. A client that tries its addresses in turn could reach
+    the private one.
     """
 
     def addresses(host: str, port: int) -> Sequence[str]:
@@ -43,8 +43,8 @@ def guarded(resolve: Resolver, services: PushServices) -> Resolver:
         resolved = tuple(resolve(host, port))
         if not resolved:
             raise OSError(f"{host} has no address")
-        if wrong := [address for address in resolved if not (_is_loopback(address) if near else is_public(address))]:
-            raise Blocked(f"{host} leads to {wrong[0]}, which is not {'this machine' if near else 'public'}")
+        if rejected := [address for address in resolved if not (_is_loopback(address) if near else is_public(address))]:
+            raise Blocked(f"{host} leads to {rejected[0]}, which is not {'this machine' if near else 'public'}")
         return resolved
 
     return addresses
