@@ -1,1 +1,1 @@
-"""The HTTP edge: events come in, people read their tab; every refusal is a problem with a stable code."""
+"""HTTP API: event intake, inbox, preferences, devices and operations."""

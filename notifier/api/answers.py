@@ -1,4 +1,4 @@
-"""Answers of the routes: headers, JSON that is encoded already, ETags, and pages with a cursor."""
+"""Parts of responses: headers, pre-encoded JSON, ETags, and pages with a cursor."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -14,7 +14,7 @@ T = TypeVar("T")
 JSON = "application/json"
 NO_STORE = {"Cache-Control": "no-store"}
 PRIVATE = {"Cache-Control": "private, no-store"}
-"""For answers to one user."""
+"""Headers of responses that contain one user's data."""
 
 POLL_EVERY = timedelta(seconds=30)
 PAGE_HEADERS = {
@@ -25,14 +25,14 @@ PAGE_HEADERS = {
 
 
 def page_headers(tag: str) -> dict[str, str]:
-    """Return the headers of one viewer's page; the tag identifies what it shows."""
+    """Return the headers of one viewer's page. The tag identifies the content that the page shows."""
     return {"ETag": tag, **PAGE_HEADERS}
 
 
 def encoded(kind: type[T], json: bytes) -> T:
-    """Return JSON that is encoded already, typed as the body that it describes. The framework sends bytes as they are.
+    """Return pre-encoded JSON, typed as the body that it encodes. The framework sends bytes unchanged.
 
-    The answer needs the media type JSON.
+    The response needs the media type JSON.
     """
     return cast("T", json)
 
@@ -41,31 +41,31 @@ def encoded(kind: type[T], json: bytes) -> T:
 
 
 def etag(content: bytes, *, weak: bool = False) -> str:
-    """Return a tag of the content; weak where answers that differ in unimportant ways share a tag."""
+    """Return the tag of the content. A weak tag may be shared by responses with insignificant differences."""
     tag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
     return f"W/{tag}" if weak else tag
 
 
 def matches(if_none_match: str, tag: str) -> bool:
-    """Return whether one of the client's tags is this one, by weak comparison."""
-    tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    """Return whether the client's `If-None-Match` header contains this tag. Uses weak comparison."""
+    tags = [candidate.strip().removeprefix("W/") for candidate in if_none_match.split(",")]
     return "*" in tags or tag.removeprefix("W/") in tags
 
 
 def conditional(
     request: Request[Any, Any, Any], body: T, headers: Mapping[str, str], media_type: str = JSON
 ) -> Response[T | None]:
-    """Answer with the body, or with 304 if the client has what the `ETag` among the headers names."""
+    """Return the body, or 304 if the client already has the version named by the `ETag` header."""
     if matches(request.headers.get("if-none-match", ""), headers["ETag"]):
         return Response(None, status_code=304, headers=headers, media_type=media_type)
     return Response(body, headers=headers, media_type=media_type)
 
 
-# Pages: a route takes a cursor and a limit, and links to the next page.
+# Pagination: a route takes a cursor and a limit, and links to the next page.
 
 MOST_ITEMS = 100
 FIRST_PAGE = 20
-"""Items of a page of an inbox unless the client says otherwise."""
+"""Default number of items on an inbox page."""
 
 Cursor = Annotated[str | None, QueryParameter(max_length=2_000)]
 Limit = Annotated[int, QueryParameter(ge=1, le=MOST_ITEMS)]
@@ -73,5 +73,5 @@ Limit = Annotated[int, QueryParameter(ge=1, le=MOST_ITEMS)]
 
 def next_link(path: str, **query: object) -> str:
     """Return the `Link` header of the next page. Parameters that are None are left out."""
-    given = {name.rstrip("_"): value for name, value in query.items() if value is not None}
-    return f'<{path}?{urlencode(given)}>; rel="next"'
+    parameters = {name.rstrip("_"): value for name, value in query.items() if value is not None}
+    return f'<{path}?{urlencode(parameters)}>; rel="next"'

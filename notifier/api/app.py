@@ -1,4 +1,4 @@
-"""The application: the routes, who may use them, and what a refusal looks like."""
+"""Litestar application: routes, guards, error handlers and middleware."""
 
 import asyncio
 from collections.abc import Callable
@@ -42,27 +42,29 @@ def create(
     *,
     identity: Identity | None = None,
 ) -> Litestar:
-    """Connects to nothing and starts nothing before the first request; a demo's ordinary day begins when it is served.
+    """Build the application. Raises BadSetting.
 
-    `empty` empties the Redis that this service started itself. `identity` is another than the settings say.
-    Raises BadSetting.
+    It connects to nothing and starts nothing before the first request. In a demo, background traffic starts when the
+    application starts.
+
+    `empty` flushes the Redis that this service started itself. `identity` replaces the one built from the settings.
     """
     wired = edge(system, reads, keys, pause, identity)
-    behind = backstage(wired, empty)
-    description = Description(make=lambda: describe(_routes(wired), given, installed_version()))
-    given = _dependencies(wired, description, behind)
+    controls = backstage(wired, empty)
+    description = Description(make=lambda: describe(_routes(wired), dependencies, installed_version()))
+    dependencies = _dependencies(wired, description, controls)
 
     async def begin() -> None:
         if system.settings.demo:
-            behind.storming.trickle()
+            controls.storming.trickle()
 
     def close() -> None:
-        behind.storming.stop()
+        controls.storming.stop()
         wired.close()
 
     app = Litestar(
         [*_routes(wired), *_of_the_demo(wired)],
-        dependencies=given,
+        dependencies=dependencies,
         exception_handlers=HANDLERS,
         on_startup=[begin],
         on_shutdown=[close],
@@ -73,20 +75,20 @@ def create(
         pdb_on_exception=False,
     )
     app.asgi_handler = AnswerHeaders(subjects.EncodedSubjects(app.asgi_handler))
-    if not system.settings.insecure_dev:  # there the routes decide who asks
+    if not system.settings.insecure_dev:  # in that mode only the guards know how to identify the caller
         app.asgi_handler = FastInbox(app.asgi_handler, wired, wired.identity)
     app.asgi_handler = origins(app.asgi_handler, system.settings.origins)
     return app
 
 
 def _routes(wired: Edge) -> list[ControllerRouterHandler]:
-    """Anew for every application: a router belongs to one."""
+    """Build new routers on every call, because a router belongs to a single application."""
     return [
         Router(
             "/v1/events",
             route_handlers=[events.accept, events.fate],
             guards=[services(wired, *events.SCOPES)],
-            security=[{SERVICE: [may]} for may in events.SCOPES],
+            security=[{SERVICE: [scope]} for scope in events.SCOPES],
             tags=["events"],
         ),
         Router(
@@ -130,7 +132,7 @@ def _routes(wired: Edge) -> list[ControllerRouterHandler]:
 
 
 def _of_the_demo(wired: Edge) -> list[ControllerRouterHandler]:
-    """Not described: they are for its page, and elsewhere there are none."""
+    """Return the routes of the demo page, or none outside a demo. The OpenAPI document omits them."""
     if not wired.system.settings.demo:
         return []
     actions = [demo.people, demo.phones, demo.storm, demo.pause, demo.lift, demo.kill, demo.empty]

@@ -1,4 +1,4 @@
-"""The container: everything that the routes of one API process use, built from the system and the read ports."""
+"""Dependency container of one API process, built from the system and the read ports."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """One per application, for one event loop."""
+    """The dependencies of all routes. One instance per application and event loop."""
 
     system: System
     clock: Clock
@@ -75,11 +75,11 @@ class Edge:
     watchers: Watchers
 
     async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the blocking write path. The call runs to its end even when the client has gone."""
+        """Call blocking code in a thread. The call runs to completion even if the client disconnects."""
         return await self.threads.run(call, *args, **kwargs)
 
     def close(self) -> None:
-        """End all streams, drop the calls that wait for a thread, and wait for those under way."""
+        """End all streams, drop the calls that wait for a thread, and wait for running calls."""
         self.hub.close()
         self.threads.close()
 
@@ -89,8 +89,11 @@ Call = Request[UserId, float, State]
 
 
 def written(request: Request[Any, Any, State], prefix: str, read: str) -> str:
-    """What stands in the path behind the prefix. The router takes double slashes for single ones and drops the last; an
-    id may have them, so what it read is only what is left where nothing else is."""
+    """Return the part of the raw path after the prefix, or `read` if there is none.
+
+    `read` is the value parsed by the router, which collapses double slashes and drops a trailing one. Ids may contain
+    both.
+    """
     raw = request.scope["raw_path"].partition(b"?")[0].decode("latin-1")
     return unquote(raw).partition(prefix)[2] or read
 
@@ -98,11 +101,11 @@ def written(request: Request[Any, Any, State], prefix: str, read: str) -> str:
 def edge(
     system: System, reads: ReadPorts, keys: Keys, pause: Pause = asyncio.sleep, identity: Identity | None = None
 ) -> Edge:
-    """Build the container. Starts no thread before the first request. Raises BadSetting."""
+    """Build the container. Raises BadSetting. No thread starts before the first request."""
     ports, settings, metrics = system.ports, system.settings, system.metrics
     threads = RequestThreads()
-    # The retractor publishes the gateway's retractions again, so this process misses nothing. Without this line each
-    # new API process would make all open pages reload.
+    # The retractor republishes the gateway's retractions, so this process misses none. Without this line each new API
+    # process would make all open pages reload.
     system.live_publisher.missed = False
     opaque = Opaque.of(keys)
     renderer = Renderer(opaque=opaque, hits=Hits(metrics.inbox_cache, "items"))
@@ -147,7 +150,7 @@ def edge(
 
 
 def _observers(system: System, reads: ReadPorts, pause: Pause) -> Sequence[OpeningObserver]:
-    """Build what follows every answer of the inbox: the activity recorder and the auditor."""
+    """Build the observers that run after every inbox response: the activity recorder and the page auditor."""
     audit = build_audit(reads, system.metrics, pause)
     return (
         Noting(activity=reads.activity, metrics=system.metrics, pause=pause),

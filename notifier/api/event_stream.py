@@ -1,4 +1,4 @@
-"""Server-sent events: one answer that lasts until its client goes or is cut off."""
+"""Server-sent events: a response that stays open until the client disconnects or is cut off."""
 
 import asyncio
 import logging
@@ -14,33 +14,33 @@ LOGGER = logging.getLogger("notifier.api")
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-"""The second tells nginx to pass on each event at once."""
+"""`X-Accel-Buffering` makes nginx forward each event immediately."""
 BEAT = b":\n\n"
-"""A comment, by which a client hears that the connection lives."""
+"""Heartbeat: an SSE comment that shows the client that the connection is alive."""
 
 
 class Talk(Protocol):
-    """What one stream sends."""
+    """The event source of one stream."""
 
     def enter(self) -> None:
         """Called before the first byte."""
         ...
 
     async def write(self, send: Send) -> None:
-        """Send events until there are no more. Cancelled when the client goes."""
+        """Send events until the stream ends. Cancelled when the client disconnects."""
         ...
 
     def begin(self, writing: "asyncio.Task[None]") -> None:
-        """Called with the task that runs `write`: cancelling it cuts the client off."""
+        """Called with the task that runs `write`. Canceling that task cuts the client off."""
         ...
 
     def leave(self) -> None:
-        """Called once for each `enter`, however the stream ends."""
+        """Called once for each `enter`, even after an error."""
         ...
 
 
 class EventStream(Response[None]):
-    """The answer of an open stream."""
+    """An HTTP response that streams the events of one source."""
 
     def __init__(self, talk: Talk, headers: Mapping[str, str] = HEADERS) -> None:
         super().__init__(None, media_type=MEDIA_TYPE, headers=headers)
@@ -58,7 +58,7 @@ class _Body(ASGIResponse):
         self._talk = talk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Entered here and not in the route: a client that goes in between would hold a place for ever.
+        # Enter here rather than in the route: a client that disconnects in between would never release its slot.
         self._talk.enter()
         try:
             await self.start_response(send)
@@ -78,7 +78,7 @@ class _Body(ASGIResponse):
             with suppress(asyncio.CancelledError):
                 await asyncio.gather(*tasks, return_exceptions=True)
         if not writing.cancelled() and (error := writing.exception()):
-            # The answer has begun: only the log can be told.
+            # The response has started, so the error can only be logged.
             LOGGER.error("event stream failed", exc_info=error, extra={"path": scope["path"]})
 
 

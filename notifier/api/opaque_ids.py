@@ -1,4 +1,4 @@
-"""Ids, cursors and seen tokens: opaque to people, and good for the one person they were made for."""
+"""Encrypted ids, cursors and seen tokens, each valid for a single viewer."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from notifier.ports.inbox import InboxPosition
 
 VERSION = b"\x01"
 SEQ = 8
-"""Bytes of every number, however small: the length of an id must not tell how large it is."""
+"""Size of every number in bytes. A fixed size keeps the length of an id from revealing its number."""
 
 T = TypeVar("T")
 
@@ -57,10 +57,9 @@ class _Seen(msgspec.Struct, array_like=True):
 class Opaque:
     """Deterministic authenticated encryption, AES-SIV (RFC 5297), bound to version, purpose and viewer.
 
-    Encrypted, because a burst's number that can be read tells a stranger by its gaps how many mentions were not for
-    her. Deterministic, because a viewer's id of a burst stays the same on every device and for the burst's life, and
-    is stored nowhere. Bound to the viewer, so that two people who compare their ids learn nothing, and nobody can use
-    what somebody else was given.
+    - Encrypted: gaps between readable burst numbers would reveal how many mentions were hidden from the viewer.
+    - Deterministic: a viewer's id of a burst is the same on every device and for the burst's life, but is not stored.
+    - Bound to the viewer: two users learn nothing by comparing ids, and no user can use values issued to another.
     """
 
     cipher: AESSIV = field(repr=False)
@@ -73,51 +72,51 @@ class Opaque:
         return self._seal("burst", viewer, _Key.of(burst))
 
     def burst(self, viewer: UserId, id: str) -> BurstKey:
-        """Raises BadMark: nothing but marks takes an id."""
-        found = self._open("burst", viewer, id, _Key)
-        if found is None:
+        """Decode the viewer's id of a burst. Raises BadMark: only requests that set marks contain such ids."""
+        key = self._open("burst", viewer, id, _Key)
+        if key is None:
             raise BadMark("A burst is named as it is in the person's own inbox.")
-        return found.burst
+        return key.burst
 
     def cursor(self, viewer: UserId, place: InboxPosition) -> str:
         return self._seal("cursor", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
     def place(self, viewer: UserId, cursor: str) -> InboxPosition:
-        """Raises BadCursor."""
-        found = self._open("cursor", viewer, cursor, _Place)
-        if found is None:
+        """Decode a cursor. Raises BadCursor."""
+        position = self._open("cursor", viewer, cursor, _Place)
+        if position is None:
             raise BadCursor("Begin again without one.")
-        return InboxPosition(found.opened_at, found.burst.burst)
+        return InboxPosition(position.opened_at, position.burst.burst)
 
     def gap_cursor(self, viewer: UserId, place: InboxPosition) -> str:
-        """Return the cursor of a gap fetch's next page; it is good for the subject of the place only."""
+        """Return the cursor of a gap fetch's next page. It is valid only for the subject of the position."""
         return self._seal("gap", viewer, _Place(place.opened_at, _Key.of(place.burst)))
 
     def gap_place(self, viewer: UserId, subject: Subject, cursor: str) -> InboxPosition:
-        """Raises BadCursor."""
-        found = self._open("gap", viewer, cursor, _Place)
-        if found is None or found.burst.subject != str(subject):
+        """Decode the cursor of a gap fetch. Raises BadCursor."""
+        position = self._open("gap", viewer, cursor, _Place)
+        if position is None or position.burst.subject != str(subject):
             raise BadCursor("Begin again without one.")
-        return InboxPosition(found.opened_at, found.burst.burst)
+        return InboxPosition(position.opened_at, position.burst.burst)
 
     def token(self, seen: SeenToken) -> str:
         return self._seal("seen", seen.viewer, _Seen(seen.as_of, [_Key.of(burst) for burst in sorted(seen.newer)]))
 
     def seen(self, viewer: UserId, token: str) -> SeenToken:
-        """Raises BadSeen."""
-        found = self._open("seen", viewer, token, _Seen)
-        if found is None:
+        """Decode a seen token. Raises BadSeen."""
+        decoded = self._open("seen", viewer, token, _Seen)
+        if decoded is None:
             raise BadSeen("Load the inbox again for a new one.")
-        return SeenToken(viewer=viewer, as_of=found.as_of, newer=frozenset(key.burst for key in found.newer))
+        return SeenToken(viewer=viewer, as_of=decoded.as_of, newer=frozenset(key.burst for key in decoded.newer))
 
     def moment(self, viewer: UserId, told: StreamPosition) -> str:
-        """The id of an event of the viewer's stream, or of a page that a stream goes on from."""
+        """Return the id of an event of the viewer's stream, or of a page from which a stream can resume."""
         return self._seal("moment", viewer, _Moment(told.as_of, told.sight, told.marks))
 
     def told(self, viewer: UserId, moment: str) -> StreamPosition | None:
-        """None for what was never issued: then nothing is known of what the client has."""
-        found = self._open("moment", viewer, moment, _Moment)
-        return None if found is None else StreamPosition(as_of=found.as_of, sight=found.sight, marks=found.marks)
+        """Decode an event id. Return None if it is invalid: then the client's state is unknown."""
+        event = self._open("moment", viewer, moment, _Moment)
+        return None if event is None else StreamPosition(as_of=event.as_of, sight=event.sight, marks=event.marks)
 
     def _seal(self, purpose: str, viewer: UserId, value: object) -> str:
         return _text(self.cipher.encrypt(pack(value), _bound_to(purpose, viewer)))
@@ -125,7 +124,7 @@ class Opaque:
     def _open(self, purpose: str, viewer: UserId, text: str, kind: type[T]) -> T | None:
         try:
             raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            # The decoder passes over what it doesn't know: a value has one spelling.
+            # The decoder skips unknown characters. Accept only the canonical spelling of a value.
             return unpack(kind, self.cipher.decrypt(raw, _bound_to(purpose, viewer))) if _text(raw) == text else None
         except (ValueError, InvalidTag, Poison):
             return None

@@ -1,8 +1,8 @@
-"""The port of the API: reserved by one service, and shared by the API processes of that service.
+"""Reserve the API port for one service and share it among that service's processes.
 
-With SO_REUSEPORT the sockets of one user share a port, and Linux spreads new connections over them. The kernel does not
-ask whether their programs belong together, so two services could split the requests of one port without an error.
-`reserved` prevents that, and `joined` is for a process that was started by the one that holds the reservation.
+With SO_REUSEPORT the sockets of one system user share a port, and Linux spreads new connections over them. The kernel
+does not check whether their programs belong together. Two services could split the requests of one port without an
+error. `reserved` prevents that. `joined` is for a process started by the holder of the reservation.
 """
 
 import os
@@ -18,7 +18,7 @@ from typing import Any
 from notifier.domain.errors import BadSetting, PortTaken
 
 SHARED_EVENLY = sys.platform == "linux"
-"""Elsewhere SO_REUSEPORT either refuses a second listener or gives it all connections."""
+"""Whether SO_REUSEPORT balances connections. Other systems reject a second listener or give it all connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,32 +30,33 @@ class Address:
 
 @contextmanager
 def reserved(host: str, port: int) -> Iterator[Address]:
-    """Keep the port for this service while the block lasts; 0 takes any free port. Raises PortTaken or BadSetting.
+    """Reserve the port for this service inside the `with` block. Port 0 takes any free port.
 
-    Only processes that `joined` it should listen. The reservation itself never listens and answers nothing.
+    Only processes that call `joined` should listen. The reservation itself never listens.
+    Raises PortTaken or BadSetting.
     """
     with ExitStack() as stack:
-        # This socket does not ask to share, so it finds every program that listens, whatever that one asked for.
+        # A socket without SO_REUSEPORT conflicts with every listener, including listeners that set it.
         probe = stack.enter_context(_bound(host, port, shared=False))
         address = _address(probe)
         if SHARED_EVENLY:
-            # Kept bound: the port is not given to another program while no process of ours listens yet, or any more.
+            # The probe stays bound, so no other program gets the port before our processes listen or after they stop.
             stack.enter_context(_lock(address))
         else:
-            # A process of ours could not bind beside it.
+            # Our own processes could not bind the port while the probe holds it.
             probe.close()
         yield address
 
 
 @contextmanager
 def joined(host: str, port: int) -> Iterator[Address]:
-    """Bind the port beside the other processes of this service. Raises PortTaken or BadSetting."""
-    with _bound(host, port, shared=True) as held:
-        yield _address(held)
+    """Bind the port together with the other processes of this service. Raises PortTaken or BadSetting."""
+    with _bound(host, port, shared=True) as bound:
+        yield _address(bound)
 
 
 def free_port(host: str, port: int) -> int:
-    """Return the port, or any free one for 0. Raises PortTaken or BadSetting."""
+    """Return the port if it is free, or any free port if it is 0. Raises PortTaken or BadSetting."""
     with reserved(host, port) as address:
         return address.port
 
@@ -63,7 +64,7 @@ def free_port(host: str, port: int) -> int:
 def is_listening(port: int) -> bool:
     """Return whether this process listens on the port.
 
-    A connection would not tell: another process of the service may answer it.
+    A test connection cannot prove that, because another process of the service may accept it.
     """
     return any(_is_listener(int(number), port) for number in os.listdir("/dev/fd"))
 
@@ -75,7 +76,7 @@ def _is_listener(descriptor: int, port: int) -> bool:
         with socket.socket(fileno=os.dup(descriptor)) as copy:
             is_tcp = copy.family in (socket.AF_INET, socket.AF_INET6) and copy.type == socket.SOCK_STREAM
             return is_tcp and _accepts(copy) and copy.getsockname()[1] == port
-    except OSError:  # closed meanwhile, by another thread
+    except OSError:  # another thread closed the descriptor meanwhile
         return False
 
 
@@ -86,7 +87,7 @@ def _accepts(one: socket.socket) -> bool:
 def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
     family, place = _resolved(host, port)
     bound = socket.socket(family)
-    # Connections of an earlier process that are still in TIME_WAIT must not keep the port from us.
+    # An earlier process's connections in TIME_WAIT must not block the port.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -101,9 +102,9 @@ def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
 
 
 def _lock(address: Address) -> socket.socket:
-    """Exclude other notifiers, also in the moments in which nobody listens and the probe finds nothing.
+    """Exclude other notifiers, even while no process listens and the probe detects nothing.
 
-    An abstract UNIX socket: its name lives in the same network namespace as the port, and ends with its process.
+    The lock is an abstract UNIX socket. Its name shares the port's network namespace and disappears with the process.
     """
     lock = socket.socket(socket.AF_UNIX)
     try:

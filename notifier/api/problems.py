@@ -1,4 +1,4 @@
-"""Problems: what every refusal looks like (RFC 9457), and the one table from errors to HTTP statuses."""
+"""Error responses in RFC 9457 format, and the mapping from errors to HTTP statuses."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ STATUSES: Mapping[type[NotifierError], int] = {
     errors.Full: 507,
     NotifierError: 500,
 }
-"""A class that isn't named has the status of the nearest one above it."""
+"""An error class that is not listed has the status of its nearest listed base class."""
 
 HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": 'Bearer realm="notifier"'},
@@ -57,7 +57,7 @@ HEADERS: Mapping[int, Mapping[str, str]] = {
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """RFC 9457; `code` never changes, the texts may."""
+    """Error response in the format of RFC 9457. Match on `code`, which is stable; the texts may change."""
 
     type: str
     title: str
@@ -77,13 +77,13 @@ def problem(error: NotifierError) -> Problem:
         title=error.title,
         status=status,
         code=error.code,
-        # What went wrong inside is for the log.
+        # Details of internal errors belong in the log only.
         detail=error.detail if status != STATUSES[NotifierError] else "",
     )
 
 
 def described(*statuses: int) -> dict[int, ResponseSpec]:
-    """For the API's description."""
+    """Return the OpenAPI descriptions of these error statuses."""
     titles = {STATUSES[kind]: (kind.__doc__ or "").split("\n")[0] for kind in STATUSES}
     return {
         status: ResponseSpec(Problem, description=titles[status], media_type=MEDIA_TYPE, generate_examples=False)
@@ -93,8 +93,8 @@ def described(*statuses: int) -> dict[int, ResponseSpec]:
 
 def answer(error: NotifierError, headers: Mapping[str, str] | None = None) -> Response[Problem]:
     body = problem(error)
-    given = {**HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE}
-    return Response(body, status_code=body.status, media_type=MEDIA_TYPE, headers=given)
+    response_headers = {**HEADERS.get(body.status, {}), **(headers or {}), **NO_STORE}
+    return Response(body, status_code=body.status, media_type=MEDIA_TYPE, headers=response_headers)
 
 
 def on_refusal(request: Request[Any, Any, Any], error: NotifierError) -> Response[Problem]:
@@ -106,7 +106,7 @@ def on_refusal(request: Request[Any, Any, Any], error: NotifierError) -> Respons
 
 
 def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """What the framework refuses before a route of ours is asked."""
+    """Convert an error that the framework raises before it calls a route handler."""
     match error.status_code:
         case 404:
             return answer(errors.NotFound("There is no such route."))
@@ -123,20 +123,20 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
 
 
 def on_anything(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """Nobody outside sees a stack trace; the log does."""
+    """Log an unexpected error with its stack trace, and hide the details from the client."""
     LOGGER.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return answer(NotifierError())
 
 
 def on_nesting(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
-    """Only a body can go so deep: nothing here calls itself."""
+    """Reject a body that is nested too deeply. No code in the API is recursive, so the body is the only cause."""
     return answer(errors.Refused("The body is nested too deeply."))
 
 
 def _fields(error: HTTPException) -> str:
-    """The fields that are wrong, or nothing: the framework's own sentence quotes the whole address."""
-    found: Sequence[Mapping[str, str]] = error.extra if isinstance(error.extra, list) else ()
-    return " ".join(f"{one.get('key', 'The body')}: {one['message']}." for one in found if "message" in one)
+    """Return a message per invalid field, or an empty text. The framework's own message would quote the whole URL."""
+    faults: Sequence[Mapping[str, str]] = error.extra if isinstance(error.extra, list) else ()
+    return " ".join(f"{fault.get('key', 'The body')}: {fault['message']}." for fault in faults if "message" in fault)
 
 
 HANDLERS: ExceptionHandlersMap = {
@@ -147,19 +147,22 @@ HANDLERS: ExceptionHandlersMap = {
 }
 
 
-# Headers of every answer: no browser takes one for a page, unless it is one of ours, and what is left of a limit.
+# Headers of every response: browser protection and the caller's remaining rate limit.
 
 NO_PAGE = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
-"""Unless the answer says otherwise, as our own pages do. An answer that carries strangers' words is never a page."""
+"""Default headers that keep browsers from rendering a response as a page. Our own pages override them.
+
+Responses contain text from other users, which must never run as a page.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerHeaders:
-    """Around the routes, refusals included."""
+    """ASGI middleware that adds the security and rate limit headers, also to error responses."""
 
     app: ASGIApp
 
@@ -180,7 +183,7 @@ class AnswerHeaders:
 
 
 def limit_headers(left: RequestAllowance | None) -> list[tuple[str, str]]:
-    """What is left of the caller's limit, so that a client can slow down before it is refused."""
+    """Return the `RateLimit` headers, with which a client can slow down before it is rejected."""
     if left is None:
         return []
     policy = f'"{left.limit.name}";q={left.limit.most};w={seconds(left.limit.window)}'

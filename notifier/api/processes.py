@@ -1,4 +1,4 @@
-"""The processes beside this one, as `notifier up` keeps them: which run, and how often each was replaced."""
+"""Process information from `notifier up`, shared metrics, and the embedded Granian server."""
 
 import asyncio
 import logging
@@ -28,12 +28,14 @@ REPLACED = "notifier_roles_replaced_total"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
+    """The processes that `notifier up` runs: their process ids and how often each was replaced."""
+
     folder: Path
-    """Each role leaves its process id in a file of its own here once it can work."""
+    """Folder in which each role writes its process id to a file of its own once it is ready."""
     registry: CollectorRegistry
 
     def pids(self) -> Mapping[str, int]:
-        """Empty where no `notifier up` runs on the folder."""
+        """Return the process id of each role. Empty if no `notifier up` runs on the data folder."""
         try:
             return {
                 file.name: int(file.read_text())
@@ -44,22 +46,23 @@ class Roles:
             return {}
 
     def replaced(self) -> Mapping[str, int]:
-        """By role, since `notifier up` began."""
-        found: dict[str, int] = {}
+        """Return how many times each role was replaced since `notifier up` started."""
+        counts: dict[str, int] = {}
         for metric in shared(self.registry).collect():
             for sample in metric.samples:
                 if sample.name == REPLACED:
                     role = sample.labels["role"]
-                    found[role] = found.get(role, 0) + int(sample.value)
-        return found
+                    counts[role] = counts.get(role, 0) + int(sample.value)
+        return counts
 
 
 def loading_file(data: Path) -> Path:
-    """Says how many hundredths of its world a demo has loaded; there while it loads."""
+    """Return the path of the file that holds a demo's loading progress in percent. It exists only while loading."""
     return data / "run" / "loading"
 
 
 def loading(data: Path) -> int | None:
+    """Return a demo's loading progress in percent, or None if it is not loading."""
     try:
         return int(loading_file(data).read_text())
     except (OSError, ValueError):
@@ -67,27 +70,30 @@ def loading(data: Path) -> int | None:
 
 
 def shared(own: CollectorRegistry) -> CollectorRegistry:
-    """Of all processes where they share their metrics, which the library itself knows by PROMETHEUS_MULTIPROC_DIR."""
-    together = CollectorRegistry()
+    """Return a registry with the metrics of all processes, or `own` if the processes share no metrics.
+
+    The library finds the shared metrics through PROMETHEUS_MULTIPROC_DIR.
+    """
+    merged = CollectorRegistry()
     try:
-        MultiProcessCollector(together)  # type: ignore[no-untyped-call] # the library's constructor is untyped
+        MultiProcessCollector(merged)  # type: ignore[no-untyped-call] # the library's constructor is untyped
     except ValueError:
         return own
-    return together
+    return merged
 
 
-# Listening: granian in this very process, on the port of our service, until a signal says stop.
+# HTTP server: Granian embedded in this process, until SIGTERM or SIGINT.
 
 DRAINS_WITHIN = timedelta(seconds=1.5)
-"""After a SIGTERM; whoever is cut off asks again."""
+"""Time to finish open requests after SIGTERM. Clients that are cut off retry."""
 READY_WITHIN = timedelta(seconds=20)
 BACKLOG = 1024
 HUB = "hub"
-"""In the application's state; its live streams would never end by themselves."""
+"""Key of the live hub in the application's state. Shutdown closes it, because live streams never end by themselves."""
 REQUESTS = MOST_STREAMS + 1024
-"""At once; the streams are limited by a setting, and must not keep the others waiting."""
+"""Concurrent requests. A setting limits the streams, and streams must not block other requests."""
 TURNS_EVERY = 1.0
-"""Seconds between two beats."""
+"""Seconds between two heartbeats."""
 
 TO_OUR_LOG = {"handlers": {}, "loggers": {"_granian": {"propagate": True}, "granian.access": {"propagate": True}}}
 
@@ -101,12 +107,13 @@ def listen(
     *,
     port_is_reserved: bool = False,
 ) -> None:
-    """Until SIGTERM or SIGINT; `on_ready` gets the port once requests are answered. For the main thread.
+    """Serve the application until SIGTERM or SIGINT. Call from the main thread, and call `leave` after it returns.
 
-    Calls `beat` from the loop that answers, every second while it turns. With `port_is_reserved` the process that
-    started this one has reserved the port, and its other API processes may listen there too.
+    `on_ready` receives the port once the server accepts requests. The event loop that serves requests calls `beat`
+    every second as a heartbeat. Set `port_is_reserved` if the parent process has reserved the port; its other API
+    processes may then listen there too.
 
-    Raises PortTaken or BadSetting. When it returns, the process must `leave`.
+    Raises PortTaken or BadSetting, and Environment if the server stops without a signal.
     """
     taking = joined if port_is_reserved else reserved
     with taking(host, port) as address, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -114,10 +121,10 @@ def listen(
 
 
 def leave() -> NoReturn:
-    """Ends the process, all its own things being closed.
+    """Exit the process without finalizing the interpreter. Close all resources first.
 
-    Granian's threads outlive their server. One that asks for the interpreter's lock while the interpreter is being torn
-    down aborts the process, about once in five times; so there is no tearing down, as in a child of multiprocessing.
+    Granian's threads outlive their server. A thread that requests the GIL during finalization aborts the process, in
+    about one of five exits. Children of multiprocessing skip finalization in the same way.
     """
     logging.shutdown()
     sys.stdout.flush()
@@ -132,11 +139,11 @@ async def _listen(app: Litestar, address: Address, on_ready: Callable[[int], Non
     server = _server(app, address)
     serving = asyncio.create_task(server.serve())
     stopped = asyncio.create_task(stopping.wait())
-    telling = asyncio.create_task(_tell(address.port, on_ready))
-    beating = asyncio.create_task(_beat(beat))
+    readiness = asyncio.create_task(_tell(address.port, on_ready))
+    heartbeat = asyncio.create_task(_beat(beat))
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    telling.cancel()
-    beating.cancel()
+    readiness.cancel()
+    heartbeat.cancel()
     if serving.done():
         serving.result()
         raise Environment("The HTTP server ended by itself.")
@@ -166,7 +173,7 @@ async def _beat(beat: Callable[[], None]) -> None:
 
 
 async def _tell(port: int, on_ready: Callable[[int], None]) -> None:
-    """Granian does not say when it listens."""
+    """Poll until the port is open, because Granian does not report when it listens. Then call `on_ready`."""
     async with asyncio.timeout(READY_WITHIN.total_seconds()):
         while not is_listening(port):
             await asyncio.sleep(0.01)

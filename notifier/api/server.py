@@ -1,4 +1,4 @@
-"""The role `api`: one process that serves the application on the ports of its profile."""
+"""The `api` role: one process that serves the application over HTTP."""
 
 import logging
 import os
@@ -25,10 +25,10 @@ def serve(
     *,
     port_is_reserved: bool = False,
 ) -> NoReturn:
-    """Until SIGTERM or SIGINT, with which the process ends; `on_ready` gets the port once requests are answered.
+    """Serve until SIGTERM or SIGINT, then exit the process. Call from the main thread.
 
-    With `port_is_reserved` the process that started this one has reserved the port for several API processes.
-    For the main thread. Raises PortTaken, BadSetting, or what the profile raises.
+    `on_ready` receives the port once the server accepts requests. Set `port_is_reserved` if the parent process has
+    reserved the port for several API processes. Raises PortTaken, BadSetting, or what the profile raises.
     """
     keys = keys_of(settings)
     if settings.insecure_dev:

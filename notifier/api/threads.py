@@ -1,4 +1,4 @@
-"""Threads of an API process, in which its asynchronous code calls the blocking write path."""
+"""Thread pool through which an API process calls blocking code from its event loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,16 +15,16 @@ from notifier.ports.bursts import RecentBursts
 from notifier.ports.event_log import EventLog, Record
 
 MOST_THREADS = 64
-"""So many requests may wait for one sync of the log. A waiting thread costs next to nothing."""
+"""Requests that may wait for one sync of the log. A waiting thread costs almost nothing."""
 BURSTS_PER_READ = 500
-"""Some milliseconds of the store."""
+"""Bursts per page read, which takes the store a few milliseconds."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class RequestThreads:
-    """A pool of threads. Starts none before the first call."""
+    """A thread pool. No thread starts before the first call."""
 
     __slots__ = ("_pool",)
 
@@ -35,22 +35,22 @@ class RequestThreads:
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(call, *args, **kwargs))
 
     def close(self) -> None:
-        """Drop the calls that have not begun, and wait for the others."""
+        """Drop the queued calls, and wait for the running ones."""
         self._pool.shutdown(cancel_futures=True)
 
 
 CALLS_AT_ONCE = 8
-"""Of one kind; the other threads are for the log, which must not wait for a slow store."""
+"""Concurrent calls of one kind. The other threads serve the log, which must not wait for a slow store."""
 WAIT = timedelta(seconds=2)
-"""For one of these threads."""
+"""Longest wait for one of these threads."""
 
 
 def share_of(threads: Threads, wait: timedelta = WAIT) -> BoundedExecutor:
-    """Return the share of the threads that one kind of call may use."""
+    """Return an executor that limits one kind of call to its share of the threads."""
     return BoundedExecutor(threads=threads, bulkhead=Bulkhead(at_once=CALLS_AT_ONCE, wait=wait))
 
 
-# Blocking ports, as the read path's stages use them.
+# Asynchronous wrappers of blocking ports, for the stages of the read path.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,8 @@ class ThreadedBursts:
         return await self.threads.run(self._opened_since, moment)
 
     def _opened_since(self, moment: datetime) -> Sequence[Burst]:
-        found, behind = list[Burst](), None
-        while page := self.bursts.since(moment, behind, BURSTS_PER_READ):
-            found += page
-            behind = place_of(page[-1])
-        return found[::-1]
+        bursts, cursor = list[Burst](), None
+        while page := self.bursts.since(moment, cursor, BURSTS_PER_READ):
+            bursts += page
+            cursor = place_of(page[-1])
+        return bursts[::-1]

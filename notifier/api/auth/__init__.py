@@ -1,1 +1,1 @@
-"""Who may call: tokens, keys, scopes and origins."""
+"""Authentication and authorization: tokens, service keys, scopes and CORS."""

@@ -1,7 +1,7 @@
-"""Pages of other origins: the named ones may ask for what is a person's own and the element's files, and nothing else.
+"""CORS: configured origins may use the user routes and the inbox element's files.
 
-A browser lets a page read what another origin answers only where the answer says so. Cookies never come into it: who
-asks brings a person's token in a header, and a page that has none learns nothing.
+A browser lets a page read a response from another origin only if the response allows it. The API uses no cookies: a
+request carries the user's token in a header, and a page without a token learns nothing.
 """
 
 from collections.abc import Sequence
@@ -15,23 +15,23 @@ SHARED = (
     *("/v1/inbox", "/v1/subjects", "/v1/preferences", "/v1/devices"),
     *("/static/notifier-inbox", "/static/notifier-inbox.js"),
 )
-"""Each with what is below it. What services, operators and the demo use is for no browser on another page."""
+"""Shared paths, each including its subpaths. Routes for services, operators and the demo are not shared."""
 METHODS = "GET, PUT, PATCH, DELETE"
 SENT = "Authorization, Content-Type, If-None-Match, Last-Event-ID"
-"""What the element sends beyond what any page may send."""
+"""Request headers of the inbox element that need permission."""
 READ = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Poll-Interval"
-"""What it reads beyond what any page may read."""
+"""Response headers that the inbox element reads and that need permission."""
 REMEMBERED = timedelta(hours=2)
-"""How long a browser needn't ask again whether it may; the longest that Chromium heeds."""
+"""How long a browser may cache a preflight response. Chromium accepts no more."""
 VARIES = (b"vary", b"Origin")
-"""Also where nobody is granted anything: no cache gives one page's answer to another."""
+"""Sent even if no access is granted, so that no cache serves one origin's response to another."""
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Around the whole application, so that its refusals can be read as well: an expired token, or that it is full."""
+    """ASGI middleware around the whole application, so that pages can also read its error responses."""
 
     app: ASGIApp
     named: frozenset[str]
@@ -53,7 +53,7 @@ class Origins:
 
 
 def origins(app: ASGIApp, setting: str) -> ASGIApp:
-    """The application as it is where no origin is named."""
+    """Add CORS for the origins in the setting. Return the application unchanged if there are none."""
     return Origins(app, frozenset(setting.split(","))) if setting else app
 
 
@@ -69,7 +69,7 @@ def _granted(origin: str) -> Headers:
 
 
 async def _may(send: Send, granted: Headers) -> None:
-    """The answer to a browser that asks before it sends; of no use to anybody else, and so without a token."""
+    """Answer a preflight request. It needs no token, because the response contains no data."""
     headers = [
         *granted,
         (b"access-control-allow-methods", METHODS.encode()),

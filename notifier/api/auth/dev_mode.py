@@ -1,4 +1,4 @@
-"""`--insecure-dev`: who asks at this machine is let in without a key, and as whoever the request says."""
+"""`--insecure-dev` mode: local requests need no key and name their own user."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,19 +15,22 @@ LETS_IN = (
     " It is for development alone."
 )
 LASTS = timedelta(days=1)
-"""A person's word; an open stream ends with it."""
+"""Lifetime of the credentials of a `User` header. An open stream ends with them."""
 
 ANYBODY = Caller(key="insecure-dev", name="of nobody", scopes=frozenset(Scope))
 
 
 @dataclass(frozen=True, slots=True)
 class Insecure:
-    """For requests of this machine that no page from elsewhere made. Who brings a key or a token is judged by it."""
+    """Identity for requests from this machine that were not made by a foreign page.
+
+    Requests that carry a key or a token are authenticated with it.
+    """
 
     identity: Identity
 
     async def person(self, authorization: str | None, now: datetime) -> Holder:
-        """Of `User ada`, ada. Raises as Identity does."""
+        """Return user `ada` for the header `User ada`. Raises the same errors as Identity."""
         if (name := _said(authorization)) is None:
             return await self.identity.person(authorization, now)
         if why := fault(name):
@@ -35,7 +38,7 @@ class Insecure:
         return Holder(user=UserId(name), ends_at=(now + LASTS).timestamp())
 
     async def service(self, authorization: str | None, now: datetime) -> Caller:
-        """Who says nothing has every scope. Raises as Identity does."""
+        """Return a caller with every scope if there is no header. Raises the same errors as Identity."""
         if authorization is None:
             return ANYBODY
         if _said(authorization) is not None:

@@ -1,4 +1,4 @@
-"""Who may use a route; asked before anything of the body is read."""
+"""Route guards: authenticate, authorize and meter a request before its body is read."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -20,18 +20,18 @@ from notifier.domain.token_bucket import RequestLimit, seconds
 
 READING = ("GET", "HEAD")
 PREPAID = "notifier.prepaid"
-"""In the scope of a request: what was taken of its limit before it came to the routes, and what is left."""
+"""Key in the request scope: the result of metering that happened before the routes, and the remaining limit."""
 INBOX = "/v1/inbox"
-"""Whoever asks for it reads it now, and not ahead."""
+"""Requests for the inbox need no warm-up, because they load it themselves."""
 LEFT = "left"
-"""In the state of a request: what is left of its limit."""
+"""Key in the request state: the caller's remaining limit."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
 
 
 def services(edge: Edge, *scopes: Scope) -> Guard:
-    """Those with any of the scopes. The caller is `request.user` from here on."""
+    """Allow services that have at least one of the scopes. Sets `request.user` to the caller."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
         identity = await _asked(edge, connection)
@@ -44,7 +44,7 @@ def services(edge: Edge, *scopes: Scope) -> Guard:
 
 
 def people(edge: Edge) -> Guard:
-    """The person is `request.user` from here on, and `request.auth` the moment at which the token ends."""
+    """Allow users. Sets `request.user` to the user and `request.auth` to the time when the token expires."""
 
     async def guard(connection: Connection, _: BaseRouteHandler) -> None:
         identity, now = await _asked(edge, connection), edge.clock.now()
@@ -60,8 +60,11 @@ def people(edge: Edge) -> Guard:
 
 
 async def _asked(edge: Edge, connection: Connection) -> Identity | Insecure:
-    """Who judges what a request brings; the other one only where the settings say so, and for nobody from elsewhere: a
-    page in a browser that runs here may send requests, too."""
+    """Return the identity that authenticates the request.
+
+    The insecure one requires the setting and a request from this machine. It excludes foreign pages, because a page in
+    a local browser can send requests from this machine too.
+    """
     if edge.system.settings.insecure_dev:
         with suppress(Forbidden):
             await at_home(connection)
@@ -74,20 +77,24 @@ def _of_people(edge: Edge, connection: Connection) -> RequestLimit | None:
 
 
 def _meter(edge: Edge, connection: Connection, limit: RequestLimit | None, who: str) -> None:
-    """The answer tells what is left, also where it refuses for another reason. Raises TooManyRequests."""
+    """Count the request against the limit. Raises TooManyRequests.
+
+    The response reports the remaining limit even if the request fails for another reason.
+    """
     if limit is None:
         return
     granted, left = connection.scope.pop(PREPAID, None) or edge.metering.take(limit, who)  # type: ignore[misc] # our own key
     connection.scope["state"][LEFT] = left
     if not granted:
-        words = f"{limit.most} {limit.name} in {seconds(limit.window)} seconds are the limit."
-        raise TooManyRequests(words, left.again_after)
+        detail = f"{limit.most} {limit.name} in {seconds(limit.window)} seconds are the limit."
+        raise TooManyRequests(detail, left.again_after)
 
 
 def neighbours_or_services(edge: Edge) -> Guard:
-    """Open on loopback; from elsewhere it takes a service key that may read metrics.
+    """Allow loopback requests, and services with the metrics scope from elsewhere.
 
-    By a loopback name alone: a page in a browser that runs here may have had its own name pointed at this machine.
+    The Host header must be a loopback name too. Otherwise a foreign page could use DNS rebinding: it points its own
+    name at this machine.
     """
     only_services = services(edge, Scope.METRICS)
 
@@ -99,9 +106,9 @@ def neighbours_or_services(edge: Edge) -> Guard:
 
 
 async def at_home(connection: Connection, _: BaseRouteHandler | None = None) -> None:
-    """For what must not be reached from elsewhere, nor by a page from elsewhere in a browser that runs here.
+    """Allow only requests from this machine that were not made by a foreign page in a local browser.
 
-    A foreign page's request has another Origin; one whose name was pointed at this machine afterwards has another Host.
+    A foreign page's request has a different Origin. After DNS rebinding it has a different Host. Raises Forbidden.
     """
     host = connection.headers.get("host", "")
     if not (_is_loopback(connection) and _names_loopback(f"//{host}")):
@@ -112,12 +119,12 @@ async def at_home(connection: Connection, _: BaseRouteHandler | None = None) -> 
 
 
 def demo_token(keys: Keys) -> str:
-    """For the buttons of the demo's page. Whoever may open that page can read it there."""
+    """Return the token for the buttons of the demo page. The page contains it, so every visitor of the page has it."""
     return keys.derived("the demo's buttons").hex()[:32]
 
 
 def visitors(edge: Edge) -> Guard:
-    """Somebody at this machine, with the demo's token."""
+    """Allow requests from this machine that carry the demo's token."""
 
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
         await at_home(connection, handler)
@@ -130,7 +137,7 @@ def visitors(edge: Edge) -> Guard:
 
 
 def operators(edge: Edge) -> Guard:
-    """Services that operate; in a demo its visitors, too."""
+    """Allow services with the operate scope and, in a demo, its visitors."""
     only_services, only_visitors = services(edge, Scope.OPERATE), visitors(edge)
 
     async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
@@ -143,19 +150,23 @@ def operators(edge: Edge) -> Guard:
 
 
 async def takes_plain(connection: Connection, _: BaseRouteHandler) -> None:
-    """Nothing is unpacked: 64 KiB that were compressed may be any size, and sizes are judged as they are sent."""
+    """Reject compressed bodies with WrongType.
+
+    Size limits apply to the body as sent, and 64 KiB of compressed data can decompress to any size.
+    """
     if connection.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise WrongType("It takes bodies that aren't compressed.")
 
 
 async def takes_json(connection: Connection, handler: BaseRouteHandler) -> None:
+    """Reject compressed bodies and bodies of another type than JSON with WrongType."""
     await takes_plain(connection, handler)
     if media_type(connection) != "application/json":
         raise WrongType("It takes application/json.")
 
 
 def media_type(connection: Connection) -> str:
-    """Without its parameters."""
+    """Return the media type of the request without its parameters."""
     return connection.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -170,5 +181,5 @@ def _names_loopback(address: str) -> bool:
 def _is_loopback(connection: Connection) -> bool:
     try:
         return connection.client is not None and ip_address(connection.client.host).is_loopback
-    except ValueError:  # a name or a path instead of an address
+    except ValueError:  # the client has a name or a socket path instead of an address
         return False

@@ -1,4 +1,7 @@
-"""Who is asking: people bring a short-lived token, services a key; how long it takes to refuse them tells nothing."""
+"""Authenticate users by short-lived token and services by key.
+
+The service key is compared in constant time, so response times reveal nothing about it.
+"""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +26,10 @@ class Identity:
     verified: VerifiedTokens
 
     async def person(self, authorization: str | None, now: datetime) -> Holder:
-        """Raises BadToken or IssuerUnavailable, and Forbidden for a service key: it opens nobody's inbox."""
+        """Return the user whose token the header contains.
+
+        Raises BadToken, IssuerUnavailable, and Forbidden for a service key, which opens no inbox.
+        """
         token = _bearer(authorization)
         holder = self.verified.holder(token, now)
         if holder is not None and await self.tokens.trusts(holder):
@@ -33,7 +39,7 @@ class Identity:
         return holder
 
     def knows(self, authorization: str | None, now: datetime) -> bool:
-        """Whether its token was found to be good before."""
+        """Return whether the header's token was verified earlier and is still valid."""
         with suppress(BadToken):
             return self.verified.holder(_bearer(authorization), now) is not None
         return False
@@ -44,13 +50,16 @@ class Identity:
         return await self.tokens.holder(token, now)
 
     async def service(self, authorization: str | None, now: datetime) -> Caller:
-        """Whatever its scopes are. Raises BadToken, and Forbidden for a person's token."""
+        """Return the service whose key the header contains, whatever its scopes are.
+
+        Raises BadToken, and Forbidden for a user's token.
+        """
         token = _bearer(authorization)
         if caller := self._service(token):
             return caller
         try:
             await self.tokens.holder(token, now)
-        except IssuerUnavailable:  # fails closed: whatever it is, a service key it is not
+        except IssuerUnavailable:  # fails closed: the token is certainly not a service key
             raise BadToken("The token is not a service key.") from None
         raise Forbidden("A person's token is for that person's inbox; this takes a service key.")
 
@@ -59,7 +68,7 @@ class Identity:
 
 
 def identity_of(settings: Settings, keys: Keys, metrics: Metrics) -> Identity:
-    """Connects to nothing. Raises BadSetting."""
+    """Build the identity without connecting to the issuer. Raises BadSetting."""
     doorman = Doorman(KeyBook.of(settings, keys))
     verified = VerifiedTokens(Hits(metrics.inbox_cache, "tokens"))
     return Identity(keys=keys, tokens=tokens_of(settings, keys, metrics), doorman=doorman, verified=verified)

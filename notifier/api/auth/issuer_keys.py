@@ -1,4 +1,4 @@
-"""The keyring: the issuer's public keys, fetched when they are needed and kept while its address doesn't answer."""
+"""Public keys of the token issuer, fetched on demand and cached during its outages."""
 
 import asyncio
 import logging
@@ -22,24 +22,26 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from notifier.domain.errors import IssuerUnavailable
 
-# Public keys as issuers publish them: a JWK set, one JWK, or PEM; two algorithms, and nothing that isn't public.
+# Public key formats: a JWK set, a single JWK, or PEM, for two algorithms.
 
 EDDSA, RS256 = "EdDSA", "RS256"
 SHORTEST_RSA = 2048
-"""Bits; NIST SP 800-131A allows no less."""
+"""Minimum RSA key size in bits, by NIST SP 800-131A."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicKey:
-    """A key is good for the one algorithm of its kind, whatever a token says: so a public key is never taken for the
-    secret of HS256, and no token goes without a signature."""
+    """A public key with its only permitted algorithm, whatever algorithm a token names.
+
+    This prevents algorithm confusion: a public key is never used as an HS256 secret, and unsigned tokens are rejected.
+    """
 
     algorithm: str
     key: RSAPublicKey | Ed25519PublicKey
 
 
 class _Jwk(msgspec.Struct):
-    """The private members have no field, and are never read."""
+    """The public members of a JWK. Private members have no field, so they are never read."""
 
     kty: str
     kid: str = ""
@@ -56,19 +58,21 @@ class _JwkSet(msgspec.Struct):
 
 
 def public_keys(text: bytes) -> Mapping[str, PublicKey]:
-    """By `kid`, of a JWK set. Keys of other kinds or for other uses are passed over; raises ValueError when none is
-    left, or when it is no such set."""
+    """Return the usable keys of a JWK set by `kid`. Skips keys of other types, for other uses, or without a `kid`.
+
+    Raises ValueError if the text is no JWK set or no key is usable.
+    """
     try:
-        found = [one for raw in msgspec.json.decode(text, type=_JwkSet).keys if (one := _usable(raw))]
+        entries = [entry for raw in msgspec.json.decode(text, type=_JwkSet).keys if (entry := _usable(raw))]
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError("it is no JWK set") from error
-    if not found:
+    if not entries:
         raise ValueError("it has no key for EdDSA or RS256 with a kid")
-    return dict(found)
+    return dict(entries)
 
 
 def public_key(text: bytes) -> PublicKey:
-    """Of a file with one: PEM, or a JWK. Raises ValueError."""
+    """Return the key of a file that contains a PEM key or a single JWK. Raises ValueError."""
     try:
         if text.lstrip().startswith(b"-----"):
             return _of_its_kind(load_pem_public_key(text))
@@ -89,7 +93,7 @@ def _of_jwk(jwk: _Jwk) -> PublicKey:
     match jwk:
         case _Jwk(kty="RSA", use="sig", alg="" | "RS256"):
             return _of_its_kind(RSAPublicNumbers(_number(jwk.e), _number(jwk.n)).public_key())
-        # RFC 9864 calls EdDSA with this curve by the curve's name.
+        # RFC 9864 names EdDSA with this curve after the curve.
         case _Jwk(kty="OKP", use="sig", alg="" | "EdDSA" | "Ed25519", crv="Ed25519"):
             return _of_its_kind(Ed25519PublicKey.from_public_bytes(_bytes(jwk.x)))
         case _:
@@ -117,23 +121,29 @@ def _number(text: str) -> int:
 LOGGER = logging.getLogger("notifier.api")
 
 FRESH = timedelta(minutes=10)
-"""What the issuer takes away counts no longer than that, while its address answers."""
+"""Maximum age of the keys while the issuer answers: a revoked key is accepted no longer than this."""
 AWAY = timedelta(hours=1)
-"""So much longer while it doesn't. Tokens last for minutes, so later none is left that a key of then could have signed
-in good faith; and whoever can keep us from the issuer keeps alive a stolen key for so long at most."""
+"""Additional age of the keys during an outage of the issuer.
+
+Tokens last for minutes, so no legitimate token signed with the old keys is valid after this time. An attacker who
+blocks the connection to the issuer can keep a stolen key alive for this long at most.
+"""
 AGAIN = timedelta(seconds=10)
-"""Between two fetches: anybody can write a `kid` that nobody knows, a thousand times a second."""
+"""Minimum time between two fetches. Attackers can send a thousand tokens a second with unknown `kid` values."""
 
 
 class Keyring(Protocol):
     async def key(self, kid: str) -> PublicKey | None:
-        """None for a key that isn't the issuer's. Raises IssuerUnavailable when that can't be known."""
+        """Return the issuer's key with this id, or None if it has no such key.
+
+        Raises IssuerUnavailable if that cannot be determined.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The one key of a file: it needs no name, so that whatever a token calls it is right."""
+    """The single key of a file. It has no id, so it verifies tokens with any `kid`."""
 
     only: PublicKey
 
@@ -143,25 +153,28 @@ class Held:
 
 @dataclass(slots=True)
 class Fetched:
-    """For one loop. Who asks waits for a fetch only when there is no answer without it; all wait for the same."""
+    """Keys fetched from the issuer. One instance per event loop.
+
+    A call waits for a fetch only if it needs the result. Concurrent calls share one fetch (singleflight).
+    """
 
     fetch: Callable[[], Awaitable[bytes]]
-    """Bounded in time and size. Raises IssuerUnavailable."""
+    """Fetch the key set, within limits of time and size. Raises IssuerUnavailable."""
     failed: Callable[[], object] | None = None
-    """Told of every fetch that brought no keys."""
+    """Called after every fetch that returned no keys."""
     now: Callable[[], float] = monotonic
     keys: Mapping[str, PublicKey] = field(default_factory=dict)
     fetched_at: float = float("-inf")
     tried_at: float = float("-inf")
     trouble: str = ""
-    """Why the last fetch brought no keys."""
+    """Why the last fetch returned no keys; empty after a success."""
     running: "asyncio.Task[None] | None" = None
 
     async def key(self, kid: str) -> PublicKey | None:
         if kid not in self.keys or self._older_than(FRESH):
             await self._refresh(kid)
         if self._older_than(FRESH + AWAY) or (self.trouble and kid not in self.keys):
-            # Without the cause, which may name hosts that are nobody's business; the log has it.
+            # The client must not see the cause, which may contain internal host names. The log has it.
             raise IssuerUnavailable
         return self.keys.get(kid)
 
@@ -171,7 +184,7 @@ class Fetched:
                 return
             self.tried_at = self.now()
             self.running = asyncio.create_task(self._fetch())
-        # While the address is in trouble whoever brings a known key is let in with it at once.
+        # While fetches fail, tokens signed with a known key are accepted without waiting.
         if not self.trouble or kid not in self.keys or self._older_than(FRESH + AWAY):
             await asyncio.shield(self.running)
 
@@ -181,8 +194,7 @@ class Fetched:
             self.fetched_at = self.now()
             self._note("")
         except (IssuerUnavailable, ValueError) as error:
-            # Fails open, for as long as the last keys count. An answer without a key is a mistake, and no word of the
-            # issuer's that there should be none.
+            # Fails open while the last keys are valid. A response without keys is an error, not a request to revoke all.
             self._note(error.detail if isinstance(error, IssuerUnavailable) else f"Of what it answers: {error}.")
             if self.failed is not None:
                 self.failed()
@@ -190,7 +202,7 @@ class Fetched:
             self.running = None
 
     def _note(self, trouble: str) -> None:
-        """Once when it begins, and once when it ends."""
+        """Log once when fetches begin to fail, and once when they succeed again."""
         if trouble and not self.trouble:
             LOGGER.warning("The issuer's keys can't be had; the last ones count for a while. %s", trouble)
         elif self.trouble and not trouble:
@@ -201,18 +213,21 @@ class Fetched:
         return self.now() - self.fetched_at > age.total_seconds()
 
 
-# Fetching the issuer's keys: one GET, bounded in time and size, in a thread of its own.
+# Fetching the issuer's keys: a single GET in a dedicated thread, with limits of time and size.
 
 LARGEST = 64 * 1024
-"""Bytes: some thirty RSA keys with their certificates."""
+"""Maximum response size in bytes: about thirty RSA keys with their certificates."""
 SILENT_FOR = timedelta(seconds=3)
-"""Of the other side, at a stretch."""
+"""Socket timeout."""
 WITHIN = timedelta(seconds=5)
-"""In all: so long a request waits that nobody can answer without the keys."""
+"""Timeout of the whole fetch: the longest wait of a request that needs the keys."""
 
 
 def fetching(url: str) -> Callable[[], Awaitable[bytes]]:
-    """Starts no thread before it is called. A server that drips holds that one thread, and nobody."""
+    """Return a function that fetches the URL in a dedicated thread, which starts with the first call.
+
+    A server that sends its response slowly blocks that thread only.
+    """
     thread = ThreadPoolExecutor(1, thread_name_prefix="issuer")
 
     async def ask() -> bytes:
@@ -226,23 +241,23 @@ def fetching(url: str) -> Callable[[], Awaitable[bytes]]:
 
 
 def fetch(url: str) -> bytes:
-    """Raises IssuerUnavailable."""
+    """Return the body of the response. Raises IssuerUnavailable."""
     request = Request(url, headers={"Accept": "application/json"})
     try:
-        with build_opener(_Stays()).open(request, timeout=SILENT_FOR.total_seconds()) as answer:
-            found = bytes(answer.read(LARGEST + 1))
+        with build_opener(_Stays()).open(request, timeout=SILENT_FOR.total_seconds()) as response:
+            body = bytes(response.read(LARGEST + 1))
     except HTTPError as error:
         with error:
             raise IssuerUnavailable(f"{url} answered {error.code}.") from error
     except (OSError, HTTPException, ValueError) as error:
         raise IssuerUnavailable(f"{url}: {error}.") from error
-    if len(found) > LARGEST:
+    if len(body) > LARGEST:
         raise IssuerUnavailable(f"{url} answered with more than {LARGEST} bytes.")
-    return found
+    return body
 
 
 class _Stays(HTTPRedirectHandler):
-    """The address in the settings was looked at; where it sends us to was not, and may be plain HTTP."""
+    """Ignores redirects: the configured URL is validated, but a redirect target is not and may use plain HTTP."""
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Scopes: what a service may be let in for, and who it is that was."""
+"""Scopes of service keys, and the authenticated caller."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,36 +7,37 @@ from notifier.domain.errors import Forbidden
 
 
 class Scope(StrEnum):
-    """One for each of the services that come: a key that leaks opens what its service needed."""
+    """Permissions, one per kind of service. A leaked key grants only the access that its service needed."""
 
     EVENTS = "events"
-    """Mentions: to bring them, to try them, and to ask what became of them."""
+    """Send and preview mentions, report deleted and edited tweets, and query the status of events."""
     FOLLOWS = "follows"
-    """Who follows whom, and who blocks whom."""
+    """Report follows, unfollows, approvals, blocks and unblocks."""
     ACCOUNTS = "accounts"
-    """What an account is: verified, a VIP, deleted."""
+    """Report account changes: flags (verified, VIP, deleted), protection and erasure."""
     ACTIVITY = "activity"
-    """Who was around elsewhere."""
+    """Report that a user was active elsewhere on the platform."""
     OPERATE = "operate"
-    """What operators watch."""
+    """Read the system overview."""
     METRICS = "read-metrics"
+    """Read `/metrics`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """A service that was let in."""
+    """An authenticated service."""
 
     key: str
-    """The id of its key."""
+    """Id of the service's key."""
     name: str
     scopes: frozenset[Scope]
 
     def require(self, *wanted: Scope) -> None:
-        """Any of them is enough. Raises Forbidden."""
+        """Require at least one of the scopes. Raises Forbidden."""
         if self.scopes.isdisjoint(wanted):
-            words = " or ".join(wanted)
-            raise Forbidden(f"The key {self.name} hasn't the scope {words}; it has {', '.join(sorted(self.scopes))}.")
+            names = " or ".join(wanted)
+            raise Forbidden(f"The key {self.name} hasn't the scope {names}; it has {', '.join(sorted(self.scopes))}.")
 
 
 ALL = Caller(key="secret.json", name="of secret.json", scopes=frozenset(Scope))
-"""Whoever has the one key that is made with the secret."""
+"""The caller that uses the service key created with the secret. It has every scope."""

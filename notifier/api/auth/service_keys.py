@@ -1,4 +1,4 @@
-"""Service keys: random, named, good for some scopes; what is kept of one tells nobody what it is."""
+"""Service keys: random, named and scoped, stored as keyed hashes in one file."""
 
 import fcntl
 import logging
@@ -21,18 +21,18 @@ from notifier.config import SHORTEST_SECRET, Settings
 from notifier.domain.errors import BadSetting, Unwritable
 
 PREFIX = "nsk_"
-"""By it a scanner of repositories and logs knows what was left lying about, and no person's token is hashed in vain."""
+"""Lets secret scanners find keys leaked in repositories and logs. User tokens lack it, so they need no hashing."""
 KEY_BYTES = 32
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 HASH_BYTES = 32
 SHOWN = 8
-"""Characters of a hash; they are the key's id, and of a thousand keys two share theirs once in ten thousand books."""
+"""Characters of the hash that form the key's id. With 1,000 keys, the odds of two equal ids are 1 in 10,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceKey:
     name: Annotated[str, msgspec.Meta(pattern=NAME)]
-    """Of the service; while it changes its key it has two of one name."""
+    """Name of the service. During a key rotation the service has two keys with this name."""
     scopes: tuple[Scope, ...]
     hash: Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{2 * HASH_BYTES}}}$")]
     made_at: datetime
@@ -47,20 +47,23 @@ class ServiceKey:
 
 
 def made(name: str, scopes: Collection[Scope], pepper: bytes, now: datetime) -> tuple[str, ServiceKey]:
-    """The key, which is never seen again, and what is kept of it."""
+    """Generate a key. Return its text, which is shown once and never stored, and the record to store."""
     text = PREFIX + secrets.token_urlsafe(KEY_BYTES)
     return text, ServiceKey(name=name, scopes=tuple(sorted(scopes)), hash=hashed(text, pepper), made_at=now)
 
 
 def hashed(text: str, pepper: bytes) -> str:
-    """Fast, because every request needs it, and slowness would protect nothing: a password is guessed from a list, 256
-    random bits from none. Keyed, so that nobody who can write to the book, and lacks the secret, can make a key of his
-    own. Looked up as it stands: nobody can steer a keyed hash, so how long a comparison takes tells nothing."""
+    """Return the keyed hash of a key's text.
+
+    - Fast: every request computes it. A slow hash protects guessable passwords, but adds nothing to 256 random bits.
+    - Keyed: an attacker who can write the key file but lacks the secret cannot create a valid key.
+    - Safe to look up directly: without the secret the hash is unpredictable, so comparison times reveal nothing.
+    """
     return blake2b(text.encode(errors="replace"), key=pepper, digest_size=HASH_BYTES).hexdigest()
 
 
 def callers(keys: Sequence[ServiceKey]) -> Mapping[str, Caller]:
-    """By hash."""
+    """Return the callers by the hash of their key."""
     return {key.hash: key.caller for key in keys}
 
 
@@ -68,7 +71,7 @@ def is_name(text: str) -> bool:
     return re.fullmatch(NAME, text) is not None
 
 
-# The secret and the service key: made once for a data folder, and never shown by a log or an error.
+# The secret and the main service key: created once per data folder, never shown in logs or errors.
 
 SECRETS_FILE = "secret.json"
 
@@ -76,28 +79,31 @@ SECRETS_FILE = "secret.json"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
     secret: str = field(repr=False)
-    """Signs people's tokens, and encrypts ids, cursors and seen tokens."""
+    """Signs user tokens, and encrypts ids, cursors and seen tokens."""
     service_key: str = field(repr=False)
-    """What the tweet service says to be let in."""
+    """The key with which the tweet service authenticates."""
 
     def __post_init__(self) -> None:
         if len(self.secret.encode()) < SHORTEST_SECRET or not self.service_key:
             raise BadSetting(f"The secret has fewer than {SHORTEST_SECRET} bytes, or there is no service key.")
 
     def derived(self, purpose: str) -> bytes:
-        """A key of its own for each purpose: what is signed for one can't be used for another."""
+        """Derive a key for one purpose. A value made for one purpose is invalid for any other."""
         return _derived(self.secret, purpose)
 
 
 def keys_of(settings: Settings) -> Keys:
-    """Those of the data folder, or those that follow from the secret in the settings."""
+    """Return the keys derived from the secret in the settings, or those of the data folder. Raises BadSetting."""
     if settings.secret:
         return Keys(secret=settings.secret, service_key=_derived(settings.secret, "service").hex())
     return load_or_create(settings.data)
 
 
 def load_or_create(folder: Path) -> Keys:
-    """The same keys for everybody who asks, also for several processes that ask for the first time at once."""
+    """Load the keys, or create them on first use. Concurrent first calls of several processes return the same keys.
+
+    Raises BadSetting.
+    """
     path = folder / SECRETS_FILE
     if not path.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -105,7 +111,7 @@ def load_or_create(folder: Path) -> Keys:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Keys)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        # Not chained: the vendor's message could quote the file.
+        # Not chained: the decoder's message could quote the file.
         raise BadSetting(f"{path} can't be read; put it back from a backup.") from None
 
 
@@ -118,7 +124,7 @@ def _create(path: Path) -> None:
             file.write(msgspec.json.format(msgspec.json.encode(keys)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        # A link never replaces what another process put there first, and never shows half a file.
+        # A hard link is atomic: it never overwrites the file of a faster process and never exposes half a file.
         os.link(draft, path)
     except FileExistsError:
         pass
@@ -130,16 +136,16 @@ def _derived(secret: str, purpose: str) -> bytes:
     return blake2b(purpose.encode(), key=blake2b(secret.encode()).digest(), digest_size=32).digest()
 
 
-# The book of service keys: one file, changed by `notifier key` and read again by every process that runs.
+# The key file: changed by `notifier key`, and reloaded by every running process.
 
 LOGGER = logging.getLogger("notifier.api")
 
 FILE = "service_keys.json"
 LOOKS_EVERY = 1.0
-"""Seconds: so long a key that was removed may still count, and one that was added not yet."""
+"""Seconds between two checks of the file: the delay until a removed key is rejected or a new key accepted."""
 
 Signature = tuple[int, int, int]
-"""Of a file that was replaced or edited none of another: inode, size and nanosecond."""
+"""Inode, size and modification time in nanoseconds. It changes when the file is replaced or edited."""
 
 
 class _Book(msgspec.Struct):
@@ -157,7 +163,7 @@ class KeyBook:
         return cls(path=path, pepper=keys.derived("service keys"))
 
     def read(self) -> Sequence[ServiceKey]:
-        """None where there is no book. Raises BadSetting."""
+        """Return the keys of the file; empty if there is no file. Raises BadSetting."""
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=_Book).keys
         except FileNotFoundError:
@@ -167,8 +173,10 @@ class KeyBook:
 
     @contextmanager
     def changed(self) -> Iterator[list[ServiceKey]]:
-        """What the caller makes of the list is in the book afterwards; of several who change it each waits for the
-        other. Raises BadSetting or Unwritable."""
+        """Lock the file, yield the list of its keys for editing, and save the list afterwards.
+
+        Concurrent changes wait for each other. Raises BadSetting or Unwritable.
+        """
         with self._alone():
             keys = list(self.read())
             yield keys
@@ -184,7 +192,7 @@ class KeyBook:
             raise Unwritable(f"{self.path}: {error.strerror}.") from error
 
     def _write(self, keys: list[ServiceKey]) -> None:
-        """Whoever reads finds the old book or the new one, never half, also after a crash."""
+        """Replace the file atomically: readers see the old or the new content, even after a crash."""
         draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(_Book(keys))) + b"\n")
@@ -195,7 +203,7 @@ class KeyBook:
 
 @dataclass(slots=True)
 class Doorman:
-    """Knows the callers of a book as it is now, or was a second ago."""
+    """Cache of the key file, at most a second old."""
 
     book: KeyBook
     now: Callable[[], float] = monotonic
@@ -204,12 +212,16 @@ class Doorman:
     looked_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Raises BadSetting: a process that starts with a book that can't be read would refuse everybody in it."""
+        """Load the keys. Raises BadSetting, because a process without a readable key file would reject every service."""
         self.seen, self.looked_at = self._signature(), self.now()
         self.known = callers(self.book.read())
 
     def caller(self, text: str) -> Caller | None:
-        """On the loop: a look at a file's date is some microseconds, and its book a few hundred once it has changed."""
+        """Return the caller with this key, or None.
+
+        Runs on the event loop. Checking the file's date takes a few microseconds; reloading a changed file takes a few
+        hundred.
+        """
         if not text.startswith(PREFIX):
             return None
         if self.now() - self.looked_at >= LOOKS_EVERY:
@@ -218,19 +230,19 @@ class Doorman:
         return self.known.get(hashed(text, self.book.pepper))
 
     def _look(self) -> None:
-        # Before it is read: a change in between is then seen a second later, and not never.
+        # Take the signature before reading, so that a change in between is noticed at the next check.
         if (signature := self._signature()) == self.seen:
             return
         self.seen = signature
         try:
             self.known = callers(self.book.read())
         except BadSetting as error:
-            # Fails open for those who were known: a slip of an editor is no reason to lock the tweet service out.
+            # Fails open for the known keys: an editing mistake must not lock out the tweet service.
             LOGGER.error("The service keys stay as they were. %s", error.detail)
 
     def _signature(self) -> Signature | None:
         try:
-            found = self.book.path.stat()
+            status = self.book.path.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns

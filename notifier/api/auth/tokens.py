@@ -1,4 +1,4 @@
-"""People's tokens: JWTs signed by this service itself, or by the issuer in the settings; never by both."""
+"""User tokens: JWTs signed either by this service or by the configured issuer."""
 
 import unicodedata
 from base64 import urlsafe_b64encode
@@ -25,37 +25,38 @@ ALGORITHM = "HS256"
 AUDIENCE = "notifier"
 LIFETIME = timedelta(minutes=15)
 LEEWAY = timedelta(seconds=30)
-"""Clocks of the one who issues and of this service may differ by so much."""
+"""Tolerated difference between the clocks of the issuer and this service."""
 NOT_OURS = "The token is not one of ours."
 
 _LATEST = 2**40
-"""Seconds; a moment that a calendar has."""
+"""Largest accepted timestamp in seconds; `datetime` can represent it."""
 _Seconds = Annotated[int, msgspec.Meta(ge=0, le=_LATEST)]
 _Moment = _Seconds | Annotated[float, msgspec.Meta(ge=0, le=_LATEST)]
-"""As RFC 7519 allows it: some issuers tell the milliseconds."""
+"""RFC 7519 allows fractions of a second, which some issuers send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who brought a token that is good."""
+    """The user of a valid token, and when the token is valid."""
 
     user: UserId
     ends_at: float
-    """In seconds since 1970; from then on the token is refused."""
+    """Unix time in seconds from which the token is rejected."""
     begins_at: float = 0.0
-    """Before it the token is from the future."""
+    """Unix time in seconds before which the token is rejected."""
     kid: str = ""
+    """Id of the signing key, as named by the token; empty if this service signed it."""
     key: PublicKey | None = None
-    """The issuer's key that signed it, and the name by which the token called it; None where this service signed it."""
+    """The issuer's key that signed the token; None if this service signed it."""
 
 
 class TokenVerifier(Protocol):
     async def holder(self, token: str, now: datetime) -> Holder:
-        """Raises BadToken, and IssuerUnavailable when that can't be known."""
+        """Verify a token. Raises BadToken, and IssuerUnavailable if the keys cannot be fetched."""
         ...
 
     async def trusts(self, holder: Holder) -> bool:
-        """Return whether the key that signed an earlier token still counts. Raises IssuerUnavailable."""
+        """Return whether the key that signed an earlier token is still valid. Raises IssuerUnavailable."""
         ...
 
 
@@ -78,7 +79,7 @@ class _Theirs(msgspec.Struct):
 
 Claims = TypeVar("Claims", _Own, _Theirs)
 SigningKey = jwt.PyJWK | RSAPublicKey | Ed25519PublicKey
-"""The secret, or a public key of the issuer's."""
+"""This service's secret, or a public key of the issuer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,9 @@ class OwnTokens:
 
     @classmethod
     def of(cls, keys: Keys) -> Self:
-        """The key is prepared once: PyJWT would examine a plain secret for every token, which takes half of the
-        time."""
-        text = urlsafe_b64encode(keys.secret.encode()).decode()
-        return cls(jwt.PyJWK({"kty": "oct", "k": text}, algorithm=ALGORITHM))
+        """Prepare the key once. PyJWT would inspect a plain secret for every token, which takes half of the time."""
+        secret = urlsafe_b64encode(keys.secret.encode()).decode()
+        return cls(jwt.PyJWK({"kty": "oct", "k": secret}, algorithm=ALGORITHM))
 
     async def holder(self, token: str, now: datetime) -> Holder:
         return _judged(_read(token, self.secret, ALGORITHM, _Own), AUDIENCE, now)
@@ -120,13 +120,13 @@ class IssuedTokens:
 
 
 def issue(keys: Keys, user: UserId, now: datetime, lifetime: timedelta = LIFETIME) -> str:
-    """A person's token, of this service's own."""
+    """Return a new token for a user, signed by this service."""
     claims = _Own(sub=user, aud=AUDIENCE, exp=int((now + lifetime).timestamp()), iat=int(now.timestamp()))
     return jwt.encode(msgspec.to_builtins(claims), keys.secret, algorithm=ALGORITHM)
 
 
 def tokens_of(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVerifier:
-    """Connects to nothing. Raises BadSetting."""
+    """Build the verifier for the settings without connecting to the issuer. Raises BadSetting."""
     issuer = settings.issuer
     if not issuer.name:
         return OwnTokens.of(keys)
@@ -136,7 +136,7 @@ def tokens_of(settings: Settings, keys: Keys, metrics: Metrics) -> TokenVerifier
 
 
 def key_in(issuer: Issuer) -> PublicKey:
-    """The key of the issuer's file. Raises BadSetting."""
+    """Return the key in the issuer's key file. Raises BadSetting."""
     try:
         return public_key(Path(issuer.key).read_bytes())
     except (OSError, ValueError) as error:
@@ -151,10 +151,13 @@ def _kid(token: str) -> str:
 
 
 def _read(token: str, key: SigningKey, algorithm: str, kind: type[Claims]) -> Claims:
-    """The signature first; the claims are judged by our own clock, which tests and simulations hold."""
+    """Verify the signature only, and return the claims. Raises BadToken.
+
+    The caller checks the times with the injected clock, which tests and simulations control.
+    """
     try:
         return msgspec.json.decode(jwt.api_jws.decode(token, key, algorithms=[algorithm]), type=kind)
-    # Not chained and not quoted: a token is a secret, also a bad one. Deeply nested JSON is bad like any other.
+    # Not chained and not quoted: even an invalid token is a secret. Deeply nested JSON raises RecursionError.
     except (jwt.PyJWTError, msgspec.MsgspecError, ValueError, RecursionError):
         raise BadToken(NOT_OURS) from None
 
@@ -173,34 +176,34 @@ def _judged(claims: _Own | _Theirs, audience: str, now: datetime) -> Holder:
     return Holder(user=UserId(claims.sub), ends_at=claims.exp + leeway, begins_at=begins_at)
 
 
-# Tokens whose signature was verified before: a user's next requests bring the same one.
+# Cache of verified tokens, because a user's next requests send the same token.
 
 MOST_BYTES = 16_000_000
-"""About 20,000 tokens. They last for a quarter of an hour; the one that was used least lately leaves first."""
+"""About 20,000 tokens, which last for 15 minutes. The least recently used token is evicted first."""
 HOLDER_BYTES = 600
-"""Measured with tracemalloc; the token's text comes on top."""
+"""Memory per token without its text, measured with tracemalloc."""
 
 
 @dataclass(slots=True)
 class VerifiedTokens:
-    """For one event loop. Only tokens that were good are kept, each until it ends."""
+    """LRU cache of valid tokens, each until it expires. One instance per event loop."""
 
     hits: Hits
     size: int = 0
     _holders: "OrderedDict[str, Holder]" = field(default_factory=OrderedDict, repr=False)
 
     def holder(self, token: str, now: datetime) -> Holder | None:
-        if (found := self._holders.get(token)) is None:
+        if (cached := self._holders.get(token)) is None:
             self.hits.missed.inc()
             return None
-        # As when it was verified: a clock that was set back makes a token one of the future.
-        if not found.begins_at <= now.timestamp() < found.ends_at:
+        # Check both bounds again: after the clock is set back, a token may not be valid yet.
+        if not cached.begins_at <= now.timestamp() < cached.ends_at:
             self._forget(token)
             self.hits.missed.inc()
             return None
         self._holders.move_to_end(token)
         self.hits.hit.inc()
-        return found
+        return cached
 
     def keep(self, token: str, holder: Holder) -> None:
         self._forget(token)
