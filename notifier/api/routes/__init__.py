@@ -1,1 +1,1 @@
-"""The HTTP routes."""
+"""HTTP routes."""

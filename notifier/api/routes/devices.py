@@ -1,4 +1,4 @@
-"""`/v1/devices`: where a person's alerts go: an app registers its device whenever it starts, and takes it away."""
+"""`/v1/devices`: register, list and unregister the devices that receive a user's alerts."""
 
 import re
 from datetime import datetime
@@ -29,41 +29,56 @@ from notifier.domain.push.device import (
 from notifier.domain.users.quiet_hours import UTC_ZONE
 
 LARGEST_BODY = 8 * 1024
-"""The longest endpoint, or token, with all the rest."""
+"""Enough for a registration with the longest endpoint or token."""
 LAST = 4
-"""Letters of an address by which its owner knows it, and nobody can use it."""
+"""Characters of an address that are shown: enough for its owner to recognize it, too few to use it."""
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class KeysBody(msgspec.Struct, kw_only=True):
+    """Encryption keys of a web push subscription."""
+
     p256dh: str
     auth: str
 
 
 class SubscriptionBody(msgspec.Struct, kw_only=True):
-    """As `PushSubscription.toJSON()` has it."""
+    """A web push subscription, in the format of `PushSubscription.toJSON()`."""
 
     endpoint: str
     keys: KeysBody
 
 
 class Registration(msgspec.Struct, kw_only=True):
+    """A device to register.
+
+    `platform` selects the other fields: `apns` takes `token` and `topic`, `fcm` takes `token` or `fid`, and `web` takes
+    `subscription`. `environment` applies to `apns` only. With `fid`, `replaces` names the earlier token of the same
+    device, which is removed.
+    """
+
     platform: str
-    """`apns` with token and topic, `fcm` with token or fid, or `web` with subscription."""
+    """`apns` with `token` and `topic`, `fcm` with `token` or `fid`, or `web` with `subscription`."""
     token: str | None = None
     topic: str | None = None
     environment: str = "production"
-    """Of `apns`."""
+    """APNs environment; for `apns` only."""
     fid: str | None = None
     replaces: str | None = None
-    """The token that this fid stands in for: it goes."""
+    """The earlier token of the device that now registers with `fid`. Its registration is removed."""
     subscription: SubscriptionBody | None = None
     locale: str = "en"
     time_zone: str = UTC_ZONE
 
 
 class DeviceBody(msgspec.Struct, kw_only=True):
+    """A registered device.
+
+    `app` is the topic for `apns`, the origin of the endpoint for `web`, and null for `fcm`. `last_four` contains the
+    last four characters of the token, the fid or the endpoint.
+    """
+
     id: str
     platform: str
     app: str | None
@@ -71,19 +86,24 @@ class DeviceBody(msgspec.Struct, kw_only=True):
     locale: str
     time_zone: str
     last_four: str
-    """Of the token, the fid or the endpoint."""
+    """Last four characters of the token, the fid or the endpoint."""
     registered_at: datetime
 
 
 class DevicesBody(msgspec.Struct, kw_only=True):
+    """The devices of a user."""
+
     devices: list[DeviceBody]
 
 
 @get("/", responses=described(401, 403, 404, 429, 503))
 async def devices(request: Call, edge: Wired) -> Response[DevicesBody]:
-    """The person's devices, the last that was registered first; of no address more than four letters."""
-    found = await edge.phones(request.user, lambda book, member: book.of(member))
-    return Response(DevicesBody(devices=[body(device) for device in found]), headers=PRIVATE)
+    """List the user's devices, most recently registered first.
+
+    Tokens and endpoints are not returned, except for their last four characters.
+    """
+    registered = await edge.phones(request.user, lambda book, member: book.of(member))
+    return Response(DevicesBody(devices=[body(device) for device in registered]), headers=PRIVATE)
 
 
 @route(
@@ -95,7 +115,10 @@ async def devices(request: Call, edge: Wired) -> Response[DevicesBody]:
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def register(request: Call, edge: Wired, data: JSONBody[Registration]) -> Response[DeviceBody]:
-    """Registers a device, or refreshes it; from then on it is this person's and nobody else's."""
+    """Register a device, or refresh its registration. Apps call this whenever they start.
+
+    The device then belongs to this user alone: an earlier registration by another user ends.
+    """
     address, replaced = address_of(data, edge.system.settings.push), _replaced(data)
     locale, zone = forms.locale(data.locale), forms.time_zone(data.time_zone)
     device = await edge.phones(
@@ -108,14 +131,17 @@ async def register(request: Call, edge: Wired, data: JSONBody[Registration]) -> 
 
 @delete("/{id:str}", responses=described(400, 401, 403, 404, 429, 503, 507))
 async def unregister(id: FromPath[str], request: Call, edge: Wired) -> None:
-    """Takes a device away; one that isn't the person's, or is gone already, is left as it is."""
+    """Unregister a device. A device that is unknown or belongs to another user is left unchanged."""
     if not _ID.fullmatch(id):
         raise NotFound("A device's id has 32 hexadecimal digits.")
     await edge.phones(request.user, lambda book, member: book.unregister(member, DeviceId(id)))
 
 
 def address_of(data: Registration, push: PushSettings) -> Address:
-    """Raises BadDevice, or ForeignDevice for one that nobody here sends to."""
+    """Return the push address of a registration.
+
+    Raises BadDevice, or ForeignDevice if this service cannot send to the address.
+    """
     match data.platform, data.token, data.fid, data.subscription:
         case Platform.APNS, str(token), None, None if data.topic is not None:
             return forms.apple(token, data.topic, data.environment, topics=push.apns.named_topics)
@@ -162,7 +188,7 @@ def body(device: Device) -> DeviceBody:
 
 
 def shown(address: Address) -> tuple[str | None, str]:
-    """The app, and what the last letters are of."""
+    """Return the app that is shown for an address, and the text whose last characters are shown."""
     match address:
         case AppleToken(token=token, topic=topic):
             return topic, token

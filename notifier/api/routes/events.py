@@ -1,4 +1,4 @@
-"""`/v1/events`: where the tweet service leaves its events and asks what became of them."""
+"""`/v1/events`: accept, preview and track events of other services."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -43,12 +43,12 @@ PREFIX = "/v1/events/"
 
 LARGEST_BATCH_BODY = 4 * 1024 * 1024
 DELIVERS, PREVIEWS = "false", "true"
-"""Of the parameter `dry_run`."""
+"""Values of the parameter `dry_run`."""
 MOST_PREVIEWED = 3
-"""Accounts: of 200 million followers each some ten seconds of a core."""
+"""Accounts per dry run. An account with 200 million followers takes about ten seconds of one core."""
 
 LIMITS = {ONE: LARGEST_EVENT, "application/json": LARGEST_EVENT, BATCH: LARGEST_BATCH_BODY}
-"""Bytes, by content type."""
+"""Maximum body size in bytes, by content type."""
 NEEDED: Mapping[str, Scope] = {
     EVENT_TYPE: Scope.EVENTS,
     DELETED_TYPE: Scope.EVENTS,
@@ -63,15 +63,15 @@ NEEDED: Mapping[str, Scope] = {
     ERASED_TYPE: Scope.ACCOUNTS,
     SEEN_TYPE: Scope.ACTIVITY,
 }
-"""By the type of an event."""
+"""Required scope, by event type."""
 SCOPES = tuple(dict.fromkeys(NEEDED.values()))
-"""Of whoever may come at all."""
+"""Scopes that allow at least one event type."""
 
 Sent = Request[Caller, Any, State]
 
 
 class AcceptedEventBody(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One event's answer; in a batch a refused one brings its problem."""
+    """Result of one event: its `status`, `id` and `source`. In a batch, a rejected event also has its `problem`."""
 
     status: str
     id: str | None = None
@@ -80,16 +80,24 @@ class AcceptedEventBody(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class AcceptedBatch(msgspec.Struct, kw_only=True):
+    """Results of a batch, in the order of its events."""
+
     results: list[AcceptedEventBody]
-    """In the order of the events."""
 
 
 class SliceCount(msgspec.Struct, kw_only=True):
+    """Slices of a tier: how many there are, and how many have ended."""
+
     total: int
     ended: int
 
 
 class EventTierBody(msgspec.Struct, kw_only=True):
+    """Fan-out progress of one tier. `people` counts the users of the slices that have ended.
+
+    `eta_seconds` is null while no estimate is possible.
+    """
+
     state: str
     slices: SliceCount
     people: int
@@ -97,16 +105,23 @@ class EventTierBody(msgspec.Struct, kw_only=True):
 
 
 class BurstBody(msgspec.Struct, kw_only=True):
+    """A burst that the event opened or joined, with its fan-out progress by tier.
+
+    `note` explains why the burst was not fanned out.
+    """
+
     burst: str
     opened_at: datetime
     count: int
     lane: str
     tiers: dict[str, EventTierBody]
     note: str | None
-    """Why it was not fanned out."""
+    """Why the burst was not fanned out."""
 
 
 class EventAccountBody(msgspec.Struct, kw_only=True):
+    """Outcome for one mentioned account: the reason for a refusal, or the bursts."""
+
     source: str
     account: str
     refusal: str | None
@@ -114,6 +129,12 @@ class EventAccountBody(msgspec.Struct, kw_only=True):
 
 
 class FateBody(msgspec.Struct, kw_only=True):
+    """Status of an event.
+
+    `status` is `accepted` while the event is durable but not yet sequenced. It is `sequenced` once the outcome for at
+    least one account is known; the other accounts follow.
+    """
+
     id: str
     status: str
     accounts: list[EventAccountBody]
@@ -131,69 +152,78 @@ class FateBody(msgspec.Struct, kw_only=True):
 async def accept(
     request: Sent, edge: Wired, dry_run: FromQuery[str] = DELIVERS
 ) -> Response[AcceptedEventBody | AcceptedBatch | PreviewsBody]:
-    """Takes one event, or a batch. 202 means that it survives a crash of any process.
+    """Accept one event or a batch of events.
 
-    With `dry_run=true` it is 200, of one event what it would do now; nothing is written, and nobody is told.
+    Status 202 means that the events are durable: they survive a crash of any process.
+
+    With `dry_run=true` the response has status 200 and describes what a single mention event would do now. Nothing is
+    written, and no user is notified.
     """
     kind = media_type(request)
     if kind not in LIMITS:
         raise WrongType(f"It takes {', '.join(LIMITS)}.")
     received = await _received(edge, await _body(request, LIMITS[kind]), batch=kind == BATCH)
     _require(request.user, received)
-    if (asked := _asked(request)) != [DELIVERS]:
-        return Response(await _previewed(edge, received, kind, asked), status_code=200, headers=NO_STORE)
+    if (dry_runs := _asked(request)) != [DELIVERS]:
+        return Response(await _previewed(edge, received, kind, dry_runs), status_code=200, headers=NO_STORE)
     if kind == BATCH:
-        answer: AcceptedEventBody | AcceptedBatch = _batch(
-            await edge.intake.accept_batch([each.event for each in received])
+        result: AcceptedEventBody | AcceptedBatch = _batch(
+            await edge.intake.accept_batch([item.event for item in received])
         )
     else:
-        answer = _one(await edge.intake.accept(received[0].event))
+        result = _one(await edge.intake.accept(received[0].event))
     _warm_up(edge, received)
-    return Response(answer, headers=NO_STORE)
+    return Response(result, headers=NO_STORE)
 
 
 @get("/{id:path}", responses=described(400, 401, 403, 404, 429, 503))
 async def fate(
     id: FromPath[str], request: Sent, edge: Wired, source: FromQuery[str | None] = None
 ) -> Response[FateBody]:
-    """What became of an event: each account's refusal or bursts, and how far their fan-out is."""
+    """Return the status of an event: the refusal or the bursts of each mentioned account, with fan-out progress.
+
+    Without `source` the response covers every event with this id.
+    """
     request.user.require(Scope.EVENTS)
-    found = await edge.in_thread(edge.fates.look_up, source, written(request, PREFIX, id))
-    return Response(_fate(found), headers=NO_STORE)
+    report = await edge.in_thread(edge.fates.look_up, source, written(request, PREFIX, id))
+    return Response(_fate(report), headers=NO_STORE)
 
 
 async def _received(edge: Edge, body: bytes, *, batch: bool) -> Sequence[ReceivedEvent]:
-    """Decode and validate the body. Raises BadEvent and TooLarge for what isn't a batch."""
+    """Decode and validate the body. Raises BadEvent and TooLarge if a batch is invalid as a whole."""
     now = edge.clock.now()
-    # A single event takes microseconds; a batch may have a thousand.
+    # Decoding an event takes microseconds. A batch may have a thousand events, so it is decoded in a thread.
     return await edge.in_thread(read_batch, body, now) if batch else [read_event(body, now)]
 
 
 def _warm_up(edge: Edge, received: Sequence[ReceivedEvent]) -> None:
-    """Prepare the inboxes of users seen elsewhere, who may open them next."""
-    for each in received:
-        if isinstance(each.event, Sighting):
-            edge.warm_up.add(each.event.user)
+    """Warm up the inboxes of users who were active elsewhere, because they may open their inbox next."""
+    for item in received:
+        if isinstance(item.event, Sighting):
+            edge.warm_up.add(item.event.user)
 
 
 def _asked(request: Sent) -> list[str]:
-    """Each `dry_run` that is said: the framework's is the last, which somebody on the way may have added."""
-    return [str(word) for word in request.query_params.getall("dry_run", [DELIVERS])]
+    """Return all values of `dry_run`. The framework returns only the last, which a proxy may have added."""
+    return [str(value) for value in request.query_params.getall("dry_run", [DELIVERS])]
 
 
 def _require(caller: Caller, received: Sequence[ReceivedEvent]) -> None:
-    """Raise Forbidden before any event is accepted, even if only one of a batch is forbidden.
+    """Raise Forbidden if the caller lacks the scope of any event. No event of the batch is accepted then.
 
-    An event that can't be decoded has no type, and is refused later for that reason.
+    An event that cannot be decoded has no type; it is rejected later.
     """
     if caller.scopes.issuperset(SCOPES):
         return
-    for kind in dict.fromkeys(each.type for each in received if each.type is not None):
+    for kind in dict.fromkeys(item.type for item in received if item.type is not None):
         caller.require(NEEDED[kind])
 
 
 async def _previewed(edge: Edge, received: Sequence[ReceivedEvent], kind: str, asked: Sequence[str]) -> PreviewsBody:
-    """Whoever asks for a dry run, in whatever words, wants nobody to be told."""
+    """Return the preview of a single mention event. Raises Refused, NotSupported, or the error of the event.
+
+    An invalid `dry_run` value is rejected, because a client that sends one does not expect a delivery.
+    """
     if asked != [PREVIEWS]:
         raise Refused("dry_run is true or false.")
     if kind == BATCH:
@@ -209,15 +239,15 @@ async def _previewed(edge: Edge, received: Sequence[ReceivedEvent], kind: str, a
 
 
 async def _body(request: Sent, most: int) -> bytes:
-    """Raises TooLarge as soon as it is certain, and before the rest is read."""
+    """Read the body. Raises TooLarge as soon as the limit is exceeded, without reading the rest."""
     if (request.content_length or 0) > most:
         raise TooLarge(f"{most} bytes are the most.")
-    found = bytearray()
+    body = bytearray()
     async for chunk in request.stream():
-        found += chunk
-        if len(found) > most:
+        body += chunk
+        if len(body) > most:
             raise TooLarge(f"{most} bytes are the most.")
-    return bytes(found)
+    return bytes(body)
 
 
 def _one(receipt: Receipt) -> AcceptedEventBody:
@@ -227,7 +257,10 @@ def _one(receipt: Receipt) -> AcceptedEventBody:
 
 
 def _batch(receipts: Sequence[Receipt]) -> AcceptedBatch:
-    """The refusal of the first when not one was taken: then the whole batch may be sent again."""
+    """Return the results of a batch. Raises the first event's error if every event was refused.
+
+    The client may then send the whole batch again.
+    """
     if not receipts:
         raise BadEvent("The batch has no events.")
     if receipts[0].error and all(receipt.answer is IntakeStatus.REFUSED for receipt in receipts):
@@ -245,11 +278,11 @@ def _accepted(receipt: Receipt) -> AcceptedEventBody:
 
 
 def _fate(fate: EventReport) -> FateBody:
-    return FateBody(id=fate.id, status=fate.status, accounts=[_account(one) for one in fate.accounts])
+    return FateBody(id=fate.id, status=fate.status, accounts=[_account(account) for account in fate.accounts])
 
 
 def _account(fate: AccountFate) -> EventAccountBody:
-    bursts = [_burst(one) for one in fate.bursts]
+    bursts = [_burst(burst) for burst in fate.bursts]
     return EventAccountBody(source=fate.source, account=fate.account, refusal=fate.refusal, bursts=bursts)
 
 
@@ -259,7 +292,7 @@ def _burst(fate: BurstFate) -> BurstBody:
         opened_at=fate.burst.opened_at,
         count=fate.burst.count,
         lane=fate.burst.lane,
-        tiers={str(one.tier): _tier(one) for one in fate.tiers},
+        tiers={str(progress.tier): _tier(progress) for progress in fate.tiers},
         note=note_of(fate.burst),
     )
 

@@ -1,7 +1,7 @@
-"""The short way to an inbox that is cached: in front of the framework, which takes a third of a page's time.
+"""ASGI fast path for the first inbox page and the unread count.
 
-It answers what is asked most: the first page and the unread count, of a user with a good token. Whatever is different
-in any way (another query, a refusal, an error) goes on to the routes, which answer everything.
+It bypasses the framework, which takes a third of a page's time. It handles only the most frequent requests: those of a
+user with a valid token and without a query. All other requests, rejections and errors go to the routes.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 
 Header = tuple[bytes, bytes]
 Answer = tuple[int, list[Header], bytes]
-"""Status, headers and body."""
+"""Status, headers and body of a response."""
 
 
 def _encoded(headers: Iterable[tuple[str, str]]) -> list[Header]:
@@ -39,6 +39,8 @@ _UNREAD = [*_encoded(UNREAD_HEADERS.items()), *_encoded(NO_PAGE.items())]
 
 @dataclass(frozen=True, slots=True)
 class FastInbox:
+    """ASGI middleware that answers frequent inbox requests itself and passes all others to `routes`."""
+
     routes: ASGIApp
     edge: Edge
     identity: Identity
@@ -52,7 +54,7 @@ class FastInbox:
         authorization = if_none_match = None
         for name, value in scope["headers"]:
             if name == b"authorization":
-                if authorization is not None:  # the routes choose one
+                if authorization is not None:  # the routes choose among several headers
                     return False
                 authorization = value.decode("latin-1")
             elif name == b"if-none-match":
@@ -72,10 +74,10 @@ class FastInbox:
                 answer = await self._page(holder.user, if_none_match, left)
             else:
                 answer = await self._unread(holder.user, left)
-        except StoreUnavailable as error:  # the routes say it in full, and do not wait for the store once more
+        except StoreUnavailable as error:  # the routes report it without waiting for the store again
             scope[FAILED] = error  # type: ignore[literal-required] # our own key
             return False
-        except Exception:  # the routes meet it again, and say it in full
+        except Exception:  # the routes run into the same error and report it
             return False
         await _send(send, *answer)
         return True

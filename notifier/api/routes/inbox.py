@@ -1,4 +1,4 @@
-"""`/v1/inbox`: a person's tab, badge and marks."""
+"""`/v1/inbox`: a user's inbox pages, badge and marks."""
 
 import msgspec
 from litestar import Response, get, put
@@ -26,33 +26,48 @@ from notifier.flow.inbox.page import Badge
 UNREAD_HEADERS = {**PRIVATE, "X-Poll-Interval": PAGE_HEADERS["X-Poll-Interval"]}
 LARGEST_BODY = 64 * 1024
 MOST_MARKED = 100
-"""A page's worth."""
+"""Bursts per request: as many as the largest page shows."""
 
 FAILED = "notifier.failed"
-"""In the scope of a request: how the store failed before it came to the routes."""
+"""Key in the request scope: the store error that the fast path received before it passed the request on."""
 
 
 class BadgeBody(msgspec.Struct, kw_only=True):
+    """Number of unread items. `more` means that there are more than were counted."""
+
     count: int
     more: bool
 
 
 class InboxBody(msgspec.Struct, kw_only=True):
+    """A page of the inbox.
+
+    - `next` is the cursor of the next page.
+    - `seen` is the token for `PUT /v1/inbox/seen`; null on a partial page.
+    - `live` is the `Last-Event-ID` with which a stream continues from this page; only on a complete first page.
+    - `badge` is null if the store stopped answering before the unread items were counted.
+    - `partial` means that the store did not answer in time, so items may be missing.
+    """
+
     items: list[ItemBody]
     next: str | None
     seen: str | None
     live: str | None
-    """Of the first page, where it is whole: the `Last-Event-ID` of a stream that goes on from it."""
+    """The `Last-Event-ID` with which a stream continues from this page. Only a complete first page has one."""
     badge: BadgeBody | None
     partial: bool
-    """The store didn't answer in time: some items may be missing."""
+    """The store did not answer in time: items may be missing."""
 
 
 class Seen(msgspec.Struct, kw_only=True):
+    """The `seen` token of a page."""
+
     token: str
 
 
 class Marking(msgspec.Struct, kw_only=True):
+    """Up to 100 items, by their `burst`, and their new mark: `read`, `unread`, `hidden`, or `none` to remove a mark."""
+
     bursts: list[str]
     mark: str
 
@@ -61,7 +76,7 @@ class Marking(msgspec.Struct, kw_only=True):
 async def page(
     request: Call, edge: Wired, cursor: Cursor = None, limit: Limit = FIRST_PAGE
 ) -> Response[InboxBody | None]:
-    """A page, newest first, and the badge of the same moment."""
+    """Return a page of the inbox, newest item first, and the badge of the same moment."""
     _raise_failure(request)
     user = request.user
     after = edge.opaque.place(user, cursor) if cursor is not None else None
@@ -80,7 +95,7 @@ async def page(
 
 @get("/unread", responses=described(401, 403, 404, 429, 503))
 async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
-    """How many items are unread; `more` beyond what is counted."""
+    """Return the number of unread items. `more` means that there are more than were counted."""
     _raise_failure(request)
     badge = await edge.inbox.badge(request.user)
     return Response(badge_body(badge), headers=UNREAD_HEADERS)
@@ -94,7 +109,7 @@ async def unread(request: Call, edge: Wired) -> Response[BadgeBody]:
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
-    """Marks as seen what the page showed that the token came with."""
+    """Mark everything as seen that was shown on the page of this token."""
     await edge.inbox.see(request.user, edge.opaque.seen(request.user, data.token))
     edge.hub.changed(request.user)
 
@@ -107,7 +122,7 @@ async def seen(request: Call, edge: Wired, data: JSONBody[Seen]) -> None:
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
-    """Marks items as read, unread or hidden, or takes that back."""
+    """Mark items as read, unread or hidden, or remove their marks."""
     if data.mark not in set(Mark):
         raise BadMark(f"This one is {data.mark!r}."[:80])
     if not 0 < len(data.bursts) <= MOST_MARKED:
@@ -118,7 +133,7 @@ async def marks(request: Call, edge: Wired, data: JSONBody[Marking]) -> None:
 
 
 def _raise_failure(request: Call) -> None:
-    # Popped: an error that its own request keeps would be freed by the collector alone.
+    # Pop the error: while its request refers to it, only the garbage collector could free the cycle.
     if (error := request.scope.pop(FAILED, None)) is not None:  # type: ignore[misc] # our own key
         raise error
 

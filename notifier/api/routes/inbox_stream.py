@@ -1,4 +1,4 @@
-"""`/v1/inbox/stream`: a person's tab as it changes, as server-sent events over one answer that lasts."""
+"""`/v1/inbox/stream`: changes of a user's inbox as server-sent events."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from notifier.flow.live.hub import HEARTBEAT
 from notifier.flow.live.stream import Listener, News, Stream, StreamEvent, StreamPosition
 
 PACE = 0.25
-"""Seconds between two writes to one client: a storm makes a text grow by the hundreds, and nobody reads so fast."""
+"""Seconds between two writes to one client. In a storm a burst grows hundreds of times, faster than anyone can read."""
 LONGEST_ID = 512
 RETRY = b"retry: 2000\n\n"
 SPOKEN = "row, group, marked, hidden, count and reset; data are ItemBody for three, HiddenBody, BadgeBody and {}."
@@ -29,6 +29,8 @@ LastEvent = Annotated[str | None, HeaderParameter(name="Last-Event-ID")]
 
 
 class HiddenBody(msgspec.Struct, kw_only=True):
+    """The item that is no longer shown."""
+
     burst: str
 
 
@@ -41,7 +43,11 @@ Body = ItemBody | HiddenBody | BadgeBody
     | described(400, 401, 403, 404, 429, 503),
 )
 async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> EventStream:
-    """The live stream of the tab, until the token ends; with `Last-Event-ID`, what happened since that event first."""
+    """Stream the changes of the inbox as server-sent events until the token expires.
+
+    With `Last-Event-ID` the stream first sends what changed since that event. After a `reset` event, load the first
+    page again.
+    """
     listener, stream = await edge.hub.open(request.user, request.auth)
     if last_event is not None:
         known = edge.opaque.told(request.user, last_event) if len(last_event) <= LONGEST_ID else None
@@ -50,21 +56,21 @@ async def live(request: Call, edge: Wired, last_event: LastEvent = None) -> Even
 
 
 def frame(event: StreamEvent, id: str, data: Body | None) -> bytes:
-    """JSON escapes every line break, so data is one line whatever people are called."""
+    """Return one server-sent event. JSON escapes line breaks, so `data` is always a single line."""
     body = b"{}" if data is None else msgspec.json.encode(data)
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (id.encode(), event.encode(), body)
 
 
 @dataclass(frozen=True, slots=True)
 class InboxTalk:
-    """What goes over one stream, from its first byte to its last."""
+    """The event source of one inbox stream."""
 
     edge: Edge
     listener: Listener
     stream: Stream
 
     def enter(self) -> None:
-        """The hub knows the stream already."""
+        """Do nothing, because the hub has already registered the stream."""
 
     def begin(self, writing: "asyncio.Task[None]") -> None:
         self.stream.abort = writing.cancel
@@ -75,7 +81,7 @@ class InboxTalk:
         self.edge.hub.leave(self.listener, self.stream)
 
     async def write(self, send: Send) -> None:
-        """Until the token ends, the client is cut off, or the process ends."""
+        """Send events until the token expires, the client is cut off, or the process ends."""
         await self._send(send, RETRY + self.frames())
         while not self.stream.closed:
             await self.stream.wake.wait()
@@ -83,14 +89,17 @@ class InboxTalk:
             if self.stream.cut:
                 return
             silent = self.edge.clock.now() - self.stream.written_at
-            if found := self.frames() or (BEAT if silent >= HEARTBEAT else b""):
-                await self._send(send, found)
+            if frames := self.frames() or (BEAT if silent >= HEARTBEAT else b""):
+                await self._send(send, frames)
                 await self.edge.pause(PACE)
         await self._send(send, self.frames(), more=False)
 
     def frames(self) -> bytes:
-        """All that waits. Their ids cover what came before them, and the last one's all of them: whoever is cut off
-        between two of them asks for the rest again."""
+        """Return all pending events.
+
+        The last event's id covers all of them; the others keep the id from before. A client that is cut off in between
+        therefore receives the rest again.
+        """
         news = self.stream.take(self.listener.look(self.edge.clock.now()), self.listener.badge)
         if not news:
             return b""
@@ -98,7 +107,7 @@ class InboxTalk:
         self.stream.as_of = max(self.stream.as_of, self.edge.hub.as_of())
         self.stream.marks = self.listener.marks
         last = self._id()
-        return b"".join([*(self._frame(one, earlier) for one in news[:-1]), self._frame(news[-1], last)])
+        return b"".join([*(self._frame(item, earlier) for item in news[:-1]), self._frame(news[-1], last)])
 
     def _frame(self, news: News, id: str) -> bytes:
         self.edge.hub.metrics.told.labels(news.event).inc()
@@ -113,8 +122,8 @@ class InboxTalk:
         return self.edge.opaque.id(self.listener.user, burst)
 
     def _id(self) -> str:
-        told = StreamPosition(as_of=self.stream.as_of, sight=self.listener.sight, marks=self.stream.marks)
-        return self.edge.opaque.moment(self.listener.user, told)
+        position = StreamPosition(as_of=self.stream.as_of, sight=self.listener.sight, marks=self.stream.marks)
+        return self.edge.opaque.moment(self.listener.user, position)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         self.stream.written_at, self.stream.writing = self.edge.clock.now(), True

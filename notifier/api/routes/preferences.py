@@ -1,4 +1,4 @@
-"""`/v1/preferences/{subject}`, and all that stands: how much of an account a person wants, and of everything."""
+"""`/v1/preferences`: a user's account preferences and subject preferences."""
 
 from datetime import datetime, time, timedelta
 from typing import TypedDict
@@ -18,36 +18,42 @@ from notifier.domain.users.account_preferences import Overall, OverallWish
 from notifier.domain.users.quiet_hours import NO_HOURS, Hours, known
 from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume, Want, Wish
 
-# `PATCH /v1/preferences`: how much a person wants of everything, and when the phone is to be silent.
+# `PATCH /v1/preferences`: account-wide volume, push alerts, quiet hours and digest hour.
 
 LARGEST_CHANGE = 4 * 1024
 VOLUMES = (Volume.ALL, Volume.FIRST, Volume.DIGEST, Volume.OFF)
 LONGEST_ZONE = 64
-"""Letters; the longest name of the IANA has 32."""
+"""Characters; the longest IANA time zone name has 32."""
 LAST_HOUR = 23
 
 
 class HoursBody(msgspec.Struct, kw_only=True):
-    """Local times, `22:00`; over midnight where the second comes first."""
+    """Quiet hours in local time, such as `22:00`. They span midnight if `to` is earlier than `from`."""
 
     start: str = msgspec.field(name="from")
     end: str = msgspec.field(name="to")
 
 
 class EverythingBody(msgspec.Struct, kw_only=True):
+    """Account preferences.
+
+    `push` is true unless the user turned alerts off; `asked` is true if the user turned them on explicitly. `mentions`
+    tells whose mentions of the user are delivered to the user's followers.
+    """
+
     volume: str
     push: bool
     asked: bool
-    """Whether the person has said `push: true`; who said nothing of it may be alerted, too."""
+    """Whether the user has explicitly set `push` to true. Users without a setting may receive alerts too."""
     quiet_hours: HoursBody | None
     time_zone: str
     digest_hour: int
     mentions: str
-    """Whose mentions of the person the person's followers are told of."""
+    """Which mentions of the user are delivered to the user's followers."""
 
 
 class Arrangement(msgspec.Struct, kw_only=True):
-    """What isn't named stays as it is."""
+    """Changes to the account preferences. Omitted fields are unchanged."""
 
     volume: str | msgspec.UnsetType = msgspec.UNSET
     push: bool | msgspec.UnsetType = msgspec.UNSET
@@ -74,7 +80,7 @@ class Everything(TypedDict):
     responses=described(400, 401, 403, 404, 413, 415, 429, 503, 507),
 )
 async def arrange(request: Call, edge: Wired, data: JSONBody[Arrangement]) -> Response[EverythingBody]:
-    """Changes what the person says of everything, and says what stands."""
+    """Change the account preferences and return the current ones."""
     overall = await edge.asking.arrange(request.user, _wish_arranging(data))
     edge.inbox.viewers.forget(request.user)
     edge.hub.changed(request.user)
@@ -95,7 +101,7 @@ def everything(overall: Overall) -> Everything:
 
 
 def _wish_arranging(data: Arrangement) -> OverallWish:
-    wish = OverallWish(
+    change = OverallWish(
         volume=None if data.volume is msgspec.UNSET else _volume_arranging(data.volume),
         push=None if data.push is msgspec.UNSET else data.push,
         quiet=None if data.quiet_hours is msgspec.UNSET else _hours(data.quiet_hours),
@@ -103,9 +109,9 @@ def _wish_arranging(data: Arrangement) -> OverallWish:
         digest_hour=None if data.digest_hour is msgspec.UNSET else _hour(data.digest_hour),
         mentions=None if data.mentions is msgspec.UNSET else _mentions(data.mentions),
     )
-    if wish == OverallWish():
+    if change == OverallWish():
         raise BadPreference("Name a volume, push, quiet_hours, time_zone, digest_hour or mentions.")
-    return wish
+    return change
 
 
 def _volume_arranging(said: str) -> Volume:
@@ -125,12 +131,12 @@ def _hours(said: HoursBody | None) -> Hours:
 
 def _time(said: str) -> time:
     try:
-        found = time.fromisoformat(said)
+        parsed = time.fromisoformat(said)
     except ValueError:
-        found = None
-    if found is None or f"{found:%H:%M}" != said:
+        parsed = None
+    if parsed is None or f"{parsed:%H:%M}" != said:
         raise BadPreference("quiet_hours have a time from and to, each as 22:00.")
-    return found
+    return parsed
 
 
 def _zone(said: str) -> str:
@@ -151,29 +157,38 @@ def _mentions(said: str) -> MentionsAllowed:
     return MentionsAllowed(said)
 
 
+# `/v1/preferences/{subject}`: volume and mute of a single subject.
+
 PREFIX = "/v1/preferences/"
 LARGEST_BODY = 4 * 1024
 LONGEST_MUTE = timedelta(days=366)
-"""Of those that end by themselves."""
+"""Longest temporary mute."""
 
 FOREVER = "forever"
-"""Instead of a time: until the person says otherwise."""
+"""Value of `muted_until` for a mute without an end."""
 
 
 class PreferenceBody(msgspec.Struct, kw_only=True):
+    """Preference for one subject. `muted_until` is a time, `forever`, or null if the subject is not muted."""
+
     subject: str
     volume: str
     muted_until: str | None
-    """A time, or `forever`; null where it isn't muted."""
+    """A time, or `forever`; null if the subject is not muted."""
 
 
 class PreferencesBody(EverythingBody, kw_only=True):
+    """Account preferences, and the `preferences` of all subjects that are muted or have a volume of their own."""
+
     preferences: list[PreferenceBody]
-    """Of the subjects that are muted, or have a volume of their own."""
+    """Subjects that are muted or have a volume of their own."""
 
 
 class PreferenceChangeBody(msgspec.Struct, kw_only=True):
-    """What isn't named stays as it is."""
+    """Changes to a subject preference. Omitted fields are unchanged.
+
+    `muted_until` is a future time, `forever`, or null to end the mute.
+    """
 
     volume: str | msgspec.UnsetType = msgspec.UNSET
     muted_until: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -181,12 +196,12 @@ class PreferenceChangeBody(msgspec.Struct, kw_only=True):
 
 @get("/", responses=described(401, 403, 404, 429, 503))
 async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
-    """What the person said of everything, and of whom, by subject."""
+    """Return the account preferences and the subject preferences, sorted by subject."""
     overall, wants = await edge.asking.overall(request.user), await edge.asking.wants(request.user)
     now = edge.clock.now()
-    said = [_body(want, now) for _, want in sorted(wants.items())]
-    some = [body for body in said if body.muted_until is not None or body.volume != Volume.DEFAULT]
-    return Response(PreferencesBody(**everything(overall), preferences=some), headers=PRIVATE)
+    bodies = [_body(preference, now) for _, preference in sorted(wants.items())]
+    shown = [body for body in bodies if body.muted_until is not None or body.volume != Volume.DEFAULT]
+    return Response(PreferencesBody(**everything(overall), preferences=shown), headers=PRIVATE)
 
 
 @patch(
@@ -198,14 +213,14 @@ async def preferences(request: Call, edge: Wired) -> Response[PreferencesBody]:
 async def prefer(
     subject: FromPath[str], request: Call, edge: Wired, data: JSONBody[PreferenceChangeBody]
 ) -> Response[PreferenceBody]:
-    """Changes the volume of a subject, or mutes it, and says what stands."""
-    named = Subject.parse(written(request, PREFIX, subject))
-    if named.kind is not Kind.MENTION:
+    """Change the volume of a subject, or mute or unmute it, and return the current preference."""
+    target = Subject.parse(written(request, PREFIX, subject))
+    if target.kind is not Kind.MENTION:
         raise BadPreference("Mentions of oneself are always told.")
-    want = await edge.asking.change(request.user, named, _wish(data, edge.clock.now()))
+    preference = await edge.asking.change(request.user, target, _wish(data, edge.clock.now()))
     edge.inbox.viewers.forget(request.user)
     edge.hub.changed(request.user)
-    return Response(_body(want, edge.clock.now()), headers=PRIVATE)
+    return Response(_body(preference, edge.clock.now()), headers=PRIVATE)
 
 
 def _wish(data: PreferenceChangeBody, now: datetime) -> Wish:

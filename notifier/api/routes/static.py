@@ -1,4 +1,4 @@
-"""The files of the pages that this service brings along: what they are, what a browser may do with them."""
+"""`/static`: files of the built-in pages and the inbox element, with their security headers."""
 
 import re
 from collections.abc import Mapping
@@ -21,12 +21,14 @@ TYPES = {
     ".css": "text/css",
     ".svg": "image/svg+xml",
 }
-"""Nothing else is served, whatever lies in the folder."""
+"""Served file types. Other files in the folder are ignored."""
 
 UNNEEDED = re.compile(rb"(?<=\n)[ \t]*//.*$|(?<=\n)[ \t]+|(?<=[\]\[;,(){}])[ \t]+// .*$", re.MULTILINE)
-"""Comments and indentation of a script: a sixth of a page's weight, which no browser needs. Lines keep their numbers,
-and the first one, which says what the script is, stays. So no script may have a string over several lines in which
-spaces at the beginning of a line count."""
+"""Comments and indentation of a script, which are removed: they are a sixth of a page's size.
+
+Line numbers do not change, and the first line, which describes the script, is kept. Scripts must not contain multi-line
+strings with significant leading spaces.
+"""
 
 POLICY = "; ".join(
     [
@@ -52,13 +54,14 @@ HEADERS = {
 class File:
     content: bytes
     kind: str
+    """Media type."""
     tag: str
-    """Of the content: a browser asks again each time, and gets what it has in one line while nothing changed."""
+    """ETag of the content. A browser revalidates each time and receives 304 while the file is unchanged."""
 
 
 @get("/static/{path:path}", media_type="application/octet-stream", responses=described(400, 404))
 async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Response[bytes | None]:
-    """A file of the pages and of `<notifier-inbox>`."""
+    """Return a file of the built-in pages or of the `<notifier-inbox>` element."""
     file = known().get(path.strip("/"))
     if file is None:
         raise NotFound("There is no such file.")
@@ -68,16 +71,16 @@ async def static(path: FromPath[str], request: Request[Any, Any, Any]) -> Respon
 
 @cache
 def known() -> Mapping[str, File]:
-    """By name. Read once: no name in a request ever becomes a path."""
+    """Return all files by name. They are read once, so no name in a request is ever used as a path."""
     return dict(_files(files("notifier.api") / "static", ""))
 
 
 def _files(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
-    found: list[tuple[str, File]] = []
-    for entry in sorted(folder.iterdir(), key=lambda each: each.name) if folder.is_dir() else []:
+    served: list[tuple[str, File]] = []
+    for entry in sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []:
         if entry.is_dir():
-            found += _files(entry, f"{prefix}{entry.name}/")
+            served += _files(entry, f"{prefix}{entry.name}/")
         elif (kind := TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
             content = UNNEEDED.sub(b"", entry.read_bytes()) if kind == TYPES[".js"] else entry.read_bytes()
-            found.append((prefix + entry.name, File(content, kind, etag(content))))
-    return found
+            served.append((prefix + entry.name, File(content, kind, etag(content))))
+    return served

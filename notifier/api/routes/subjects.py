@@ -25,10 +25,15 @@ Last = Annotated[int | None, QueryParameter(name="to", ge=0, le=LARGEST_SEQ)]
 
 
 class BurstsBody(msgspec.Struct, kw_only=True):
+    """Items of one subject. `next` is the cursor of the next page.
+
+    `partial` means that the store did not answer in time, so items may be missing.
+    """
+
     items: list[ItemBody]
     next: str | None
     partial: bool
-    """The store was too slow: items may be missing."""
+    """The store did not answer in time: items may be missing."""
 
 
 @get("/{subject:str}/bursts", responses=described(400, 401, 403, 404, 429, 503))
@@ -42,9 +47,9 @@ async def bursts(
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response[BurstsBody | None]:
-    """The subject's items from one `seq` to another, both included, newest first.
+    """Return the subject's items from one `seq` to another, both inclusive, newest first.
 
-    The list is empty for a subject that does not exist and for one that has nothing for this user.
+    The list is empty if the subject does not exist or has no items for this user.
     """
     user, wanted = request.user, Subject.parse(unquote(subject))
     if last is not None and first > last:
@@ -56,7 +61,7 @@ async def bursts(
         next=edge.opaque.gap_cursor(user, page.next) if page.next else None,
         partial=page.partial,
     )
-    # The cursor is left out: it moves with bursts that the viewer may not see.
+    # The tag excludes the cursor, which also moves with bursts that the viewer may not see.
     shown = msgspec.json.encode((user, body.items, body.partial, body.next is None))
     headers = page_headers(etag(shown, weak=True))
     if body.next:
@@ -67,7 +72,7 @@ async def bursts(
 
 @dataclass(frozen=True, slots=True)
 class EncodedSubjects:
-    """Routes `/v1/subjects/…` by the path as it was sent.
+    """ASGI middleware that routes `/v1/subjects/…` by the raw path.
 
     User ids may contain slashes. In the decoded path, `mention%3Aa%2Fb` would be two segments.
     """

@@ -1,4 +1,4 @@
-"""`/v1/system`: what operators watch, once or as it changes."""
+"""Operations routes: system overview, health checks, metrics and the OpenAPI document."""
 
 from typing import Literal
 
@@ -28,7 +28,7 @@ SPOKEN = "system, whose data are SystemBody, and trouble, whose data name a code
 
 @get("/", responses=described(401, 403, 429, 503))
 async def overview(edge: Wired) -> Response[SystemBody]:
-    """One snapshot; at most a second old."""
+    """Return a snapshot of the system that is at most one second old."""
     body = await edge.looking.latest()
     return Response(encoded(SystemBody, body), media_type=JSON, headers=NO_STORE)
 
@@ -38,48 +38,62 @@ async def overview(edge: Wired) -> Response[SystemBody]:
     responses={200: ResponseSpec(str, media_type=MEDIA_TYPE, description=SPOKEN)} | described(401, 403, 429, 503),
 )
 async def stream(edge: Wired) -> EventStream:
-    """A snapshot a second, as events named `system`; `trouble` with a code while the store doesn't answer."""
+    """Stream one snapshot a second as `system` events.
+
+    If a snapshot fails, for example because the store is unavailable, the stream sends a `trouble` event with an error
+    code instead.
+    """
     edge.watchers.require_room()
     return EventStream(Watching(edge.watchers, edge.looking.events()))
 
 
-# What operators and their tools ask: is it up, is it ready, its metrics, and the description of the API.
+# Health checks, metrics and the OpenAPI document.
 
 
 class Up(msgspec.Struct, kw_only=True):
+    """Liveness of the process."""
+
     status: str = "up"
 
 
 class Readiness(msgspec.Struct, kw_only=True):
+    """Readiness of the service.
+
+    - `cache` is `unavailable` if Redis is away. That costs speed only.
+    - `activity` is `ok`, `snapshot` if tiers use the last published activity, or `held` if they use it as imported.
+    - `stopped_lanes` wait for an operator after too many dead letters. The API keeps serving.
+    - `insecure_dev` is present if requests from this machine need no key.
+    """
+
     store: str
     cache: str
-    """`unavailable` costs speed and nothing else."""
+    """`unavailable` costs speed only."""
     activity: Published
-    """`snapshot`: tiers are made of who was active when that was published last; `held`: as it was loaded."""
+    """`snapshot`: tiers use the activity that was published last; `held`: tiers use the activity as imported."""
     stopped_lanes: list[str]
-    """Lanes that wait for an operator, because too many of their records died. The API serves all the same."""
+    """Lanes that wait for an operator, because too many of their records failed. The API keeps serving."""
     status: str = "ready"
     insecure_dev: Literal[True] | msgspec.UnsetType = msgspec.UNSET
-    """There where anybody at this machine is let in without a key."""
+    """Present if requests from this machine need no key."""
 
 
 @get("/healthz", sync_to_thread=False)
 def healthz() -> Up:
-    """The process is up."""
+    """Return 200 while the process is up (liveness)."""
     return Up()
 
 
 @get("/readyz", responses=described(503))
 async def readyz(edge: Wired) -> Readiness:
-    """The store answers; without the cache everything is right and slower."""
+    """Return 200 while the store answers (readiness). Without the cache, responses are correct but slower."""
     return await edge.in_thread(readiness, edge.system)
 
 
 @get("/metrics", media_type="text/plain", responses=described(401, 403, 429))
 async def metrics(edge: Wired) -> Response[str]:
-    """In the format of Prometheus; of all processes where they share a folder for it."""
+    """Return metrics in the Prometheus text format, including those of all processes that share a metrics folder."""
     text = await edge.in_thread(exposition, edge.system.metrics.registry)
-    # As a header: to a media type the framework would add its charset again.
+    # Set the header directly: the framework would append a second charset to a media type.
     return Response(text.decode(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
@@ -87,19 +101,19 @@ async def metrics(edge: Wired) -> Response[str]:
 async def openapi(
     edge: Wired, description: NamedDependency[SkipValidation[Description]]
 ) -> Response[dict[str, object]]:
-    """This description."""
+    """Return the OpenAPI document of this API."""
     return Response(await edge.in_thread(description.document), headers={"Cache-Control": "no-cache"})
 
 
 def readiness(system: System) -> Readiness:
-    """Raises StoreUnavailable."""
+    """Check the store and the cache. Raises StoreUnavailable."""
     system.ports.throttles.since(system.ports.clock.now())
     every, now = system.settings.roll_up_every, system.ports.clock.now()
     insecure: Literal[True] | msgspec.UnsetType = True if system.settings.insecure_dev else msgspec.UNSET
     try:
         system.ports.pressure.level()
         last, cache = system.ports.active_hours.last_rolled_up() if every else None, "ok"
-    except CacheUnavailable:  # fails open: all that is promised holds without it
+    except CacheUnavailable:  # fails open: every guarantee holds without the cache
         last, cache = None, "unavailable"
     return Readiness(
         store="ok",

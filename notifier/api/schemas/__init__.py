@@ -1,1 +1,1 @@
-"""The JSON of requests and responses."""
+"""JSON schemas of requests and responses."""

@@ -1,4 +1,4 @@
-"""The events' schemas: made of the structs that read them, with the limits that the gateway holds them to."""
+"""JSON schemas of events, generated from the decoder's structs and the gateway's limits."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -25,7 +25,7 @@ from notifier.domain.upstream.validation import (
     UNFOLLOWED_TYPE,
 )
 
-# One event of every type, as services write them: the description of the API shows them, and so does docs/http.md.
+# An example event of every type, for the OpenAPI document and docs/http.md.
 
 TWEETS, GRAPH, ACCOUNTS, LOGINS = "//tweets.example", "//graph.example", "//accounts.example", "//logins.example"
 
@@ -66,14 +66,14 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
         _event(SEEN_TYPE, LOGINS, "90412", _ADA),
     )
 }
-"""By type."""
+"""Example events, by type."""
 
 
 Json = dict[str, Any]
 
 PLACE = "#/components/schemas/"
 EVENT = "Event"
-"""The name of what any of them is."""
+"""Name of the schema that accepts an event of any type."""
 
 _NAME = {"minLength": 1, "maxLength": LONGEST_ID}
 _LIMITS: Mapping[str, Mapping[str, object]] = {
@@ -82,20 +82,20 @@ _LIMITS: Mapping[str, Mapping[str, object]] = {
     "sequence": {"minimum": 1, "maximum": HIGHEST_SEQUENCE},
     "mentions": {"items": {"type": "string", **_NAME}, "maxItems": MOST_MENTIONED},
 }
-"""By the name of a member, in whichever event it is."""
+"""Schema constraints by field name. They apply to every event with that field."""
 
 
 def event_schemas() -> Mapping[str, Json]:
-    """By name: one of each type, and the one that is any of them, told apart by its `type`."""
-    _, found = msgspec.json.schema_components(get_args(Written), ref_template="{name}")
-    kinds = {tag: found[name] for tag, name in _names().items()}
-    named = {_name(name): _schema(tag, kinds[tag], found) for tag, name in _names().items()}
+    """Return the schemas by name: one per event type, and one for any event with `type` as the discriminator."""
+    _, components = msgspec.json.schema_components(get_args(Written), ref_template="{name}")
+    kinds = {tag: components[name] for tag, name in _names().items()}
+    named = {_name(name): _schema(tag, kinds[tag], components) for tag, name in _names().items()}
     mapping = {tag: PLACE + _name(name) for tag, name in _names().items()}
     return named | {EVENT: _any_of(mapping)}
 
 
 def _names() -> Mapping[str, str]:
-    """Of the structs, by the type of the event."""
+    """Return the name of the decoder's struct for each event type."""
     return {str(kind.__struct_config__.tag): kind.__name__ for kind in get_args(Written)}
 
 
@@ -124,11 +124,11 @@ def _schema(tag: str, event: Json, found: Mapping[str, Json]) -> Json:
 
 
 def _limited(struct: Json) -> Json:
-    """Titles are names of ours that say nothing to others."""
+    """Add the constraints to a struct's schema. Drops the title, which is an internal class name."""
     members = {name: {**schema, **_LIMITS.get(name, {})} for name, schema in struct["properties"].items()}
     return {"type": "object", "required": struct["required"], "properties": members}
 
 
 def _said(flag: str) -> Json:
-    """One of them has to be."""
+    """Return a schema that requires this flag."""
     return {"required": [flag], "properties": {flag: {"type": "boolean"}}}

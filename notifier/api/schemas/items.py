@@ -1,4 +1,4 @@
-"""Items as JSON: what a list says of a burst, and of a digest."""
+"""JSON bodies and texts of inbox items: bursts and digests."""
 
 from collections.abc import Sequence
 from datetime import date, datetime
@@ -12,20 +12,27 @@ from notifier.domain.users.digest import Digest, date_in
 from notifier.flow.inbox.gap_fetch import opening_second, seq_of
 from notifier.flow.inbox.page import DigestItem, Item, Shown
 
-# What an item of the tab says, in plain English.
+# English texts of inbox items.
 
 
 def sentence(burst: Burst, names: Sequence[UserId]) -> str:
-    """`names` are the mentioners whom the viewer may see; the count is the same for everybody."""
-    whom = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
-    who = _who(names, more=burst.more_mentioners)
+    """Return the text of a burst.
+
+    `names` contains the mentioners that the viewer may see. The count is the same for all viewers.
+    """
+    target = "you" if burst.key.subject.kind is Kind.SELF else f"@{burst.key.subject.owner}"
+    mentioners = _who(names, more=burst.more_mentioners)
     if burst.count == 1:
-        return f"{who} mentioned {whom}"
-    return f"{who}, {burst.count} mentions of {whom}"
+        return f"{mentioners} mentioned {target}"
+    return f"{mentioners}, {burst.count} mentions of {target}"
 
 
 def digest_sentence(digest: Digest) -> str:
-    """The two most mentioned accounts by name; of a busy day nobody knows how many others there are."""
+    """Return the text of a digest.
+
+    It names at most two accounts, the most mentioned ones. If the digest is incomplete, the number of the other
+    accounts is unknown and left out.
+    """
     count = f"{'more than ' if digest.more else ''}{digest.count} mention{'s' if digest.count != 1 else ''}"
     names = [f"@{name}" for name, _ in digest.accounts]
     return f"Your digest: {count} of {_accounts(names, more=digest.more)}"
@@ -33,12 +40,12 @@ def digest_sentence(digest: Digest) -> str:
 
 def _accounts(names: Sequence[str], *, more: bool) -> str:
     match names:
-        case [one] if not more:
-            return one
-        case [one, another] if not more:
-            return f"{one} and {another}"
-        case [one, another, *others] if not more:
-            return f"{one}, {another} and {len(others)} other{'s' if len(others) != 1 else ''}"
+        case [first] if not more:
+            return first
+        case [first, second] if not more:
+            return f"{first} and {second}"
+        case [first, second, *others] if not more:
+            return f"{first}, {second} and {len(others)} other{'s' if len(others) != 1 else ''}"
         case _:
             return f"{', '.join(names[:2])} and others"
 
@@ -47,27 +54,29 @@ def _who(names: Sequence[UserId], *, more: bool) -> str:
     match names:
         case []:
             return "somebody"
-        case [one] if not more:
-            return one
-        case [one, another] if not more:
-            return f"{one} and {another}"
+        case [first] if not more:
+            return first
+        case [first, second] if not more:
+            return f"{first} and {second}"
         case _:
             return f"{names[0]} and others"
 
 
 NAMES_SHOWN = 3
 ACCOUNTS_TOLD = 16
-"""Of a digest, the most mentioned."""
+"""Accounts listed in a digest, the most mentioned first."""
 
 
 class AccountBody(msgspec.Struct, kw_only=True):
+    """An account and the number of its mentions in a digest."""
+
     account: str
     count: int
-    """Mentions."""
+    """Number of mentions."""
 
 
 class InsideBody(msgspec.Struct, kw_only=True):
-    """What an item of its own would say. It is no item: nothing is marked or counted of it singly."""
+    """A burst inside a digest. It has no id, no mark and no unread state of its own."""
 
     subject: str
     opened_at: datetime
@@ -79,19 +88,35 @@ class InsideBody(msgspec.Struct, kw_only=True):
 
 
 class DigestBody(msgspec.Struct, kw_only=True):
+    """The digest of one date in the user's time zone.
+
+    `accounts` lists up to 16 accounts, most mentioned first, and `inside` the newest bursts, 16 at most. `more` means
+    that the day had more bursts than the digest covers.
+    """
+
     date: date
-    """By the person's own calendar."""
+    """Date in the user's time zone."""
     accounts: list[AccountBody]
     """The most mentioned first, 16 at most."""
     inside: list[InsideBody]
     """The newest, 16 at most."""
     more: bool
-    """There were more of them than the digest tells of."""
+    """The day had more bursts than the digest covers."""
 
 
 class ItemBody(msgspec.Struct, kw_only=True):
+    """An item of the inbox.
+
+    - `burst` is an opaque id. It never changes for this user, and differs between users.
+    - `seq` is the item's position in its subject: the second of its opening in Unix time. Two items may share it.
+    - `more` means that others than `names` mentioned the subject too.
+    - `tweet` is the tweet that opened the burst. It is null if a block hides its author, and for a digest.
+    - `digest` is set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned
+      accounts.
+    """
+
     burst: str
-    """Opaque; the same for this person for ever, and another one for everybody else."""
+    """Opaque id. It never changes for this user, and differs between users."""
     subject: str
     seq: int
     """Position in the subject: the second of the opening, in Unix time. Two items may share it."""
@@ -99,17 +124,17 @@ class ItemBody(msgspec.Struct, kw_only=True):
     count: int
     names: list[str]
     more: bool
-    """Others mentioned the subject too."""
+    """Others than `names` mentioned the subject too. In a digest: more accounts were mentioned than `names` lists."""
     text: str
     tweet: str | None
-    """The opener's tweet; null where the viewer blocked the opener or was blocked by the opener."""
+    """The opener's tweet. Null for a digest, and if the viewer blocked the opener or the opener blocked the viewer."""
     unread: bool
     digest: DigestBody | None
-    """Where the item is one of a whole day; then `count` are its mentions, and `names` the accounts."""
+    """Set if the item is a daily digest. Then `count` is its number of mentions, and `names` the mentioned accounts."""
 
 
 class CommonBody(msgspec.Struct, kw_only=True):
-    """What an item says to everybody who sees all of it."""
+    """The part of an item that is the same for all viewers, except where a block hides names or the tweet."""
 
     subject: str
     seq: int
@@ -171,7 +196,7 @@ def _digest_item_body(item: DigestItem, id: str, now: datetime) -> ItemBody:
         digest=DigestBody(
             date=day,
             accounts=[AccountBody(account=name, count=count) for name, count in digest.accounts[:ACCOUNTS_TOLD]],
-            inside=[InsideBody(**common_body(each, now)) for each in item.inside],
+            inside=[InsideBody(**common_body(inner, now)) for inner in item.inside],
             more=digest.more,
         ),
     )

@@ -1,4 +1,4 @@
-"""The description of the API: generated from the routes, with the events' bodies, as the codec reads them."""
+"""OpenAPI document, generated from the routes and the event schemas."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,14 +28,14 @@ PERSON, SERVICE = "person", "service"
 
 @dataclass(slots=True, kw_only=True)
 class Description:
-    """Made when somebody first asks for it, and once: it takes longer than all the rest of an application."""
+    """The OpenAPI document, built once on first use: that takes longer than building the rest of the application."""
 
     make: Callable[[], dict[str, Any]]
     made: dict[str, Any] | None = None
     lock: Lock = field(default_factory=Lock)
 
     def document(self) -> dict[str, Any]:
-        """For a thread: the first who asks waits for some 0.1 s of work."""
+        """Return the document. Call in a thread, because the first call takes about 0.1 s."""
         with self.lock:
             if self.made is None:
                 self.made = self.make()
@@ -57,7 +57,10 @@ def config(version: str) -> OpenAPIConfig:
 
 
 def describe(routes: Sequence[Any], dependencies: Mapping[str, Provide], version: str) -> dict[str, Any]:
-    """By an application that serves nothing: Litestar's own pages about it would come with routes of their own."""
+    """Generate the document with a separate application that serves nothing.
+
+    In the served application, Litestar would add routes for its own documentation pages.
+    """
     described = Litestar(
         routes, dependencies=dependencies, openapi_config=config(version), logging_config=None, debug=False
     )
@@ -74,7 +77,7 @@ _SOME = {"batch": Example(value=[*EXAMPLES.values()])}
 
 @dataclass
 class EventsOperation(Operation):
-    """The route reads its body itself, by its content type, so it says itself what that is."""
+    """Describes the request body of `POST /v1/events`, which the route itself decodes by content type."""
 
     def __post_init__(self) -> None:
         self.request_body = RequestBody(

@@ -1,4 +1,4 @@
-"""A preview as it is told: by `POST /v1/events?dry_run=true`, and by the verb `preview`."""
+"""JSON body of a preview, for `POST /v1/events?dry_run=true` and `notifier preview`."""
 
 from collections.abc import Sequence
 
@@ -14,42 +14,57 @@ NOBODY = "Its followers are told nothing."
 
 
 class ReachBody(msgspec.Struct, kw_only=True):
+    """Forecast for one tier.
+
+    `eta_seconds` is the time until the last row is written, or null if no estimate is possible. `held_by` is the
+    throttle that holds the tier.
+    """
+
     people: int
     phones: int
     rows: int
     bytes: int
     eta_seconds: float | None
     held_by: str | None
-    """The throttle."""
+    """Id of the throttle that holds the tier."""
 
 
 class PreviewBody(msgspec.Struct, kw_only=True):
+    """Forecast for one mentioned account.
+
+    - `refusal` is the reason why the followers would not be notified.
+    - `burst` is the burst that the mention would open or join.
+    - `tiers` is empty if nothing would be fanned out; `note` then explains why.
+    - `dormant` counts dormant followers, and `dormant_phones` those who would get an alert because they asked for it.
+    """
+
     account: str
     refusal: str | None
     burst: str | None
-    """The one that it would open, or join."""
+    """The burst that the mention would open or join."""
     count: int
     lane: str
     verdict: str
     followers: int
     tiers: dict[str, ReachBody]
-    """Empty where nothing would be fanned out."""
+    """Empty if nothing would be fanned out."""
     dormant: int
     dormant_phones: int
-    """Of those, whose phones would ring, because they asked for alerts."""
+    """Dormant followers who would get an alert, because they asked for alerts."""
     suppressed: dict[str, int]
     first_of_day: bool
     note: str | None
-    """Why it would not be fanned out."""
+    """Why the burst would not be fanned out."""
 
 
 class PreviewsBody(msgspec.Struct, kw_only=True):
+    """Forecast of a mention event: one entry per mentioned account, in the order of the event."""
+
     accounts: list[PreviewBody]
-    """In the order in which they are named."""
 
 
 def previews(found: Sequence[Previewed]) -> PreviewsBody:
-    return PreviewsBody(accounts=[_account(one) for one in found])
+    return PreviewsBody(accounts=[_account(preview) for preview in found])
 
 
 def _account(found: Previewed) -> PreviewBody:

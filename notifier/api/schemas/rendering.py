@@ -1,4 +1,4 @@
-"""Inbox pages as JSON: what all viewers of a burst have in common is encoded once, and a page once while it holds."""
+"""Render inbox pages as JSON and cache the parts that viewers share."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -22,31 +22,34 @@ from notifier.flow.live.stream import StreamPosition
 from notifier.metrics import Hits
 
 MOST_BURSTS = 10_000
-"""About 6 MB."""
+"""Cached bursts; about 6 MB."""
 
 NULL, TRUE, FALSE = b"null", b"true", b"false"
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class RenderedPage:
+    """A page of one viewer with its encoded items and its ETag."""
+
     page: Page
-    """What it was made of."""
+    """The page that was rendered."""
     badge: Badge | None
     tag: str
     items: bytes
     ids: Mapping[BurstKey, str]
-    """Of the items, as this viewer knows them."""
+    """This viewer's opaque ids of the items."""
     next: bytes | None
-    """The cursor, as JSON."""
+    """The next page's cursor, as JSON."""
     told: StreamPosition
+    """The position from which a stream continues after this page."""
     live: bool
-    """A stream can go on from it."""
+    """Whether a stream can continue from this page."""
     opaque: Opaque
     _body: bytes | None = None
 
     @property
     def body(self) -> bytes:
-        """Made when it is asked for first: an answer of 304 needs none."""
+        """The JSON body, built on first access because a 304 response needs none."""
         if self._body is None:
             user, page = self.page.look.viewer.user, self.page
             seen = _text(self.opaque.token(page.seen)) if page.seen else NULL
@@ -58,15 +61,15 @@ class RenderedPage:
         return self._body
 
     def shows(self, page: Page, badge: Badge | None) -> bool:
-        """Whether the page shows the same, and differs in its tokens at most."""
-        mine = self.page
-        same = mine.items is page.items and mine.partial == page.partial and mine.next == page.next
+        """Return whether another page shows the same content. Its tokens may differ."""
+        own = self.page
+        same = own.items is page.items and own.partial == page.partial and own.next == page.next
         return same and self.badge == badge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Remembered:
-    """A rendered page without what belongs to one moment."""
+    """A rendered page without its time-dependent tokens."""
 
     tag: str
     items: bytes
@@ -77,35 +80,37 @@ class _Remembered:
 
 @dataclass(slots=True, kw_only=True)
 class Renderer:
-    """For one event loop."""
+    """Renders pages and caches encoded bursts. One instance per event loop."""
 
     opaque: Opaque
     hits: Hits
     encoded: int = 0
-    """Items that were not there from before."""
+    """Number of items encoded because they were not cached."""
     _bursts: "OrderedDict[BurstKey, tuple[Burst, bytes]]" = field(default_factory=OrderedDict)
-    """The common part of each, without its braces."""
+    """The encoded common part of each burst, without its braces."""
 
     def first_page(self, user: UserId, opening: CachedFirstPage) -> RenderedPage:
-        """The page as JSON, kept with the opening; whatever did not change is taken over from what was made before."""
+        """Render a first page and cache the result in `opening`. Unchanged parts of the previous result are reused."""
         if isinstance(opening.rendered, bytes):
             opening.rendered = self._remembered(opening, opening.rendered)
         before = opening.rendered if isinstance(opening.rendered, RenderedPage) else None
         if before is not None and before.page is opening.page:
             return before
-        opening.rendered = found = self.page(user, opening.page, opening.badge, before, first=True)
-        return found
+        opening.rendered = rendered = self.page(user, opening.page, opening.badge, before, first=True)
+        return rendered
 
     def remembered(self, opening: CachedFirstPage) -> bytes:
-        """What another process needs to send the same page."""
+        """Return the serialized page, from which another process can send the same page."""
         made = self.first_page(opening.page.look.viewer.user, opening)
-        told = made.told
-        return pack(_Remembered(tag=made.tag, items=made.items, next=made.next, sight=told.sight, marks=told.marks))
+        position = made.told
+        return pack(
+            _Remembered(tag=made.tag, items=made.items, next=made.next, sight=position.sight, marks=position.marks)
+        )
 
     def _remembered(self, opening: CachedFirstPage, packed: bytes) -> RenderedPage | None:
         try:
             made, page = unpack(_Remembered, packed), opening.page
-        except Poison:  # by another version of the software
+        except Poison:  # serialized by another version of the software
             return None
         return RenderedPage(
             page=page,
@@ -122,15 +127,15 @@ class Renderer:
     def page(
         self, user: UserId, page: Page, badge: Badge | None, before: RenderedPage | None = None, *, first: bool
     ) -> RenderedPage:
-        """`first` is the page without a cursor: alone it can tell a stream where to go on."""
+        """Render a page. Set `first` for the page without a cursor, the only one from which a stream can continue."""
         if before is not None and before.page.items is page.items:
             ids, items, cursor = before.ids, before.items, before.next
         else:
             ids = self._ids(user, page.items, before.ids if before else {})
-            before_these = self.encoded
+            encoded_before = self.encoded
             items = b",".join([self._item(item, ids[item.entry.key], page.look.now) for item in page.items])
-            self.hits.missed.inc(self.encoded - before_these)
-            self.hits.hit.inc(len(page.items) - self.encoded + before_these)
+            self.hits.missed.inc(self.encoded - encoded_before)
+            self.hits.hit.inc(len(page.items) - self.encoded + encoded_before)
             cursor = _text(self.opaque.cursor(user, page.next)) if page.next else None
         return RenderedPage(
             page=page,
@@ -157,7 +162,10 @@ class Renderer:
         return b"".join((b'{"burst":"', id.encode(), b'",', common, b',"unread":', unread, b',"digest":null}'))
 
     def _common(self, item: Item, now: datetime) -> bytes | None:
-        """None where the item is not as everybody has it: a block hides names, or it is ahead of this clock."""
+        """Return the encoded part that all viewers share.
+
+        None if this item differs: a block hides names or the tweet, or the burst opened after this process's clock.
+        """
         burst = item.burst
         if len(item.names) != len(burst.mentioners) or item.tweet is None or burst.opened_in > now:
             return None
@@ -173,14 +181,17 @@ class Renderer:
 
 
 def _told(page: Page, before: RenderedPage | None) -> StreamPosition:
-    """What a stream that goes on from the page need not tell; who sees what is worked out once for the same facts."""
+    """Return the position from which a stream continues after the page.
+
+    The fingerprints of the viewer's preferences and marks are reused while the viewer's data is the same.
+    """
     if before is None or before.page.look.viewer is not page.look.viewer:
         return StreamPosition.by(page.look)
     return replace(before.told, as_of=page.look.now - SETTLED_AFTER)
 
 
 def _tag(user: UserId, page: Page, badge: Badge | None, items: bytes) -> str:
-    """It leaves the tokens out: they differ at every moment, and older ones are as good for the same items."""
+    """Return the page's ETag. It excludes the tokens, which change all the time; older ones work for the same items."""
     partial, more = (TRUE if page.partial else FALSE), (TRUE if page.next else FALSE)
     return etag(b"\n".join((user.encode(), items, badge_json(badge), partial, more)), weak=True)
 
@@ -192,5 +203,5 @@ def badge_json(badge: Badge | None) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    """Opaque text has no character that JSON escapes."""
+    """Encode an opaque text as a JSON string. Opaque texts contain no characters that need escaping."""
     return b'"%s"' % text.encode()

@@ -1,4 +1,4 @@
-"""The overview as JSON."""
+"""JSON body of the system overview."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,16 +15,30 @@ from notifier.flow.operations.overview import BurstOverview, Cache, Snapshot
 
 
 class TierBody(msgspec.Struct, kw_only=True):
+    """Progress of one tier of a burst.
+
+    - `ended` counts the slices that have ended.
+    - `seconds` is the time from the acceptance of the first mention to the end of the last slice; null while work is
+      left.
+    - Each span has a first shard, a last shard and a state: planned, in_flight, parked, done, pulled or dead.
+    """
+
     people: int
     slices: int
     ended: int
     seconds: float | None
-    """From the opener's acceptance to the last slice; null while work is left."""
+    """Time from the opener's acceptance to the end of the last slice; null while work is left."""
     spans: list[tuple[int, int, str]]
     """First shard, last shard, state: planned, in_flight, parked, done, pulled or dead."""
 
 
 class BooksBody(msgspec.Struct, kw_only=True):
+    """Accounting of a burst's followers.
+
+    `sealed` counts the shards whose audience snapshot is included. While it is less than the burst's `shards`, the
+    totals are partial.
+    """
+
     expected: int
     delivered: int
     suppressed: int
@@ -34,10 +48,15 @@ class BooksBody(msgspec.Struct, kw_only=True):
     in_flight: int
     balanced: bool
     sealed: int
-    """Shards in the books; while it is below the burst's, the sums are of a part."""
+    """Shards whose audience snapshot is included. While it is below the burst's `shards`, the totals are partial."""
 
 
 class RunningBody(msgspec.Struct, kw_only=True):
+    """The newest burst with work left, or else the newest burst; large bursts take precedence.
+
+    `waits_until` is the time when its first deferred alert resumes; null if no alert is deferred.
+    """
+
     burst: str
     opened_at: datetime
     count: int
@@ -45,28 +64,46 @@ class RunningBody(msgspec.Struct, kw_only=True):
     shards: int
     settled: bool
     waits_until: datetime | None
-    """When the first of its alerts that wait goes on; null where none does."""
+    """When the first deferred alert resumes; null if no alert is deferred."""
     tiers: dict[str, TierBody]
     books: BooksBody
 
 
 class BehindBody(msgspec.Struct, kw_only=True):
+    """Backlog of a pool.
+
+    - `slices` counts the slices that are ready or running.
+    - `later` counts additional slices that resume at a later time: users are in quiet hours, or a provider's circuit is
+      open. It excludes deferred bursts.
+    - `seconds` is the age of the oldest burst with such slices. It is null if unknown, and while a throttle holds the
+      remaining slices.
+    """
+
     slices: int
     later: int
-    """Beside those, slices that go on at a moment to come: people sleep, or a provider is left alone. Without those of
-    bursts that sleep as a whole."""
+    """Additional slices that resume at a later time: users are in quiet hours, or a provider's circuit is open.
+
+    Slices of deferred bursts are excluded.
+    """
     seconds: float | None
-    """Null where nobody says, and while a throttle holds what is left."""
+    """Null if unknown, and while a throttle holds the remaining slices."""
 
 
 class LeftAloneBody(msgspec.Struct, kw_only=True):
+    """A push provider whose circuit is open: no alerts are sent to it until the given time.
+
+    `line` is `apns`, `fcm`, or `web` with the name of a push service.
+    """
+
     line: str
-    """`apns`, `fcm`, or `web` with a push service."""
+    """`apns`, `fcm`, or `web` with the name of a push service."""
     until: datetime
     reason: str
 
 
 class ThrottleBody(msgspec.Struct, kw_only=True):
+    """A throttle that is `active` or `ramping`, and who set it."""
+
     id: str
     tier: str
     rate: float | None
@@ -77,48 +114,68 @@ class ThrottleBody(msgspec.Struct, kw_only=True):
 
 
 class StoppedLaneBody(msgspec.Struct, kw_only=True):
+    """A lane that was stopped by its dead-letter limit.
+
+    - `lane` is a stream of the log or a pool of slices.
+    - `limit` is `in_a_row` or `in_window`.
+    - `record` did not become a dead letter; it is tried first after a resume.
+    """
+
     lane: str
     """A stream of the log, or a pool of slices."""
     since: datetime
     limit: str
     """`in_a_row` or `in_window`."""
     record: str
-    """The record that wasn't moved to the dead letters; a resume tries it first."""
+    """The record that did not become a dead letter. It is tried first after a resume."""
     cause: str
 
 
 class RoleBody(msgspec.Struct, kw_only=True):
+    """A process of `notifier up`: its process id, and how often it was replaced."""
+
     pid: int
     replaced: int
 
 
 class RedisBody(msgspec.Struct, kw_only=True):
+    """State of Redis: `ok`, `empty` until its data is rebuilt, or `away`."""
+
     state: str
-    """`ok`, `empty` until it is rebuilt, or `away`."""
+    """`ok`, `empty` until its data is rebuilt, or `away`."""
     generation: str | None
 
 
 class SystemBody(msgspec.Struct, kw_only=True):
+    """Overview of the system at one moment.
+
+    - `sleeping_bursts` are not among `open_bursts`. They have no work until quiet hours end or a provider is retried.
+    - `behind` is the backlog of each pool.
+    - `left_alone` lists the push providers whose circuit is open.
+    - `stopped_lanes` process nothing until an operator resumes them.
+    - `loading` is the progress of loading a demo's data in percent; null when done.
+    """
+
     at: datetime
     mentions_per_second: float
     rows_per_second: float
     deliveries_per_second: float
     open_bursts: int
     sleeping_bursts: int
-    """Beside those; nothing of them is to be done before somebody wakes, or a provider wants to be asked later."""
+    """Deferred bursts, not counted as open. They have no work until quiet hours end or a provider is retried."""
     running: RunningBody | None
     behind: dict[str, BehindBody]
-    """By pool."""
+    """Backlog, by pool."""
     left_alone: list[LeftAloneBody]
-    """To whom no alerts are sent for a while."""
+    """Push providers whose circuit is open."""
     throttles: list[ThrottleBody]
     stopped_lanes: list[StoppedLaneBody]
-    """Lanes that handle nothing, because too many of their records died, until an operator resumes them."""
+    """Lanes stopped by their dead-letter limit. They process nothing until an operator resumes them."""
     pressure: float | None
     roles: dict[str, RoleBody]
     redis: RedisBody
     loading: int | None
-    """Hundredths of a demo's world; null once it is whole."""
+    """Progress of loading a demo's data in percent; null when done."""
 
 
 def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
@@ -132,7 +189,7 @@ def told(snapshot: Snapshot, roles: Roles, loaded: int | None) -> SystemBody:
         running=_running(snapshot.running) if snapshot.running else None,
         behind=_behind(snapshot),
         left_alone=[_left_alone(line, left) for line, left in sorted(snapshot.cache.left_alone.items())],
-        throttles=[_throttle(each, snapshot.at) for each in snapshot.throttles],
+        throttles=[_throttle(throttle, snapshot.at) for throttle in snapshot.throttles],
         stopped_lanes=[_stopped_lane(lane, stop) for lane, stop in snapshot.stopped_lanes.items()],
         pressure=snapshot.cache.pressure,
         roles=_roles(roles),
@@ -180,11 +237,11 @@ def _books(books: Books, sealed: int) -> BooksBody:
 
 
 def _behind(snapshot: Snapshot) -> dict[str, BehindBody]:
-    told = snapshot.cache.behind
+    backlogs = snapshot.cache.behind
     return {
-        str(pool): BehindBody(slices=of.slices, later=of.later, seconds=snapshot.seconds_behind(pool))
+        str(pool): BehindBody(slices=backlog.slices, later=backlog.later, seconds=snapshot.seconds_behind(pool))
         for pool in Pool
-        if (of := told.get(pool)) is not None
+        if (backlog := backlogs.get(pool)) is not None
     }
 
 
