@@ -194,7 +194,7 @@ class Fetched:
             self.fetched_at = self.now()
             self._note("")
         except (IssuerUnavailable, ValueError) as error:
-            # Fails open while the last keys are valid. A response without keys is an error, not a request to revoke all.
+            # Fails open while the last keys are valid. A response without keys is an error, not a revocation of all.
             self._note(error.detail if isinstance(error, IssuerUnavailable) else f"Of what it answers: {error}.")
             if self.failed is not None:
                 self.failed()

@@ -212,7 +212,7 @@ class Doorman:
     looked_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the keys. Raises BadSetting, because a process without a readable key file would reject every service."""
+        """Load the keys. Raises BadSetting: starting with an unreadable key file would reject all of its services."""
         self.seen, self.looked_at = self._signature(), self.now()
         self.known = callers(self.book.read())
 

@@ -1,1 +1,1 @@
-"""What the API process does between requests: batches, limits, reports."""
+"""Background work of the API process: batching, rate limits, reports and audits."""

@@ -1,4 +1,4 @@
-"""Noting who is around: the tab's openings, gathered for seconds and sent to the activity in one round trip."""
+"""Record active users: batch inbox openings and send them to Redis in one round trip."""
 
 import asyncio
 from collections import defaultdict
@@ -14,23 +14,26 @@ from notifier.metrics import Metrics
 from notifier.ports.audience import Activity
 
 GATHERED_FOR = 5.0
-"""Seconds: nothing to an hour, and one round trip instead of ten thousand."""
+"""Batch interval in seconds. It is negligible against the resolution of an hour, and saves up to 10,000 round trips."""
 
 Pause = Callable[[float], Awaitable[object]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Noting:
-    """For one loop. At most one touch a member and hour, however often the person looks; no opening waits for it."""
+    """Records each member at most once an hour, however often the user opens the inbox. One instance per event loop.
+
+    No inbox request waits for it.
+    """
 
     activity: Activity
     metrics: Metrics
     pause: Pause = asyncio.sleep
     hour: int = 0
     noted: dict[int, bytearray] = field(default_factory=dict)
-    """Bitmaps by shard, of this hour: 25 MB where 200 million people have looked."""
+    """Members recorded in the current hour: one bitmap per shard, 25 MB for 200 million users."""
     waiting: dict[int, set[Member]] = field(default_factory=lambda: defaultdict(set))
-    """By hour; the openings of one pause."""
+    """Members of the next batch, by hour."""
     going: "asyncio.Task[None] | None" = None
 
     def observe(self, opened: OpenedInbox) -> None:
@@ -44,22 +47,22 @@ class Noting:
             self.going = asyncio.create_task(self._send())
 
     def _is_new(self, member: Member) -> bool:
-        """And no longer is."""
-        shard, place = shard_of(member), member % SHARD_MEMBERS
+        """Return whether the member was not yet recorded this hour, and record it."""
+        shard, index = shard_of(member), member % SHARD_MEMBERS
         if shard not in self.noted:
             self.noted[shard] = bytearray(SHARD_BYTES)
-        byte, bit = self.noted[shard][place // 8], 1 << place % 8
-        self.noted[shard][place // 8] = byte | bit
+        byte, bit = self.noted[shard][index // 8], 1 << index % 8
+        self.noted[shard][index // 8] = byte | bit
         return not byte & bit
 
     async def _send(self) -> None:
         while self.waiting:
             await self.pause(GATHERED_FOR)
-            gathered, self.waiting = self.waiting, defaultdict(set)
+            batch, self.waiting = self.waiting, defaultdict(set)
             try:
-                for hour, members in gathered.items():
+                for hour, members in batch.items():
                     await self.activity.touch(members, hour)
             except CacheUnavailable:
-                # Fails open: who isn't noted now is at the next opening, of which nobody here counts as noted.
+                # Fails open: clearing the bitmaps makes the next opening of each member be recorded again.
                 self.noted = {}
                 self.metrics.outages.labels("cache").inc()

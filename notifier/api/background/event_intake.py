@@ -1,6 +1,6 @@
-"""Event intake: passes single events to the gateway in batches, and hides what a retraction takes back.
+"""Event intake: passes single events to the gateway in batches, and hides retracted content.
 
-One cache lookup and one log sync serve a whole batch: a third of the work of single calls, and far fewer threads.
+A batch needs one cache lookup and one log sync. That is a third of the work of single calls, and far fewer threads.
 """
 
 import asyncio
@@ -16,27 +16,29 @@ from notifier.domain.errors import Full, NotifierError, Unavailable
 from notifier.flow.intake.gateway import Gateway, Receipt
 
 BATCHES_AT_ONCE = 2
-"""The next batch is decoded while one waits for the disk."""
+"""Concurrent batches: the next one is prepared while one waits for the disk."""
 LARGEST_BATCH = 200
-"""Events; the last of them still waits less than for a slow disk."""
+"""Events per batch. The last one still waits less than a slow disk takes."""
 
 Incoming = UpstreamEvent | NotifierError
-"""An event, or the reason why it is refused."""
+"""An event, or the error that rejects it."""
 Append = Callable[[Sequence[Incoming]], Awaitable[Sequence[Receipt]]]
 Waiting = tuple[Incoming, "asyncio.Future[Receipt]"]
 
 
 @dataclass(slots=True, kw_only=True)
 class EventBatcher:
-    """Collects events while others are appended. One per event loop; a lone event is appended at once."""
+    """Collects events while earlier ones are appended. One instance per event loop.
+
+    A lone event is appended at once.
+    """
 
     append_all: Append
     waiting: list[Waiting] = field(default_factory=list)
     running: "set[asyncio.Task[None]]" = field(default_factory=set)
 
     async def append(self, event: Incoming) -> Receipt:
-        """Append the event to the log. Raises what the gateway raises; then no event of its batch is certain to be
-        accepted."""
+        """Append the event to the log. Raises the gateway's errors; then any event of its batch may not be accepted."""
         answer: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self.waiting.append((event, answer))
         if len(self.running) < BATCHES_AT_ONCE:
@@ -54,14 +56,14 @@ class EventBatcher:
         try:
             receipts = await self.append_all([event for event, _ in batch])
         except (Unavailable, Full) as error:
-            # The events behind this batch would fail the same way, one batch after the other: refuse all of them now,
-            # so that none waits longer than one batch takes.
-            behind, self.waiting = self.waiting, []
-            return _fail([*batch, *behind], error)
+            # The queued events would fail the same way, batch by batch. Refuse them now, so that no event waits longer
+            # than one batch takes.
+            queued, self.waiting = self.waiting, []
+            return _fail([*batch, *queued], error)
         except Exception as error:
             if len(batch) == 1:
                 return _fail(batch, error)
-            for single in batch:  # an event that breaks the gateway must not fail the others
+            for single in batch:  # an event that makes the gateway fail must not fail the others
                 await self._append([single])
             return None
         for (_, answer), receipt in zip(batch, receipts, strict=True):
@@ -78,22 +80,22 @@ def _fail(batch: Sequence[Waiting], error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetractionHiding:
-    """Hides a few retractions at a time."""
+    """Hides retracted content, with limited concurrency."""
 
     hide_all: Callable[[Sequence[Retraction]], object]
-    """Blocks."""
+    """Blocking function that hides the content of the retractions."""
     threads: Threads
     """A share of the process's threads."""
 
     async def hide(self, retraction: Retraction) -> None:
-        """Return once the retraction is hidden, or without it if no thread is free in time."""
-        with suppress(Crowded):  # the retractor hides it, from the log
+        """Hide the retracted content, or return without doing so if no thread is free in time."""
+        with suppress(Crowded):  # the retractor reads the retraction from the log and hides the content later
             await self.threads.run(self.hide_all, [retraction])
 
 
 @dataclass(slots=True, kw_only=True)
 class EventIntake:
-    """The only way from the routes to the gateway. One per event loop."""
+    """Passes all events from the routes to the gateway. One instance per event loop."""
 
     gateway: Gateway
     threads: Threads
@@ -107,8 +109,9 @@ class EventIntake:
     async def accept(self, event: Incoming) -> Receipt:
         """Accept a single event. Raises LogUnavailable and Full.
 
-        The two steps of `Gateway.accept`, but a mention that shares a batch with a retraction doesn't wait for the
-        second: hiding all that an author has written takes about a second. A crash in between is the same as there.
+        It runs the two steps of `Gateway.accept` separately: hiding everything that an author has written takes about a
+        second, and a mention in the same batch must not wait for that. A crash between the steps has the same effect as
+        in `Gateway.accept`.
         """
         receipt = await self.batcher.append(event)
         if isinstance(event, Retraction):

@@ -1,7 +1,7 @@
-"""Python's cyclic collector in an API process: it never walks through what is cached.
+"""Garbage collector tuning, page latency reports and page audits of an API process.
 
-A full collection of 2,000 cached viewers takes 0.3 s, in which nobody is answered. Almost nothing here is cyclic: what
-is cached is freed when it leaves its cache.
+The collector never traverses cached objects. A full collection with 2,000 cached viewers takes 0.3 s, during which no
+request is answered. Almost no object is part of a cycle: cached objects are freed when they leave their cache.
 """
 
 import asyncio
@@ -25,15 +25,17 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import TabReport
 
 YOUNG, MIDDLE = 500, 4
-"""Objects in a young collection, and young ones in a middle collection: 2,000 objects take about 3 ms."""
+"""Objects per young collection, and young collections per middle collection. 2,000 objects take about 3 ms."""
 LOOKS_EVERY = timedelta(minutes=1)
 FULL_AFTER = 60
-"""Looks. For what became cyclic garbage after it was set aside; earlier where twice as much was set aside as after the
-last time."""
+"""Checks between two full collections, which free frozen objects that became cyclic garbage.
+
+A full collection runs earlier if the number of frozen objects has doubled since the last one.
+"""
 
 
 def keep_pauses_short(sleep: Callable[[float], None] = time.sleep) -> None:
-    """Set aside whatever survives a middle collection, and collect everything now and then. For one call a process."""
+    """Freeze objects that survive a middle collection, and run rare full collections. Call once per process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE)
@@ -47,31 +49,31 @@ def set_survivors_aside(phase: str, info: Mapping[str, int]) -> None:
 
 
 def _collect_all(sleep: Callable[[float], None]) -> None:
-    looks, kept = 0, gc.get_freeze_count()
+    checks, frozen = 0, gc.get_freeze_count()
     while True:
         sleep(LOOKS_EVERY.total_seconds())
-        looks += 1
-        if looks >= FULL_AFTER or gc.get_freeze_count() > 2 * kept:
+        checks += 1
+        if checks >= FULL_AFTER or gc.get_freeze_count() > 2 * frozen:
             gc.unfreeze()
             gc.collect()
-            looks, kept = 0, gc.get_freeze_count()
+            checks, frozen = 0, gc.get_freeze_count()
 
 
-# Timing: how long people wait for a page, told about once a second to those who send alerts.
+# Page latency, reported about once a second to the processes that send alerts.
 
 LATELY = timedelta(seconds=5)
-"""As long a page counts, and as long a word that is told."""
+"""How long a page is included in reports, and how long a report is valid."""
 FEWEST = 20
-"""Pages: of fewer one slow page, of whoever comes first, would speak for all."""
+"""Minimum pages per report. With fewer pages, a single slow one would determine the percentile."""
 MOST = 4_096
-"""The latest; some 300 kB, and half a millisecond each second."""
+"""Pages kept, the latest ones: about 300 kB, and 0.5 ms of work each second."""
 TOLD_EVERY = 1.0
-"""Seconds, while anybody opens pages."""
+"""Seconds between two reports, while pages are opened."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Timing:
-    """For one loop. No page waits for Redis."""
+    """Measures page latency and reports its 99th percentile. One instance per event loop. No page waits for Redis."""
 
     tabs: TabReport
     owner: str
@@ -81,19 +83,19 @@ class Timing:
     metrics: Metrics
     pause: Pause = asyncio.sleep
     pages: "deque[tuple[datetime, timedelta]]" = field(default_factory=lambda: deque(maxlen=MOST))
-    """When they were answered, and how long that took."""
+    """When each page was completed, and how long it took."""
     untold: bool = False
     going: "asyncio.Task[None] | None" = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Around the making of a page, also of one that fails."""
-        began = self.clock.now()
+        """Measure the block that makes a page, even if it fails."""
+        started_at = self.clock.now()
         try:
             yield
         finally:
             now = self.clock.now()
-            self.pages.append((now, now - began))
+            self.pages.append((now, now - started_at))
             self.untold = True
             if self.going is None or self.going.done():
                 self.going = asyncio.create_task(self._tell_all())
@@ -105,40 +107,43 @@ class Timing:
             while self.pages and self.pages[0][0] <= self.clock.now() - LATELY:
                 self.pages.popleft()
             if len(self.pages) >= FEWEST:
-                await self._tell(p99([took for _, took in self.pages]))
+                await self._tell(p99([duration for _, duration in self.pages]))
 
     async def _tell(self, found: timedelta) -> None:
         try:
             await self.threads.run(self.tabs.tell, self.owner, found, LATELY)
         except CacheUnavailable:
-            # Fails open: what nobody is told of slows no alert.
+            # Fails open: without a report, alerts are not slowed down.
             self.metrics.outages.labels("cache").inc()
 
 
 def p99(found: list[timedelta]) -> timedelta:
-    """Of a hundred the second slowest: one in a hundred may be slower."""
+    """Return the 99th percentile: of a hundred durations, the second longest."""
     return sorted(found)[(len(found) - 1) * 99 // 100]
 
 
-# Auditing: a few of the tab's openings are computed again, after their answers have gone.
+# Page audits: a sample of inbox pages is recomputed after the response was sent.
 
 LOGGER = logging.getLogger("notifier.api")
 
 ONE_IN = 200
-"""Openings: half a percent more reads, and a fault that shows in one opening of a hundred is found within 20,000."""
+"""Openings per audit. This adds 0.5 % reads. A fault in 1 % of the openings is found within 20,000 openings."""
 APART = timedelta(seconds=0.25)
-"""At most four a second in a process, however many open their tabs; by then the answer has gone."""
+"""Delay before an audit. The response is sent by then, and a process runs at most four audits a second."""
 
 
 class PageAudit(Protocol):
     async def compare(self, opened: OpenedInbox) -> None:
-        """Compute the answer again and count a difference. Raises StoreUnavailable."""
+        """Recompute the page and count a difference. Raises StoreUnavailable."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Auditing:
-    """For one loop, one audit at a time. The first opening is audited: a process with few has been checked too."""
+    """Audits a sample of openings, one at a time. One instance per event loop.
+
+    The first opening is audited, so that a process with little traffic is checked too.
+    """
 
     audit: PageAudit
     pause: Pause = asyncio.sleep
@@ -156,7 +161,7 @@ class Auditing:
         await self.pause(APART.total_seconds())
         try:
             await self.audit.compare(opened)
-        except Unavailable:  # fails open: another opening will do
+        except Unavailable:  # fails open: a later opening will be audited
             return
-        except Exception:  # the audit's own mistake is for the log; nobody waits for it
+        except Exception:  # no request waits for the audit, so its errors are only logged
             LOGGER.exception("An audit failed")

@@ -1,4 +1,4 @@
-"""Limits of what one API process does at a time, for devices, and in a window, for users and service keys."""
+"""Concurrency limit of device requests, and rate limits of users and service keys."""
 
 import asyncio
 from collections import OrderedDict, defaultdict
@@ -23,59 +23,69 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRequestLimiter:
-    """The devices of users, read and written in threads."""
+    """Runs reads and writes of devices in threads, with limited concurrency."""
 
     book: PhoneBook
     threads: Threads
     """A share of the process's threads."""
 
     async def __call__(self, user: UserId, ask: Callable[[PhoneBook, Member], T], *, newcomer: bool = False) -> T:
-        """Ask something of the book, for a user. Raises StoreUnavailable, and what the book raises."""
+        """Call `ask` with the device registry and the user's member number.
+
+        A `newcomer` without a member number receives one. Raises StoreUnavailable, and the registry's errors.
+        """
         return await self.threads.run(self._asked, user, ask, newcomer=newcomer)
 
     def _asked(self, user: UserId, ask: Callable[[PhoneBook, Member], T], *, newcomer: bool) -> T:
         return ask(self.book, self.book.member(user, newcomer=newcomer))
 
 
-# Metering: what people and services ask for is counted here at once, and among all processes a little later.
+# Rate limits: requests are counted locally at once, and across all processes through Redis a little later.
 
 QUARTER, HOURS, MINUTE = timedelta(minutes=15), timedelta(hours=3), timedelta(minutes=1)
 SETTLED_EVERY = 1.0
-"""Seconds, while anybody asks for much."""
+"""Seconds between two synchronizations with Redis, while there are counts to send."""
 TOLD_BY = 100
-"""A process tells the others once a hundredth of a limit was spent: who looks now and then costs no round trip, and
-beyond a limit nobody gets more than that hundredth of each process, and what comes within a second."""
+"""A process reports a caller's requests once they reach 1/100 of the limit, so that rare callers cost no round trip.
+
+A caller can therefore exceed the limit by 1/100 per process, plus its requests within a second.
+"""
 MOST_KNOWN = 20_000
-"""People and keys, the latest; some 6 MB. Who is forgotten begins with a full allowance until it is settled again."""
+"""Users and keys kept, the most recently active; about 6 MB. An evicted caller starts again with a full bucket.
+
+The next synchronization corrects that bucket.
+"""
 
 
 @dataclass(slots=True)
 class _Account:
+    """A caller's local bucket."""
+
     bucket: TokenBucket
     untold: int = 0
-    """Spent here, and not settled yet."""
+    """Requests counted here but not yet reported to Redis."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Metering:
-    """For one loop. No request waits for Redis."""
+    """Counts requests against the limits. One instance per event loop. No request waits for Redis."""
 
     buckets: Buckets
-    """Shared by all processes."""
+    """Buckets in Redis, shared by all processes."""
     threads: Threads
     clock: Clock
     metrics: Metrics
     reads: RequestLimit | None
     writes: RequestLimit | None
     requests: RequestLimit | None
-    """None: as many as they like."""
+    """Limits for the reads and writes of users and the requests of services. None means unlimited."""
     pause: Pause = asyncio.sleep
     known: "OrderedDict[tuple[RequestLimit, str], _Account]" = field(default_factory=OrderedDict)
     due: dict[RequestLimit, set[str]] = field(default_factory=lambda: defaultdict(set))
     going: "asyncio.Task[None] | None" = None
 
     def take(self, limit: RequestLimit, who: str) -> tuple[bool, RequestAllowance]:
-        """Whether one may, and what is left then."""
+        """Count a request of the caller. Return whether it is allowed, and the remaining allowance."""
         now, account = self.clock.now(), self._account(limit, who)
         account.bucket = account.bucket.rewound(now).refilled(limit.bucket, now)
         if granted := account.bucket.affords:
@@ -108,25 +118,25 @@ class Metering:
                 await self._settle(limit, {who: self.known[limit, who] for who in names if (limit, who) in self.known})
 
     async def _settle(self, limit: RequestLimit, accounts: Mapping[str, _Account]) -> None:
-        spent = {who: account.untold for who, account in accounts.items()}
+        spent = {name: account.untold for name, account in accounts.items()}
         for account in accounts.values():
             account.untold = 0
         try:
             left = await self._spend(spent, limit)
         except CacheUnavailable:
-            # Fails open: each process goes on by what it counted itself. What was told just now may be taken or not,
-            # and isn't told again.
+            # Fails open: each process uses its own counts. Redis may or may not have counted this report, so it is not
+            # repeated.
             self.metrics.outages.labels("cache").inc()
             return
-        for who, tokens in left.items():
-            account = accounts[who]
+        for name, tokens in left.items():
+            account = accounts[name]
             account.bucket = account.bucket.lowered(tokens - account.untold)
 
     async def _spend(self, spent: Mapping[str, int], limit: RequestLimit) -> Mapping[str, float]:
-        """Take from the buckets of all processes; return what is left in each. Raises CacheUnavailable."""
-        named = {f"{limit.name}:{who}": count for who, count in spent.items()}
-        left = await self.threads.run(self.buckets.spend, named, limit.bucket)
-        return {who: left[f"{limit.name}:{who}"] for who in spent}
+        """Take tokens from the shared buckets. Return the tokens left in each. Raises CacheUnavailable."""
+        counts = {f"{limit.name}:{name}": count for name, count in spent.items()}
+        left = await self.threads.run(self.buckets.spend, counts, limit.bucket)
+        return {name: left[f"{limit.name}:{name}"] for name in spent}
 
 
 def metering(

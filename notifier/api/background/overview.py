@@ -1,4 +1,4 @@
-"""Looking: one look at the system a second and process, however many watch."""
+"""System overview: at most one snapshot a second per process, shared by all watchers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -21,16 +21,20 @@ from notifier.domain.errors import NotifierError, StreamsFull, Unavailable
 from notifier.flow.operations.overview import Overview
 
 EVERY = 1.0
-"""Seconds."""
+"""Seconds between two snapshots."""
 SILENT_FOR = 5.0
-"""Seconds at most: while a look hangs, watchers hear that the line lives. The demo's page gives a line up after 8."""
+"""Longest silence in seconds: while a snapshot is slow, watchers receive heartbeats.
+
+The demo page gives up a connection after 8 seconds.
+"""
 
 
 class SnapshotReader(Protocol):
     async def read(self) -> bytes:
         """Return the current overview as JSON. Raises StoreUnavailable.
 
-        It runs to its end even when the caller is cancelled. Two calls must never overlap: it counts between readings.
+        A call runs to completion even if the caller is canceled. Calls must never overlap, because rates are computed
+        between consecutive readings.
         """
         ...
 
@@ -51,6 +55,8 @@ class OverviewReader:
 
 @dataclass(slots=True)
 class Looking:
+    """Shares snapshots among all requests and streams of a process (singleflight)."""
+
     reader: SnapshotReader
     pause: Callable[[float], Awaitable[object]] = asyncio.sleep
     now: Callable[[], float] = monotonic
@@ -60,9 +66,9 @@ class Looking:
     running: "asyncio.Task[bytes] | None" = None
 
     async def latest(self) -> bytes:
-        """Not older than a second. Raises what the look raises.
+        """Return a snapshot that is at most one second old. Raises the reader's errors.
 
-        The look under way is everybody's: it belongs to none of those who wait for it, and outlives them.
+        All callers share the running read. It continues even if every caller is canceled.
         """
         if self.running is None:
             if self.taken_at is not None and self.now() - self.taken_at < EVERY:
@@ -71,21 +77,21 @@ class Looking:
         return await asyncio.shield(self.running)
 
     async def events(self) -> AsyncGenerator[bytes]:
-        """For one watcher, until it goes. One that reads slowly misses snapshots, and nothing is kept for it."""
-        shown: bytes | None = None
+        """Yield server-sent events for one watcher. A slow watcher skips snapshots; they are not queued."""
+        sent: bytes | None = None
         while True:
             try:
                 async with asyncio.timeout(self.silent_for):
-                    found = await self.latest()
+                    snapshot = await self.latest()
             except TimeoutError:
                 yield BEAT
             except NotifierError as error:
-                shown = None
+                sent = None
                 yield b"event: trouble\ndata: " + msgspec.json.encode({"code": error.code}) + b"\n\n"
             else:
-                if found is not shown:
-                    shown = found
-                    yield b"event: system\ndata: " + found + b"\n\n"
+                if snapshot is not sent:
+                    sent = snapshot
+                    yield b"event: system\ndata: " + snapshot + b"\n\n"
             await self.pause(EVERY)
 
     async def _look(self) -> bytes:
@@ -97,21 +103,26 @@ class Looking:
             self.running = None
 
 
-# Turns: of the questions that cost much, one at a time.
+# Mutual exclusion of expensive requests.
 
 PATIENCE = timedelta(milliseconds=50)
-"""A log that isn't behind is looked through in a few milliseconds: nobody need be refused for that. Who finds a longer
-look under way would hold a thread that the senders of events need."""
+"""Longest wait for the lock.
+
+Searching a log without a backlog takes a few milliseconds, so no request needs to be rejected for that. A longer wait
+would block a thread that event intake needs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
+    """Lock for expensive requests that run one at a time."""
+
     taken: str
-    """What whoever comes meanwhile is told."""
+    """Error message for a request that does not get the lock."""
     lock: Lock = field(default_factory=Lock)
 
     def __enter__(self) -> None:
-        """Raises Unavailable when somebody else has the turn for longer than one waits."""
+        """Take the lock. Raises Unavailable if it is not free in time."""
         if not self.lock.acquire(timeout=PATIENCE.total_seconds()):
             raise Unavailable(self.taken)
 
@@ -119,29 +130,31 @@ class Turns:
         self.lock.release()
 
 
-# Watching: the open streams of `/v1/system/stream` of one process, which are few, and none of which waits for long.
+# Open streams of `/v1/system/stream`.
 
 MOST = 64
-"""A team's screens; each is a file descriptor that the inboxes need, too."""
+"""Streams per process: enough for a team's screens. Each uses a file descriptor, which the inboxes need too."""
 TAKEN_WITHIN = 15.0
-"""Seconds, as for the live inbox: whoever doesn't take what was written is cut off, and comes back when it reads."""
+"""Write timeout in seconds, as for the inbox stream. A client that does not read is cut off and may reconnect."""
 
 
 @dataclass(slots=True)
 class Watchers:
+    """Limits and counts the open streams of a process."""
+
     most: int = MOST
     taken_within: float = TAKEN_WITHIN
     here: int = 0
 
     def require_room(self) -> None:
-        """Raises StreamsFull."""
+        """Raise StreamsFull if no stream is free."""
         if self.here >= self.most:
             raise StreamsFull(f"It takes {self.most} watchers.")
 
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """The stream of one watcher, until it goes or is cut off."""
+    """The event source of one watcher's stream."""
 
     watchers: Watchers
     events: AsyncGenerator[bytes]
@@ -150,7 +163,7 @@ class Watching:
         self.watchers.here += 1
 
     def begin(self, writing: "asyncio.Task[None]") -> None:
-        """Nothing cuts a watcher off but its own slowness."""
+        """Do nothing, because a watcher is cut off only by its own write timeout."""
 
     async def write(self, send: Send) -> None:
         with suppress(TimeoutError):

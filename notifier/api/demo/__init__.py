@@ -1,1 +1,1 @@
-"""The demo's own routes and traffic."""
+"""Routes and generated traffic of the demo."""

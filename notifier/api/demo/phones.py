@@ -1,4 +1,4 @@
-"""What the phones of the demo's people rang for: by their devices, and by the lines that the fake providers write."""
+"""Alerts received by the demo users' devices, read from the fake providers' log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ from notifier.ports.push import Devices
 
 ALERTS = "alerts.ndjson"
 AT_ONCE = 4 << 20
-"""Bytes of lines that one look reads: some twenty storms'. What lies before them isn't looked for."""
+"""Bytes read per request: the alerts of about twenty storms. Older lines are skipped."""
 
 
 class FakeAlertBody(msgspec.Struct):
-    """Of the fakes: an alert that arrived. It says more, and whatever isn't one is passed over."""
+    """An alert received by a fake provider. Other fields are ignored, and lines that are no alert are skipped."""
 
     at: datetime
     to: str
@@ -37,59 +37,67 @@ class FakeAlertBody(msgspec.Struct):
 
 
 class Alerted(msgspec.Struct, kw_only=True):
+    """An alert on a device. It replaces an earlier alert with the same `place`."""
+
     at: datetime
     place: str
-    """What comes later with the same takes its place."""
+    """Collapse key: a later alert with the same one replaces this alert."""
     text: str
     language: str
 
 
 class DemoPhoneBody(msgspec.Struct, kw_only=True):
+    """A demo user's devices and their new alerts, oldest first."""
+
     kind: str
     user: UserId
     platforms: list[Platform]
-    """None: the person has no device."""
+    """Empty if the user has no device."""
     alerts: list[Alerted]
-    """Since the last look, oldest first."""
+    """Alerts since the last request, oldest first."""
 
 
 class DemoPhonesBody(msgspec.Struct, kw_only=True):
+    """New alerts of all demo users. Send `after` with the next request."""
+
     phones: list[DemoPhoneBody]
     after: int
-    """For the next look."""
+    """Offset for the next request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPhones:
+    """Reads the alerts of the demo users from the log file of the fake providers."""
+
     directory: Directory
     devices: Devices
     file: Path
 
     def __call__(self, kinds: Sequence[str], users: Sequence[UserId], after: int) -> DemoPhonesBody:
-        """What arrived behind a place in the file, which an earlier look said. Raises StoreUnavailable."""
+        """Return the alerts after an offset in the file, as returned by an earlier call. Raises StoreUnavailable."""
         devices = self._devices(users)
         lines, end = tail(self.file, after)
-        alerts = list(_alerts(lines, {to(one.address): one for some in devices.values() for one in some}))
+        alerts = list(_alerts(lines, {to(device.address): device for owned in devices.values() for device in owned}))
         phones = [
             DemoPhoneBody(
                 kind=kind,
                 user=user,
-                platforms=sorted({one.platform for one in devices[user]}),
-                alerts=[alerted for device, alerted in alerts if device in devices[user]],
+                platforms=sorted({device.platform for device in devices[user]}),
+                alerts=[alert for receiver, alert in alerts if receiver in devices[user]],
             )
             for kind, user in zip(kinds, users, strict=True)
         ]
         return DemoPhonesBody(phones=phones, after=end)
 
     def _devices(self, users: Sequence[UserId]) -> Mapping[UserId, Sequence[Device]]:
-        """Of those who aren't loaded yet, none."""
+        """Return the devices of each user; none for users that are not loaded yet."""
         members = {user: account.member for user, account in self.directory.accounts(users).items()}
-        found = self.devices.of(set(members.values()))
-        return {user: found.get(members[user], ()) if user in members else () for user in users}
+        by_member = self.devices.of(set(members.values()))
+        return {user: by_member.get(members[user], ()) if user in members else () for user in users}
 
 
 def to(address: Address) -> str:
-    """As a fake provider names it."""
+    """Return the device's address as a fake provider logs it."""
     match address:
         case AppleToken(token=token) | FirebaseToken(token=token):
             return token
@@ -100,26 +108,28 @@ def to(address: Address) -> str:
 
 
 def tail(file: Path, after: int) -> tuple[Sequence[bytes], int]:
-    """Whole lines behind the place, and where the next one begins; all of a file that has become shorter than that, and
-    of what is too much the end."""
+    """Return the complete lines after the offset, and the offset of the next line.
+
+    Reads from the start if the file has become shorter than the offset, and reads at most the last `AT_ONCE` bytes.
+    """
     try:
-        with file.open("rb") as opened:
-            size = opened.seek(0, SEEK_END)
+        with file.open("rb") as stream:
+            size = stream.seek(0, SEEK_END)
             start = max(after if after <= size else 0, size - AT_ONCE)
-            opened.seek(start)
-            found = opened.read(size - start)
+            stream.seek(start)
+            content = stream.read(size - start)
     except FileNotFoundError:
         return [], 0
-    whole = found[: found.rfind(b"\n") + 1]
-    return whole.splitlines(), start + len(whole)
+    complete = content[: content.rfind(b"\n") + 1]
+    return complete.splitlines(), start + len(complete)
 
 
 def _alerts(lines: Sequence[bytes], devices: Mapping[str, Device]) -> Iterator[tuple[Device, Alerted]]:
     decode = msgspec.json.Decoder(FakeAlertBody).decode
-    for written in lines:
+    for line in lines:
         try:
-            line = decode(written)
-        except msgspec.DecodeError:  # cut by whoever was killed, or by where this look begins
+            alert = decode(line)
+        except msgspec.DecodeError:  # truncated by a killed process, or by the start of this read
             continue
-        if device := devices.get(line.to):
-            yield device, Alerted(at=line.at, place=line.place, text=line.text, language=language_of(device.locale))
+        if device := devices.get(alert.to):
+            yield device, Alerted(at=alert.at, place=alert.place, text=alert.text, language=language_of(device.locale))

@@ -1,6 +1,7 @@
-"""`/` and `/demo`: the page of the demo and what its buttons do; there only where the settings say that this is one.
+"""`/` and `/demo`: the demo page and the actions of its buttons.
 
-Every action answers with the command and the request that do the same.
+The routes exist only if the settings enable the demo. Every action returns the CLI command and the HTTP request that do
+the same.
 """
 
 import os
@@ -38,19 +39,19 @@ from notifier.wiring.system import build_leadership
 
 VISITOR = "the demo's visitor"
 KINDS = ("vip", "active", "occasional", "away")
-"""Of the four people, in the order in which the settings name them."""
+"""Kinds of the four demo users, in the order of the setting."""
 TOKENS_LAST = timedelta(hours=1)
 TOKEN_PLACE = b"{{token}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backstage:
-    """What the demo may do to its own service."""
+    """Controls of the demo over its own service."""
 
     storming: Storming
     roles: Roles
     empty: Callable[[], bool]
-    """Empties our own Redis; False where none of ours answers."""
+    """Flushes the Redis that this service started. Returns False if there is none or it does not answer."""
 
 
 After = Annotated[int, QueryParameter(ge=0)]
@@ -59,7 +60,7 @@ Staged = NamedDependency[SkipValidation[Backstage]]
 
 
 def backstage(edge: Edge, empty: Callable[[], bool]) -> Backstage:
-    """Starts nothing."""
+    """Build the demo's controls. Nothing is started yet."""
     nonces = edge.system.ports.nonces
     storming = Storming(gateway=_Gateway(edge), leases=_Leases(edge), clock=edge.clock, nonces=nonces)
     return Backstage(storming=storming, roles=edge.roles, empty=empty)
@@ -71,12 +72,12 @@ class _Gateway:
 
     async def send(self, body: bytes) -> None:
         received = await self.edge.in_thread(read_batch, body, self.edge.clock.now())
-        await self.edge.intake.accept_batch([each.event for each in received])
+        await self.edge.intake.accept_batch([item.event for item in received])
 
 
 @dataclass(frozen=True, slots=True)
 class _Leases:
-    """The leases of this process, each renewed in the store before its term ends."""
+    """The leases of this process. Each is renewed in the store before its term ends."""
 
     edge: Edge
     held: dict[str, Leadership] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class _Leases:
 
 
 class DemoActionBody(msgspec.Struct, kw_only=True):
-    """What an action did, and how it is done without the page."""
+    """The effect of an action, and the CLI command and HTTP request that do the same."""
 
     action: str
     says: str
@@ -97,34 +98,44 @@ class DemoActionBody(msgspec.Struct, kw_only=True):
 
 
 class Pausing(msgspec.Struct, kw_only=True):
+    """Reason and length of a pause."""
+
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     seconds: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20
 
 
 class Killing(msgspec.Struct, kw_only=True):
+    """The pool whose worker is killed."""
+
     role: Pool
 
 
 class DemoUserBody(msgspec.Struct, kw_only=True):
+    """A demo user with a token."""
+
     kind: str
     user: str
     token: str
 
 
 class Star(msgspec.Struct, kw_only=True):
+    """A celebrity and its number of followers."""
+
     user: str
     followers: int
 
 
 class DemoPeopleBody(msgspec.Struct, kw_only=True):
+    """The demo users, and the celebrities that a storm can mention."""
+
     people: list[DemoUserBody]
     stars: list[Star]
-    """The celebrities that a storm may mention; the second one is missing while she is being loaded."""
+    """Celebrities that a storm can mention. The second is missing until its followers are loaded."""
 
 
 @get("/", media_type="text/html", responses=described(403, 404))
 async def page(edge: Wired) -> Response[bytes]:
-    """The page of the demo, with the token that its buttons need."""
+    """Return the demo page, which contains the token for its buttons."""
     file = known().get("demo.html")
     if file is None:
         raise NotFound("There is no such page.")
@@ -134,43 +145,43 @@ async def page(edge: Wired) -> Response[bytes]:
 
 @get("/people", responses=described(401, 403))
 async def people(edge: Wired) -> Response[DemoPeopleBody]:
-    """The four people, each with a token that opens the inbox for an hour, and the celebrities."""
+    """Return the four demo users, each with a token that is valid for an hour, and the celebrities."""
     now = edge.clock.now()
-    found = [
+    users = [
         DemoUserBody(kind=kind, user=user, token=issue(edge.keys, user, now, TOKENS_LAST))
         for kind, user in zip(KINDS, _people(edge), strict=True)
     ]
     stars = await edge.in_thread(_stars, edge)
-    return Response(DemoPeopleBody(people=found, stars=stars), headers=NO_STORE)
+    return Response(DemoPeopleBody(people=users, stars=stars), headers=NO_STORE)
 
 
 @get("/phones", responses=described(400, 401, 403, 503))
 async def phones(edge: Wired, after: After = 0) -> Response[DemoPhonesBody]:
-    """What the four people's phones rang for since a look before; the page looks every second."""
+    """Return the alerts of the four demo users since an earlier request. The page polls every second."""
     ports = edge.system.ports
-    ringing = DemoPhones(directory=ports.directory, devices=ports.devices, file=edge.system.settings.data / ALERTS)
-    found = await edge.in_thread(ringing, KINDS, _people(edge), after)
-    return Response(found, headers=NO_STORE)
+    reader = DemoPhones(directory=ports.directory, devices=ports.devices, file=edge.system.settings.data / ALERTS)
+    body = await edge.in_thread(reader, KINDS, _people(edge), after)
+    return Response(body, headers=NO_STORE)
 
 
 @post("/storm", status_code=202, responses=described(400, 401, 403, 404, 503))
 async def storm(request: Call, edge: Wired, backstage: Staged, of: Mentioned = STARS[0]) -> DemoActionBody:
-    """A hundred times the usual rate for one celebrity, for some seconds."""
+    """Start a storm: for a few seconds, mention one celebrity at a hundred times the usual rate."""
     star = UserId(of)
-    if star not in [each.user for each in await edge.in_thread(_stars, edge)]:
+    if star not in [celebrity.user for celebrity in await edge.in_thread(_stars, edge)]:
         raise NotFound(f"There is no celebrity @{of} in this demo, or she is still being loaded.")
-    says = await edge.in_thread(_coming, edge, Subject(Kind.MENTION, star))
+    text = await edge.in_thread(_coming, edge, Subject(Kind.MENTION, star))
     if not await backstage.storming.storm(star):
-        says = "The storm is still going on."
+        text = "The storm is still going on."
     cli = _ours(edge, f"storm --of {star} --rate {STORM} --for {LASTING}s")
-    return DemoActionBody(action="Storm", says=says, cli=cli, curl=_curl(request, edge, f"POST /demo/storm?of={star}"))
+    return DemoActionBody(action="Storm", says=text, cli=cli, curl=_curl(request, edge, f"POST /demo/storm?of={star}"))
 
 
 @post("/pause", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 415, 503))
 async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> DemoActionBody:
-    """Holds P2 for a while; what is held is parked, and comes back over half a minute."""
+    """Pause tier P2 for a while. Its slices are parked, and resume gradually over half a minute."""
     ports, now = edge.system.ports, edge.clock.now()
-    held = checked(
+    throttle = checked(
         Throttle(
             id=ports.nonces.new(),
             tier=Tier.P2,
@@ -181,7 +192,7 @@ async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> DemoActi
             ends_at=now + timedelta(seconds=data.seconds),
         )
     )
-    await edge.in_thread(ports.throttles.put, held)
+    await edge.in_thread(ports.throttles.put, throttle)
     options = f"--tier p2 --pause --for {data.seconds:g}s --reason {shlex.quote(data.reason)}"
     return DemoActionBody(
         action="Pause P2",
@@ -193,7 +204,7 @@ async def pause(data: JSONBody[Pausing], request: Call, edge: Wired) -> DemoActi
 
 @delete("/pause", status_code=200, responses=described(401, 403, 503))
 async def lift(request: Call, edge: Wired) -> DemoActionBody:
-    """Ends every pause of P2 now."""
+    """End every pause of tier P2 now."""
     lifted = await edge.in_thread(_lift, edge)
     ramp = f"{RAMP.total_seconds():g} s"
     return DemoActionBody(
@@ -208,7 +219,7 @@ async def lift(request: Call, edge: Wired) -> DemoActionBody:
 
 @post("/kill", status_code=200, guards=[takes_json], responses=described(400, 401, 403, 404, 415))
 async def kill(data: JSONBody[Killing], request: Call, edge: Wired, backstage: Staged) -> DemoActionBody:
-    """SIGKILL for the worker of a pool: it can't tidy up."""
+    """Kill the worker of a pool with SIGKILL, so that it cannot clean up."""
     pid = backstage.roles.pids().get(data.role)
     try:
         if pid is None:
@@ -226,7 +237,7 @@ async def kill(data: JSONBody[Killing], request: Call, edge: Wired, backstage: S
 
 @post("/empty", status_code=200, responses=described(401, 403, 503))
 async def empty(request: Call, edge: Wired, backstage: Staged) -> DemoActionBody:
-    """FLUSHALL of the Redis that this service started itself."""
+    """Flush the Redis that this service started itself."""
     if not await edge.in_thread(backstage.empty):
         raise CacheUnavailable("There is no Redis of our own that could be emptied.")
     return DemoActionBody(
@@ -242,7 +253,7 @@ def _people(edge: Edge) -> list[UserId]:
 
 
 def _stars(edge: Edge) -> list[Star]:
-    """Those of the demo's celebrities whom the directory knows: their names are written once they are loaded."""
+    """Return the demo's celebrities that are loaded. The directory contains a celebrity only after its followers."""
     ports = edge.system.ports
     known = ports.directory.accounts(STARS)
     sizes = {star: ports.sets.head(Subject(Kind.MENTION, star)).total for star in STARS if star in known}
@@ -250,7 +261,7 @@ def _stars(edge: Edge) -> list[Star]:
 
 
 def _coming(edge: Edge, subject: Subject) -> str:
-    """What the mentions of a storm that begins now will be."""
+    """Return a text that predicts what a storm's mentions would cause now."""
     now = edge.clock.now()
     head = edge.system.ports.heads.load([subject])[subject]
     policy = POLICIES[Kind.MENTION].refilled_every(edge.system.settings.refill)
@@ -270,12 +281,12 @@ def _coming(edge: Edge, subject: Subject) -> str:
 
 def _lift(edge: Edge) -> list[str]:
     throttles, now = edge.system.ports.throttles, edge.clock.now()
-    held = [each.id for each in throttles.since(now) if each.tier is Tier.P2 and each.active(now)]
-    return [id for id in held if throttles.lift(id, VISITOR, now)]
+    active = [throttle.id for throttle in throttles.since(now) if throttle.tier is Tier.P2 and throttle.active(now)]
+    return [id for id in active if throttles.lift(id, VISITOR, now)]
 
 
 def _ours(edge: Edge, verb: str) -> str:
-    """The command as it was typed to start this very service: nothing else need be on the visitor's PATH."""
+    """Return a CLI command that uses the command which started this service, because `notifier` may not be on PATH."""
     settings = edge.system.settings
     return f"{settings.command} {verb} --data {shlex.quote(str(settings.data))}"
 
@@ -284,6 +295,6 @@ def _curl(request: Call, edge: Edge, what: str, body: Mapping[str, object] | Non
     method, path = what.split(" ")
     parts = ["curl", "-X", method, "-H", shlex.quote(f"Authorization: Bearer {demo_token(edge.keys)}")]
     if body is not None:
-        # Spelled out: the curl of many a machine is older than --json.
+        # Many machines have a curl that is too old for --json.
         parts += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(msgspec.json.encode(body).decode())]
     return " ".join([*parts, shlex.quote(f"{request.url.scheme}://{request.url.netloc}{path}")])

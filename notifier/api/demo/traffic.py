@@ -1,6 +1,6 @@
-"""Mentions made up for the demo: a storm that somebody asked for, and the few of an ordinary day.
+"""Generated mentions of the demo: storms on request, and constant background traffic.
 
-Of several API processes one makes them: leases in the store say which.
+Only one of several API processes generates them. Leases in the store decide which one.
 """
 
 import asyncio
@@ -18,22 +18,23 @@ from notifier.domain.upstream.validation import EVENT_TYPE
 from notifier.ports.coordination import Clock, Nonces
 
 STARS = (UserId("nova"), UserId("orion"))
-"""Whom a storm mentions: one whom everybody follows, and one whom a part of them follows."""
+"""Celebrities for storms. All accounts of the demo follow the first, and some of them follow the second."""
 USUAL = 1
-"""Mentions a second of an ordinary day."""
+"""Mentions per second of background traffic."""
 STORM = 100 * USUAL
+"""Mentions per second of a storm."""
 LASTING = 8
-"""Seconds; much shorter than the demo's collapse window, so that a storm is one burst on a slow machine, too."""
+"""Seconds of a storm: far below the demo's collapse window, so a storm is one burst even on a slow machine."""
 TOGETHER = 10
-"""Events in a letter of the storm."""
+"""Events per batch of a storm."""
 STORM_LEASE, TRICKLE_LEASE = "demo-storm", "demo-trickle"
 TRICKLE_TERM = timedelta(seconds=5)
-"""After a process was killed its ordinary day stops for this long at most, until another process goes on with it."""
+"""Longest interruption of the background traffic after its process was killed. Then another process takes over."""
 
 AUTHORS = ("ada", "bob", "chen", "dana", "emre", "fay", "goran", "hana", "ines", "jun", "kofi", "lena", "milo", "noor")
 TEXTS = ("have you seen this, @{}?", "@{} did it again", "what a night, @{}!", "@{} on stage now", "thank you, @{}")
 NEIGHBOURS = (UserId("u3"), UserId("u5"), UserId("u8"))
-"""Whom an ordinary day mentions: nobody follows them, so each gets a row of their own and nobody else does."""
+"""Accounts mentioned by the background traffic. They have no followers, so each mention adds only their own row."""
 
 
 class EventSink(Protocol):
@@ -50,6 +51,8 @@ class Leasing(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Storming:
+    """Generates storms and background traffic."""
+
     gateway: EventSink
     leases: Leasing
     clock: Clock
@@ -60,15 +63,15 @@ class Storming:
     trickling: "asyncio.Task[None] | None" = None
 
     async def storm(self, star: UserId) -> bool:
-        """False while one is going on, in whichever process. Raises StoreUnavailable or Full."""
-        # Whether it rages here is asked again after the wait: two requests of this process hold the same lease.
+        """Start a storm. Return False if one is running in any process. Raises StoreUnavailable or Full."""
+        # Check again after taking the lease, because two concurrent requests of this process share the same lease.
         if self._rages() or not await self.leases.hold(STORM_LEASE, timedelta(seconds=LASTING)) or self._rages():
             return False
         self.running = asyncio.create_task(self._all(star, STORM * LASTING))
         return True
 
     def trickle(self) -> None:
-        """An ordinary day, for ever."""
+        """Start the background traffic, which continues until `stop`."""
         self.trickling = asyncio.create_task(self._for_ever())
 
     def stop(self) -> None:
@@ -80,24 +83,24 @@ class Storming:
         return self.running is not None and not self.running.done()
 
     async def _all(self, star: UserId, mentions: int) -> None:
-        """Fewer where the gateway is slow: it ends in time."""
-        ends = self.clock.now() + timedelta(seconds=LASTING)
+        """Send the mentions of a storm. It ends on time, with fewer mentions if the gateway is slow."""
+        ends_at = self.clock.now() + timedelta(seconds=LASTING)
         await self._letter([star], author=self.chance.choice(AUTHORS))
         for _ in range(mentions // TOGETHER):
-            if self.clock.now() >= ends:
+            if self.clock.now() >= ends_at:
                 return
             await self._letter([star] * TOGETHER)
             await self.pause(TOGETHER / STORM)
 
     async def _for_ever(self) -> None:
-        async for whom in self._ordinary():
+        async for account in self._ordinary():
             if await self._trickles():
-                await self._letter([whom])
+                await self._letter([account])
 
     async def _trickles(self) -> bool:
         try:
             return await self.leases.hold(TRICKLE_LEASE, TRICKLE_TERM)
-        except NotifierError:  # the store is away: it would not take the mention either
+        except NotifierError:  # the store is unavailable, so it could not store the mention either
             return False
 
     async def _ordinary(self) -> AsyncIterator[UserId]:
@@ -107,9 +110,7 @@ class Storming:
 
     async def _letter(self, mentioned: Sequence[str], author: str | None = None) -> None:
         body = letter(mentioned, author=author, now=self.clock.now(), fresh=self.nonces.new, chance=self.chance)
-        with suppress(
-            NotifierError
-        ):  # what the gateway didn't take is not sent again: there is more where it came from
+        with suppress(NotifierError):  # rejected mentions are not retried, because new ones follow
             await self.gateway.send(json.dumps(body).encode())
 
 
@@ -121,13 +122,16 @@ def letter(
     author: str | None = None,
     chance: random.Random | None = None,
 ) -> Sequence[object]:
-    """A batch of CloudEvents as the tweet service writes them, one a name; the authors are many, or the one given."""
-    dice = chance or random.Random()
-    return [_event(whom, author or _somebody(dice), dice.choice(TEXTS), now, fresh()) for whom in mentioned]
+    """Return a batch of CloudEvents in the tweet service's format, one per mentioned account.
+
+    All have the given author, or else random authors.
+    """
+    rng = chance or random.Random()
+    return [_event(account, author or _somebody(rng), rng.choice(TEXTS), now, fresh()) for account in mentioned]
 
 
 def _somebody(chance: random.Random) -> str:
-    """One of some ten thousand: who mentions a celebrity too often wakes no phones."""
+    """Return one of about 14,000 authors. Mentions by an author who mentions a celebrity too often send no alerts."""
     return f"{chance.choice(AUTHORS)}{chance.randrange(1000) or ''}"
 
 
