@@ -1,1 +1,1 @@
-"""The worker pools: what runs in which, and the hosts that run it."""
+"""Worker pools and the Celery hosts that run them."""

@@ -1,4 +1,4 @@
-"""The Celery host: one process that works on one pool's queue until it is told to stop."""
+"""Celery host: a process that consumes the queue of one pool until it is stopped."""
 
 import logging
 import os
@@ -17,14 +17,13 @@ from notifier.domain.delivery.slice import Pool
 from workers.runner import POOLS, Handler, Runner
 from workers.watchdog import SILENT_FOR, Watch, seldom
 
-# A task's request whose acknowledgement fails aloud, so that the worker connects anew.
-
 
 class Acknowledging(Request):  # type: ignore[misc]  # Celery has no types
-    """Celery only logs an acknowledgement that the broker didn't take, and goes on counting the task as held.
+    """A task request that raises when its acknowledgement fails, so that the worker reconnects.
 
-    At a prefetch of one that leaves the worker deaf for ever, idle and connected to nothing: a broker that died between
-    a task and its acknowledgement did that in three of ten tries.
+    Celery's own request only logs the failure and still counts the task as unacknowledged. With a prefetch of one the
+    worker then receives nothing more: it stays idle and disconnected. A broker that died between a task and its
+    acknowledgement caused this in three of ten trials.
     """
 
     acknowledged: bool
@@ -35,10 +34,9 @@ class Acknowledging(Request):  # type: ignore[misc]  # Celery has no types
             self.acknowledged = True
 
 
-# Celery's consumer without the part that would schedule tasks by itself, for which RabbitMQ gets dozens of queues.
-
-
 class Consuming(Consumer):  # type: ignore[misc]  # Celery has no types
+    """Celery's consumer without delayed delivery, for which it would create dozens of queues in RabbitMQ."""
+
     class Blueprint(Consumer.Blueprint):  # type: ignore[misc]  # as above
         default_steps: ClassVar = [step for step in Consumer.Blueprint.default_steps if "delayed_delivery" not in step]
 
@@ -46,11 +44,14 @@ class Consuming(Consumer):  # type: ignore[misc]  # Celery has no types
 log = logging.getLogger(__name__)
 
 BEATS_EVERY = 1.0
-"""Seconds."""
+"""Seconds between heartbeats."""
 
 
 HandlerFactory = Callable[[Callable[[], None], Callable[[], bool]], Handler]
-"""Is given what the handler has to call while a slice makes progress, and what tells that it has to hand it back."""
+"""Builds a handler from two functions: one to call while a slice makes progress, and one that reports a shutdown.
+
+The handler hands its slice back when the second returns True.
+"""
 
 
 def run(
@@ -62,29 +63,32 @@ def run(
     *,
     silent_for: float = SILENT_FOR,
 ) -> None:
-    """Returns after SIGTERM or SIGINT, once the handler has come back; a task that waits here goes back.
+    """Consume the queue of the pool until SIGTERM or SIGINT, then return once the handler has returned.
 
-    The handler is made here and now, and nothing forks afterwards, so its sessions belong to this process. A broker
-    that goes away, or comes back empty, is waited for, for ever. To be called in the main thread, once in a process.
-    Calls `ready` when the queue is listened to, and `beat` every second while it listens or looks for its broker; in a
-    slice the handler has to, and the process ends when it doesn't for `silent_for` seconds.
+    Tasks that were prefetched by then are requeued. The handler is built here, and nothing forks afterwards, so its
+    sessions belong to this process. The host waits without limit for a broker that goes away or comes back empty.
+    Call it in the main thread, once per process.
+
+    `ready` is called when the consumer is connected to its queue. `beat` is called every second while the host
+    consumes or reconnects. During a slice the handler must call it: the process exits after `silent_for` seconds
+    without a call.
     """
     os.nice(POOLS[pool].niceness)
     watch = Watch(beat, silent_for)
     runner = Runner(handler_factory(watch.beat, _stopping))
 
     def work(piece: str) -> None:
-        # What was taken ahead comes here even while the worker stops.
+        # Celery still delivers prefetched tasks while the worker stops.
         if _stopping():
             raise Reject(requeue=True)
-        runner(piece)  # Celery is told nothing: the outcome stands in the ledger.
+        runner(piece)  # The outcome is not returned to Celery: it is in the ledger.
 
     app.task(work, name=app.main, Request=Acknowledging)
     app.amqp.Connection = _beating(app.amqp.Connection, watch.beat)
-    # Tasks run in this very process and thread, which Celery's own time limits don't reach: a child would only add a
-    # pipe, 44 MB and a way to be lost.
+    # Tasks run in this process and thread, where Celery's own time limits don't apply. A child process would only add
+    # a pipe, 44 MB of memory and another way to lose a task.
     name = f"{pool}.{os.getpid()}@notifier"
-    # Nobody is asked who else is there: mingling alone would make every start a second longer.
+    # Workers don't need to know each other, and mingling alone would make every start a second longer.
     alone = {"without_mingle": True, "without_gossip": True, "without_heartbeat": True}
     host = WorkController(
         app=app,
@@ -97,7 +101,7 @@ def run(
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    # Called by the loop that consumes; what is on this timer before the first connection outlives every connection.
+    # Runs in the consumer's loop. Timers that are set before the first connection survive every reconnect.
     host.timer.call_repeatedly(BEATS_EVERY, watch.beat)
     watch.start()
     seldom()
@@ -107,7 +111,10 @@ def run(
 
 
 def _beating(connection: Any, beat: Callable[[], None]) -> Any:
-    """The class of connections, beating after every failed try: without a broker the worker's loop stands still."""
+    """Return a connection class that beats after every failed attempt to connect.
+
+    Without a broker the worker's loop, and so its timer, does not run.
+    """
 
     class Beating(connection):  # type: ignore[misc]  # Celery and kombu have no types
         def _ensure_connection(self, *args: Any, callback: Callable[[], None] | None = None, **options: Any) -> Any:
@@ -122,7 +129,7 @@ def _beating(connection: Any, beat: Callable[[], None]) -> Any:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    # Looked at between two tasks, and by the handler, which hands back what is under way.
+    # Celery checks this between two tasks. The handler checks it too, and hands back the slice in progress.
     state.should_stop = 0
 
 

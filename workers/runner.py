@@ -1,4 +1,4 @@
-"""The runner: one slice through its handler, and whatever happens becomes an outcome; it knows no queue."""
+"""Runner: passes one slice to its handler and turns every result or error into an outcome."""
 
 import logging
 from collections.abc import Callable
@@ -8,25 +8,30 @@ from notifier.domain.delivery.slice import Again, Dead, Outcome, Pool, Slice
 from notifier.domain.errors import OUTAGES, BadSubject, Poison
 
 Handler = Callable[[Slice], Outcome]
-"""Counts a failure of the slice's own in the ledger before it returns; what it raises was not counted."""
+"""Records a failure of the slice in the ledger before it returns. A failure that it raises is not recorded."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
+    """Calls the handler. Independent of the queue that delivers the slices."""
+
     handler: Handler
 
     def __call__(self, text: str) -> Outcome:
-        """Never raises: a queue has nothing to decide, because the ledger queues again what isn't done."""
+        """Run the slice with this name and return its outcome. Never raises.
+
+        The queue needs no result, because the dispatcher queues slices again that the ledger shows as unfinished.
+        """
         try:
-            piece = Slice.parse(text)
+            slice_ = Slice.parse(text)
         except BadSubject as error:
-            # Nobody waits for it: the ledger holds no slice of this name.
+            # Nothing to record: the ledger contains no slice with this name.
             log.error("There is no slice %r.", text)
             return Dead(cause=str(error))
-        outcome = self._handled(piece)
-        log.debug("%s: %s", piece, outcome)
+        outcome = self._handled(slice_)
+        log.debug("%s: %s", slice_, outcome)
         return outcome
 
     def _handled(self, piece: Slice) -> Outcome:
@@ -38,21 +43,21 @@ class Runner:
             log.error("%s: %s", piece, poison)
             return Dead(cause=str(poison))
         except Exception as error:
-            # The claim runs out, and the slice comes again; it can't spin, because a claim has a term.
+            # The slice is queued again after its claim expires. It can't spin, because every claim lasts for its term.
             log.exception("%s failed in its handler.", piece)
             return Again(reason=f"{type(error).__name__}: {error}")
 
 
-# The worker pools as data: what each consumes, and how politely it takes the processor.
-#
-# A host runs one slice at a time, in its own process; how many hosts a machine has, its profile says.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpec:
+    """Settings of one worker pool.
+
+    A host runs one slice at a time, in its own process. The profile sets the number of hosts per machine.
+    """
+
     pool: Pool
     niceness: int
-    """On shared cores P0 must not feel P2: the scheduler gives nice 0 about 28 times the time of nice 15."""
+    """P2 must not delay P0 on shared cores: the scheduler gives nice 0 about 28 times the CPU time of nice 15."""
 
 
 POOLS = {

@@ -1,4 +1,4 @@
-"""The garbage collector of a process that has thousands of messages on their way: it comes seldom."""
+"""Process upkeep of a worker: garbage collection, the death of its parent, and a watchdog."""
 
 import ctypes
 import gc
@@ -11,34 +11,38 @@ import time
 from collections.abc import Callable
 
 YOUNG, MIDDLE, OLD = 20_000, 50, 100
-"""New objects before a look at the young; looks before one at the older ones. As shipped, with 700, a third of the time
-that a worker spent on rows for Cassandra went to looking at messages that were still on their way."""
+"""Thresholds of the garbage collector: new objects per young collection, then collections per older generation.
+
+With Python's default of 700, a third of the time that a worker spent on rows for Cassandra went to scanning messages
+that were still in flight.
+"""
 
 
 def seldom() -> None:
-    """And never again at what is there now: modules and what they hold."""
+    """Make garbage collections rare, and exclude from them all objects that exist now, such as modules."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
 
 
-# A process that never outlives the one that started it, even when that one is killed without a word.
+# Parent death: a child process ends with its parent, even if the parent is killed.
 
 PR_SET_PDEATHSIG = 1
 PARENT_EVERY = 0.25
-"""Seconds; where the kernel doesn't tell, this is how long a child may be an orphan."""
+"""Seconds. Where the kernel sends no signal, a child may be an orphan for this long."""
 GRACE = 2.0
-"""Seconds for what is under way; then the process goes at once, and the ledger queues its slice again."""
+"""Seconds to finish work in progress. Then the process is killed, and its slice is queued again."""
 
 
 def end_with(parent: int) -> None:
-    """To be called first thing by a child, in its main thread. Asks it to end in the orderly way, and then makes it.
+    """End this process when its parent ends: first with SIGTERM, then after a grace period with SIGKILL.
 
-    For children of a parent's main thread: the kernel tells of the end of a thread, not of a process.
+    A child calls this first, in its main thread. It must have been started by the parent's main thread, because the
+    kernel reports the end of a thread and not of a process.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    # Looked at after the kernel was asked: a parent that died before that is noticed here.
+    # Start polling after the system call: it detects a parent that died before the call.
     threading.Thread(target=_watch, args=(parent,), name="parent", daemon=True).start()
 
 
@@ -47,30 +51,39 @@ def _watch(parent: int) -> None:
         time.sleep(PARENT_EVERY)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
-    # Still here: whatever it waits for, and its own children where it leads its group, end now.
+    # SIGTERM did not end the process. If it leads its process group, kill its children as well.
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-# The hard limit: a worker that hangs in a slice ends itself, so that whoever runs it starts it anew.
+# Watchdog: a worker that hangs in a slice exits, so that its supervisor restarts it.
 
 log = logging.getLogger(__name__)
 
 SILENT_FOR = 90.0
-"""Seconds. A slice that only takes long is handed back after 60 (the soft limit), and `up` ends a role that is silent
-for 60, which its screen tells; this is for a worker that nobody watches."""
+"""Seconds. This hard limit is for workers that run without `up`.
+
+A slow slice is handed back after 60 seconds (the soft limit). `up` kills a role without a heartbeat for 60 seconds and
+reports it on its screen.
+"""
 
 LOOKS_EVERY = 0.5
 AWAY_FOR = 5.0
-"""Seconds between two looks: then the process was stopped or the machine slept, and the worker had no more time."""
+"""Seconds between two checks after which the watchdog assumes that the process was stopped or the machine suspended.
+
+The worker could not run in that time either, so its time limit starts again.
+"""
 
 EXIT_CODE = 70
-"""EX_SOFTWARE."""
+"""EX_SOFTWARE of sysexits.h."""
 
 
 class Watch:
-    """Python's own threads must run: who holds the interpreter for ever is seen by `up` alone."""
+    """Ends this process when nothing has called `beat` for `silent_for` seconds.
+
+    It is a Python thread. Only `up` detects code that never releases the interpreter lock.
+    """
 
     def __init__(self, beat: Callable[[], None], silent_for: float = SILENT_FOR) -> None:
         self._beat = beat
@@ -86,14 +99,14 @@ class Watch:
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
 
     def _watch(self) -> None:
-        looked_at = time.monotonic()
+        checked_at = time.monotonic()
         while True:
             time.sleep(LOOKS_EVERY)
             now = time.monotonic()
-            if now > looked_at + AWAY_FOR:
+            if now > checked_at + AWAY_FOR:
                 self._heard_at = now
-            looked_at = now
+            checked_at = now
             if now >= self._heard_at + self._silent_for:
-                # In the middle of whatever it is: the claim runs out, and the ledger queues the slice again.
+                # Exit at once, whatever is in progress. The claim expires, and the slice is queued again.
                 log.critical("No progress for %g s: this process ends.", self._silent_for)
                 os._exit(EXIT_CODE)

@@ -1,4 +1,4 @@
-"""The command line: one verb per role, and what operators, people and checks ask of a data folder."""
+"""Command line of `notifier`: commands for operators, for roles and for checks."""
 
 import click
 
@@ -41,7 +41,10 @@ PLACES = {
     "pump": "notifier.cli.commands.roles:pump",
     "worker": "notifier.cli.commands.roles:worker",
 }
-"""In the order in which a newcomer needs them; imported when asked for, so that `notifier --help` is quick."""
+"""Module and name of each command, in the order in which a new user needs them.
+
+A command is imported when it is called, which keeps `notifier --help` fast.
+"""
 
 
 COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # words complete with Tab; zsh_source, fish_source'
@@ -57,9 +60,10 @@ COMPLETION = 'eval "$(_NOTIFIER_COMPLETE=bash_source notifier)"   # words comple
 @click.version_option(installed_version(), prog_name="notifier")
 @click.pass_context
 def main(ctx: click.Context, no_color: str | None) -> None:
-    """Celebrity mention notifications: from one mention to the tabs and phones of its audience.
+    """Notify the followers of a celebrity who is mentioned, in their inboxes and on phones.
 
-    Exit codes: 0 ok, 1 a check failed, 2 wrong usage, 3 this machine or folder can't run it, 130 cut off by Ctrl-C.
+    Exit codes: 0 success, 1 a check failed, 2 wrong usage, 3 this machine or data folder can't run the command, 130
+    interrupted by Ctrl-C.
     """
     if no_color:
         ctx.color = False

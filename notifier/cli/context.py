@@ -1,4 +1,4 @@
-"""Opens a data folder for one verb: the ports of this process, closed when the verb is done."""
+"""Opens the stores of a data folder for one command, and closes them afterwards."""
 
 import asyncio
 import os
@@ -23,13 +23,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedStores:
+    """Ports of this process for one data folder."""
+
     ports: Ports
     reads: Callable[[], ReadPorts]
-    """To be called within the question, because its connections belong to one event loop."""
+    """Opens the read path. Call it inside the coroutine of `ask`: its connections belong to one event loop."""
     leave: Callable[[], Awaitable[None]]
+    """Closes the connections of the read path."""
 
     def ask(self, question: Coroutine[Any, Any, T]) -> T:
-        """Runs one question to the read path."""
+        """Run one query of the read path in an event loop of its own, and return its result."""
         return asyncio.run(self._asked(question))
 
     async def _asked(self, question: Coroutine[Any, Any, T]) -> T:
@@ -41,7 +44,10 @@ class OpenedStores:
 
 @contextmanager
 def opened(settings: Settings) -> Iterator[OpenedStores]:
-    """Raises NoData for a folder that isn't there, and whatever keeps this version from reading it."""
+    """Open the stores while the block lasts.
+
+    Raises NoData if the folder doesn't exist, and any error that keeps this version from reading it.
+    """
     require_folder(settings.data)
     profile = choose(settings)
     try:
@@ -52,8 +58,10 @@ def opened(settings: Settings) -> Iterator[OpenedStores]:
 
 
 def require_schema(settings: Settings) -> None:
-    """For a role that runs alone; verbs need no log. Raises SchemaNewer, SchemaOlder or SchemaChanged, and Environment
-    where the log will never let it in."""
+    """Check the schema and the event log for a role that runs alone. Other commands need no log.
+
+    Raises SchemaNewer, SchemaOlder or SchemaChanged, and Environment if the log will never accept this process.
+    """
     profile = choose(settings)
     try:
         profile.prepare()
@@ -63,6 +71,7 @@ def require_schema(settings: Settings) -> None:
 
 
 def system_of(profile: Profile, settings: Settings, role: str, metrics: Metrics | None = None) -> System:
+    """Build the system of one role, with a unique owner name."""
     profile.warm()
     metrics = metrics or Metrics()
     ports = profile.ports(metrics)
@@ -74,20 +83,21 @@ def overview_of(ports: Ports, settings: Settings) -> Overview:
 
 
 def owner(role: str, nonce: str) -> str:
-    """Says to a person which process it is, and is no other process's name ever."""
+    """Return the name of this process in leases and claims: readable, and unique because of the nonce."""
     return f"{role}-{os.getpid()}-{nonce}"
 
 
 def require_folder(data: Path) -> None:
+    """Raise NoData if the data folder doesn't exist."""
     if not data.is_dir():
         raise NoData(f"The folder is {data}.")
 
 
-# The throttles that hold work back at this moment, ramps included.
-
-
 def holding(ports: Ports) -> frozenset[str]:
-    """Their ids: a slice that one of them parked, and that nothing has queued since, is parked."""
+    """Return the ids of the throttles that hold work back now, including those in their ramp.
+
+    A slice is parked if one of them parked it and it was not queued since.
+    """
     now = ports.clock.now()
-    found = ports.throttles.since(now - RAMP)
-    return frozenset(throttle.id for throttle in found if throttle.active(now) or throttle.ramping(now))
+    throttles = ports.throttles.since(now - RAMP)
+    return frozenset(throttle.id for throttle in throttles if throttle.active(now) or throttle.ramping(now))

@@ -1,4 +1,4 @@
-"""The data folder as a place on this machine: made, writable, with room left."""
+"""The data folder: creates it, checks that it is writable, and removes the data of a demo."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from notifier.domain.errors import NotOurs, Unwritable
 
 
 def prepare(data: Path) -> None:
-    """Makes the folder if it isn't there, for nobody else to read. Raises Unwritable."""
+    """Create the folder if it doesn't exist, readable by this user only. Raises Unwritable."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -23,7 +23,10 @@ def prepare(data: Path) -> None:
 
 
 def probe(data: Path) -> None:
-    """Writes a file and takes it away again: permissions alone don't tell of a full or read-only disk."""
+    """Write and remove a temporary file. Raises Unwritable.
+
+    Permissions alone don't reveal a full or read-only disk.
+    """
     try:
         with tempfile.TemporaryFile(dir=data) as file:
             file.write(b"x")
@@ -32,13 +35,13 @@ def probe(data: Path) -> None:
         raise Unwritable(f"{data}: {os.strerror(error.errno or 0)}.") from error
 
 
-# What a notifier makes in its data folder, as a closed list of names: by it a folder is known, and emptied.
+# Files that a notifier creates in its data folder. The list identifies such a folder, and says what to remove.
 
 DEMOS = (DEMO_ENDING, DEMO, DEMO_BEGUN)
 STORES = tuple(
-    f"{store}.db{beside}"
+    f"{store}.db{suffix}"
     for store in ("core", "log", "inbox-[0-9][0-9]")
-    for beside in ("", "-wal", "-shm", "-journal")  # what SQLite keeps with each; a copy that somebody made is not ours
+    for suffix in ("", "-wal", "-shm", "-journal")  # the files that SQLite adds; copies by other names are not ours
 )
 BELONGINGS = (
     *STORES,
@@ -58,12 +61,16 @@ BELONGINGS = (
     ),
     *(f"{note}{draft}" for note in (NOTE, *DEMOS) for draft in ("", ".new")),
 )
-"""In the order in which they go: the notes last, by which a folder that was half emptied is still known as a demo's."""
+"""Patterns of the files that a notifier owns, in the order of their removal.
+
+The notes come last: they identify a folder as a demo's even if its removal was interrupted.
+"""
 LOCK = Path("run", "lock")
+"""Lock file of the folder, which is never removed."""
 
 
 def require_ours(data: Path) -> None:
-    """Raises NotOurs for a folder in which there is something, and nothing that says a notifier put it there."""
+    """Raise NotOurs for a folder that has foreign files and neither stores nor a note of a notifier."""
     if any(next(data.glob(store), None) for store in STORES) or any(notes_a_world(data / note) for note in NOTES):
         return
     own = set(_belongings(data))
@@ -73,7 +80,7 @@ def require_ours(data: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """A link goes, and what it leads to stays."""
+    """Remove a file or a folder. Of a symbolic link, remove only the link itself."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -81,10 +88,10 @@ def remove(path: Path) -> None:
 
 
 def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
-    """Throws away what a demo kept, and nothing else that is there. Raises NotOurs for a folder that isn't a demo's,
-    as one isn't that has somebody else's demo.json.
+    """Remove the files that a demo created, and nothing else.
 
-    For the process that holds the folder's lock, whose file stays: another that waits at it waits at the same one.
+    Raises NotOurs if the folder isn't a demo's, also if its demo.json comes from another program. Raises Unwritable.
+    The caller holds the folder's lock. The lock file stays, so that waiting processes wait for the same file.
     """
     notes = [data / note for note in DEMOS if notes_a_world(data / note)]
     if not notes:
@@ -92,7 +99,7 @@ def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
             raise NotOurs(f"{data} wasn't made by the demo.")
         return
     try:
-        # First: a crash from here on leaves a folder that the next demo goes on emptying, whatever it holds by then.
+        # Rename the note first: after a crash, the next demo finds it and continues the removal.
         notes[0].replace(data / DEMO_ENDING)
         for path in _belongings(data):
             if path != data / DEMO_ENDING:
@@ -103,11 +110,12 @@ def forget(data: Path, remove: Callable[[Path], None] = remove) -> None:
 
 
 def half_forgotten(data: Path) -> bool:
+    """Return whether an earlier removal was interrupted."""
     return notes_a_world(data / DEMO_ENDING)
 
 
 def untouched(data: Path) -> bool:
-    """Whether nothing is there yet that a notifier makes, but for the lock."""
+    """Return whether the folder has no file of a notifier, apart from the lock."""
     return next(_belongings(data), None) is None
 
 

@@ -1,4 +1,4 @@
-"""The group of all verbs: each is imported when it is asked for, and every refusal ends in a sentence and a code."""
+"""Command groups: import each command on demand, and report errors in one line."""
 
 import os
 import shlex
@@ -18,11 +18,13 @@ from notifier.cli.output import harmless
 from notifier.domain.errors import NotifierError, Refused
 
 USAGE = 2
+"""Exit code after wrong usage."""
 ENVIRONMENT = 3
+"""Exit code if this machine or data folder can't run the command."""
 
 
 class Sentence(click.ClickException):
-    """Wrong usage on one line, where click would print three."""
+    """A usage error on one line, where click would print three."""
 
     exit_code = USAGE
 
@@ -31,14 +33,17 @@ class Sentence(click.ClickException):
 
 
 class Family(click.Group):
-    """Verbs that belong together: listed with their whole first sentence, in the order in which they are needed."""
+    """A group of related commands.
+
+    Its help lists them in their order of definition, each with its whole first sentence.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, verb.get_short_help_str(1_000)) for name, verb in found if verb and not verb.hidden]
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, verb.get_short_help_str(1_000)) for name, verb in commands if verb and not verb.hidden]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -51,7 +56,7 @@ class Family(click.Group):
 
 
 class Program(Family):
-    """A command line by itself: whatever is refused ends in one line and an exit code."""
+    """The outermost group: turns every expected error into one line and an exit code."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with on_one_line():
@@ -72,7 +77,7 @@ class Verbs(Program):
     def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.places = places
-        """Verb to `module:name`."""
+        """Location of each command, as `module:name`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb for verb, place in self.places.items() if find_spec(place.partition(":")[0])]
@@ -81,66 +86,73 @@ class Verbs(Program):
         if cmd_name not in self.list_commands(ctx):
             return None
         module, _, name = self.places[cmd_name].partition(":")
-        found = getattr(import_module(module), name)
-        assert isinstance(found, click.Command)
-        return found
+        verb = getattr(import_module(module), name)
+        assert isinstance(verb, click.Command)
+        return verb
 
 
 @contextmanager
 def on_one_line() -> Iterator[None]:
-    """Wrong usage in one line that ends with where to read on; who asks for nothing at all gets the help."""
+    """Reformat usage errors as one line that ends with a pointer to the help.
+
+    A call without any arguments still shows the help.
+    """
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:
-        said = " ".join(error.format_message().split()).replace(". Did you mean", "; did you mean")
-        ask = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
-        raise Sentence(said.rstrip(".") + ("" if said.endswith("?") else ".") + ask) from error
+        message = " ".join(error.format_message().split()).replace(". Did you mean", "; did you mean")
+        hint = f" See `{error.ctx.command_path} --help`." if error.ctx else ""
+        raise Sentence(message.rstrip(".") + ("" if message.endswith("?") else ".") + hint) from error
 
 
 def near(word: str, words: list[str]) -> str:
-    """What was probably meant."""
-    found = get_close_matches(word, words, n=1)
-    return f"; did you mean {found[0]!r}?" if found else "."
+    """Return the end of an error message: a suggestion if one of `words` is similar, else a period."""
+    matches = get_close_matches(word, words, n=1)
+    return f"; did you mean {matches[0]!r}?" if matches else "."
 
 
 def exit_code(error: NotifierError) -> int:
-    """What the caller did wrong is his to mend; everything else is this machine's."""
+    """Return USAGE for an error of the caller, and ENVIRONMENT for any other."""
     return USAGE if isinstance(error, Refused) else ENVIRONMENT
 
 
 def example(*lines: str) -> str:
-    """The epilog of a verb's help, kept as it is written."""
+    """Format example lines as the epilog of a help text, without rewrapping."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-# Spelling: how this very command is typed again from where one stands, so that a line that is shown can be copied.
+# Invocation: how to call this program from the current folder, so that printed commands can be copied.
 
 OURS = "notifier"
 
 
 def command(argv0: str | None = None, here: Path | None = None, path: str | None = None) -> str:
-    """`notifier` where that finds the one that runs; else its path, or the Python that runs it, as short as it gets.
+    """Return the shortest command that runs this installation.
 
-    Without an argument: of this process, the folder it stands in and its PATH.
+    That is `notifier` if PATH leads to it, otherwise its path, or its Python with `-m`. The defaults are the arguments,
+    the current folder and the PATH of this process.
     """
     began, here = sys.argv[0] if argv0 is None else argv0, here or Path.cwd()
     if Path(began).name == "__main__.py":
         return f"{_short(Path(sys.executable), here)} -m {OURS}"
-    if Path(began).name != OURS:  # somebody else's program that calls us
+    if Path(began).name != OURS:  # another program calls this module
         return OURS
     typed = here / began if os.sep in began else Path(shutil.which(began, path=path) or began)
     return OURS if _found_by_name(typed, path) else _short(typed, here)
 
 
 def _found_by_name(typed: Path, path: str | None) -> bool:
-    found = shutil.which(OURS, path=path)
-    return found is not None and typed.exists() and os.path.samefile(found, typed)
+    on_path = shutil.which(OURS, path=path)
+    return on_path is not None and typed.exists() and os.path.samefile(on_path, typed)
 
 
 def _short(path: Path, here: Path) -> str:
-    """No link is followed: the Python of a virtual environment is a link to one that knows nothing of us."""
+    """Return the absolute or the relative path, whichever is shorter, quoted for a shell.
+
+    Follows no link: the Python of a virtual environment links to one that doesn't have this package.
+    """
     whole = os.path.abspath(path)
     relative = os.path.relpath(whole, here)
     if os.sep not in relative:

@@ -1,4 +1,4 @@
-"""The running service, as the verbs that speak HTTP ask it; its refusals become ours."""
+"""HTTP client of the commands: finds the running service, sends requests, and maps its errors."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from notifier.cli.output import print_facts, print_json
 from notifier.domain.errors import OUTAGES, FileUnwritable, NoAnswer, NotRunning, Refused, Unavailable
 from notifier.domain.upstream.validation import HIGHEST_SEQUENCE
 
-# The ready file: where a running notifier is, and with which key to talk to it.
+# Ready file: address and service key of a running notifier.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,29 +29,29 @@ class Ready:
     url: str
     service_key: str
     pids: Mapping[str, int]
-    """By role, `up` and `valkey` among them."""
+    """Process id by role, including `up` and `valkey`."""
     data: str
     version: str
     since: str = ""
-    """When `up` began, which outlives every process that it replaces."""
+    """Start time of `up`, which survives every process that it replaces."""
     insecure_dev: bool = False
-    """It lets in whoever asks at this machine."""
+    """The service accepts requests from this machine without a key."""
 
 
 def ready_path(data: Path) -> Path:
-    """Written by `notifier up` in every data folder, whatever other file it is asked for."""
+    """Return the path of the ready file, which `notifier up` always writes, in addition to `--ready-file`."""
     return data / "run" / "ready.json"
 
 
 def write_ready(path: Path, ready: Ready) -> None:
-    """Raises FileUnwritable."""
+    """Write the ready file. Raises FileUnwritable."""
     replace_file(path, json.dumps(asdict(ready), indent=2) + "\n")
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Whoever reads finds the old file or the new one, never half; ours alone to read: it may hold a key.
+    """Replace a file atomically: readers see the old or the new content. Raises FileUnwritable.
 
-    Raises FileUnwritable.
+    Only this user may read it, because it may contain a key.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -64,7 +64,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def read_ready(data: Path) -> Ready:
-    """Raises NotRunning, also for a file that somebody left who was killed."""
+    """Return the content of the ready file. Raises NotRunning, also for the stale file of an `up` that was killed."""
     try:
         ready = Ready(**json.loads(ready_path(data).read_text(encoding="utf-8")))
         running = alive(ready.pids["up"])
@@ -76,29 +76,34 @@ def read_ready(data: Path) -> Ready:
 
 
 def alive(pid: int) -> bool:
+    """Return whether a process with this id exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # another user's
+    except PermissionError:  # the process of another user
         return True
     return True
 
 
 ANSWERS_WITHIN = 10.0
-"""Seconds."""
+"""Request timeout in seconds."""
 
 
 def ask(url: str, key: str, body: bytes | None = None, kind: str = "application/json") -> dict[str, object]:
-    """A GET, or a POST when there is a body. Raises Refused with the service's own words, Unavailable or NoAnswer."""
+    """Send a GET request, or a POST if there is a body, and return the JSON response.
+
+    Raises Refused with the error text of the service for status 4xx, Unavailable for 5xx, and NoAnswer if the request
+    fails.
+    """
     headers = {"Authorization": f"Bearer {key}", "Content-Type": kind}
     try:
         with urlopen(Request(url, data=body, headers=headers), timeout=ANSWERS_WITHIN) as answer:
             return dict(json.load(answer))
     except HTTPError as error:
         with error:
-            words = _words(error)
-        raise (Refused(words) if error.code < 500 else Unavailable(words)) from error
+            message = _words(error)
+        raise (Refused(message) if error.code < 500 else Unavailable(message)) from error
     except (OSError, HTTPException) as error:
         raise NoAnswer(f"It is {url}.") from error
     except ValueError as error:
@@ -106,7 +111,7 @@ def ask(url: str, key: str, body: bytes | None = None, kind: str = "application/
 
 
 def _words(error: HTTPError) -> str:
-    """From problem+json, when that is what came."""
+    """Return the error text of the response, from problem+json if it has that format."""
     try:
         problem = json.load(error)
         return f"{error.code}: {problem.get('detail') or problem.get('title')}"
@@ -114,7 +119,7 @@ def _words(error: HTTPError) -> str:
         return f"{error.code}: {error.reason}."
 
 
-# Events that verbs send to a running service: where it is, and its receipt.
+# Sending events to a running service.
 
 url_option = click.option("--url", default=None, help="Another service than the one of the data folder.")
 key_option = click.option("--key", default=None, help="Its service key.")
@@ -171,7 +176,10 @@ def cloud_event(kind: str, data: Mapping[str, object], now: datetime, id: str | 
 
 
 def where(data: Path | None, url: str | None, key: str | None) -> tuple[str, str]:
-    """The service and its key. Another one may share the folder's secret, whether or not anything runs there."""
+    """Return the URL and the key of the service.
+
+    With `url` alone, the key is made from the secret of the data folder. No service has to run on that folder.
+    """
     from notifier.api.auth.service_keys import keys_of
 
     if url and key:
@@ -186,24 +194,28 @@ def where(data: Path | None, url: str | None, key: str | None) -> tuple[str, str
 
 
 def deliver(url: str, key: str, event: Mapping[str, object]) -> Mapping[str, object]:
-    """The receipt."""
+    """Send one event and return its receipt."""
     return ask(f"{url}/v1/events", key, json.dumps(event).encode(), "application/cloudevents+json")
 
 
 def deliver_all(url: str, key: str, events: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
-    """The receipts of as many. Raises Refused where one isn't taken, with the words of the first; the others are."""
+    """Send events as one batch and return their receipts.
+
+    Raises Refused with the first refusal if the service refuses any event. It has accepted the others.
+    """
     body = json.dumps(events).encode()
     results: list[dict[str, Any]] = ask(f"{url}/v1/events", key, body, "application/cloudevents-batch+json")["results"]  # type: ignore[assignment] # as the service answers
-    for refusal in (result["problem"] for result in results if "problem" in result):
+    for refusal in (entry["problem"] for entry in results if "problem" in entry):
         raise Refused(f"{refusal.get('detail') or refusal.get('title')} What isn't said here was taken.")
     return results
 
 
-# Patience of long verbs: a part that is away for a while ends nothing.
+# Retries of long-running commands: a short outage doesn't end them.
 
 GIVES_UP_AFTER = 600.0
-"""Seconds of one outage."""
+"""Seconds of one outage after which the command fails."""
 WAITS = 1.0
+"""Seconds between two attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +223,15 @@ class RequestTimeout:
     seconds: float = GIVES_UP_AFTER
 
     def __call__(self, work: Callable[[], None]) -> None:
-        """Does it, again after every outage. Raises the outage that lasts longer than this."""
-        began, told = time.monotonic(), False
+        """Call `work`, and retry it during an outage. Raises the outage if it lasts longer than `seconds`."""
+        started, reported = time.monotonic(), False
         while True:
             try:
                 return work()
             except OUTAGES as outage:
-                if time.monotonic() - began > self.seconds:
+                if time.monotonic() - started > self.seconds:
                     raise
-                if not told:
+                if not reported:
                     click.echo(f"Waiting: {outage}", err=True)
-                told = True
+                reported = True
                 time.sleep(WAITS)

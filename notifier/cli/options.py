@@ -1,4 +1,4 @@
-"""Options that many verbs share, and how people write durations and rates."""
+"""Shared options and parameter types of the commands, and how they become settings."""
 
 import re
 import shlex
@@ -21,45 +21,45 @@ _TIMES = {"": 1.0, "k": 1e3, "m": 1e6}
 _PROFILE = "notifier.profile"
 
 LONGEST = timedelta(days=36_500)
-"""A calendar has room for so much from now on."""
+"""Longest duration. Added to the current time it still fits into a datetime."""
 
 
 class DurationParam(click.ParamType[timedelta]):
-    """Written 15s, 20m, 2h or 7d."""
+    """A duration like 15s, 20m, 2h or 7d."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         if isinstance(value, timedelta):
             return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
-        if not found:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", value)
+        if not match:
             self.fail(f"{value!r} is not a duration; write 15s, 20m or 2h.", param, ctx)
-        seconds = float(found[1]) * _UNITS[found[2]]
+        seconds = float(match[1]) * _UNITS[match[2]]
         if seconds > LONGEST.total_seconds():
             self.fail(f"{value!r} is longer than a hundred years.", param, ctx)
         return timedelta(seconds=seconds)
 
 
 class Rate(click.ParamType[float]):
-    """Deliveries a second, written 500, 20k or 1.5M."""
+    """A rate in deliveries per second, like 500, 20k or 1.5M."""
 
     name = "rate"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", value.lower())
-        if not found:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", value.lower())
+        if not match:
             self.fail(f"{value!r} is not a rate; write 500, 20k or 1.5M deliveries a second.", param, ctx)
-        rate = float(found[1]) * _TIMES[found[2]]
+        rate = float(match[1]) * _TIMES[match[2]]
         if not isfinite(rate):
             self.fail(f"{value!r} is more than any number that can be counted.", param, ctx)
         return rate
 
 
 class Between(click.FloatRange):
-    """A number, which `nan` isn't though it is outside of no range, and `inf` isn't though a range has no end."""
+    """A finite number in a range. FloatRange alone accepts `nan`, and `inf` if a range has no upper limit."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
@@ -69,7 +69,7 @@ class Between(click.FloatRange):
 
 
 class Folder(click.Path):
-    """One with a name: an empty one would mean the folder that one happens to stand in."""
+    """A folder whose name isn't empty: an empty name would mean the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
@@ -84,7 +84,7 @@ def data_option(verb: F) -> F:
 
 
 def _profile_option(verb: F) -> F:
-    """Not an argument of every verb: `settings_for` finds it."""
+    """Add --profile, which is no argument of the command: `settings_for` reads it from the context."""
     text = "What stands behind the ports.  [default: NOTIFIER_PROFILE, or embedded]"
     return click.option(
         "--profile", type=click.Choice(PROFILES), default=None, expose_value=False, help=text, callback=_said_profile
@@ -97,7 +97,7 @@ def _said_profile(ctx: click.Context, param: click.Parameter, value: str | None)
 
 
 def words_for(verb: str, data: Path | None) -> str:
-    """The command as one types it for the same folder."""
+    """Return a command line for the same data folder, ready to be copied."""
     return f"{command()} {verb}" + (f" --data {shlex.quote(str(data))}" if data else "")
 
 
@@ -117,15 +117,15 @@ def json_option(verb: F) -> F:
 
 
 def settings_for(data: Path | None, **given: Any) -> Settings:
-    """From the environment, with what the command line says instead; None says nothing.
+    """Return the settings of the environment, overridden by options of the command line. None overrides nothing.
 
-    Raises BadSetting, or UsageError for what the command line says.
+    Raises BadSetting, or UsageError for a bad option.
     """
-    here = click.get_current_context(silent=True)
-    profile = here.meta.get(_PROFILE) if here else None
-    said = {name: value for name, value in {"data": data, "profile": profile, **given}.items() if value is not None}
-    known = {one.key: one for one in named(Settings)}
-    for name, value in said.items():
-        if wrong := refusal(known[name], value):
-            raise click.UsageError(f"--{name} {wrong}")
-    return Settings.read(**said)
+    context = click.get_current_context(silent=True)
+    profile = context.meta.get(_PROFILE) if context else None
+    values = {name: value for name, value in {"data": data, "profile": profile, **given}.items() if value is not None}
+    known = {setting.key: setting for setting in named(Settings)}
+    for name, value in values.items():
+        if problem := refusal(known[name], value):
+            raise click.UsageError(f"--{name} {problem}")
+    return Settings.read(**values)

@@ -1,4 +1,4 @@
-"""How facts are printed: JSON, columns that a pipe can cut, or what a terminal shows of the same."""
+"""Output of the commands: JSON, plain columns for a pipe, or tables for a terminal."""
 
 import json
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# What a terminal shows: tables and sentences that fit its width, with colours unless NO_COLOR says otherwise.
+# Terminals: tables and sentences that fit the width, with colors unless NO_COLOR is set.
 
 STYLES: Mapping[str, str] = {
     **dict.fromkeys(("ok", "done", "delivered", "member", "block", "read"), "green"),
@@ -27,22 +27,22 @@ STYLES: Mapping[str, str] = {
     **dict.fromkeys(("in_flight", "waiting", "active", "pulled"), "cyan"),
     **dict.fromkeys(("planned", "none", "-", "0"), "dim"),
 }
-"""By the whole of a cell: a colour repeats what the word says already."""
+"""Style by the text of a whole cell. A color only repeats what the text says."""
 
 HARMFUL = dict.fromkeys(
     [*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
 )
-"""Control characters and overrides of direction: what people write must not steer the terminal of who reads it."""
+"""Control characters and direction overrides: text of users must not control the reader's terminal."""
 
 
 def watched(stream: TextIO | None = None) -> bool:
-    """Whether somebody looks at it: a terminal that can be drawn on. A pipe never is one, whatever its environment."""
+    """Return whether the stream is a terminal that can be drawn on. A pipe never is, whatever its environment says."""
     stream = stream or sys.stdout
     return stream.isatty() and not console(stream).is_dumb_terminal
 
 
 def console(stream: TextIO | None = None) -> "Console":
-    """Of a terminal; made anew, because its width changes."""
+    """Return a new console. It is not reused, because the width of the terminal can change."""
     from rich.console import Console
 
     stream = stream or sys.stdout
@@ -50,42 +50,49 @@ def console(stream: TextIO | None = None) -> "Console":
 
 
 def harmless(words: str) -> str:
+    """Replace characters that could control a terminal."""
     return words.translate(HARMFUL)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()) -> "Table":
-    """The last column gives way first, and is folded and never cut: what it says may be the reason."""
+    """Return a table whose last column shrinks first.
+
+    That column is wrapped and never truncated, because it may hold the reason.
+    `right` has the indexes of the right-aligned columns.
+    """
     from rich.table import Table
 
-    numbers = set(right)
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for place, heading in enumerate(headings):
-        folded = place == len(headings) - 1
-        made.add_column(heading, justify="right" if place in numbers else "left", no_wrap=not folded, overflow="fold")
+    right_aligned = set(right)
+    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, heading in enumerate(headings):
+        folded = index == len(headings) - 1
+        result.add_column(
+            heading, justify="right" if index in right_aligned else "left", no_wrap=not folded, overflow="fold"
+        )
     for row in rows:
-        made.add_row(harmless(row[0]), *(styled(cell) for cell in row[1:]))
-    return made
+        result.add_row(harmless(row[0]), *(styled(cell) for cell in row[1:]))
+    return result
 
 
 def facts_grid(facts: Iterable[tuple[str, str]]) -> "Table":
-    """Names and what is known of them; long ones go on under themselves."""
+    """Return a grid of names and values. Long values wrap within their column."""
     from rich.text import Text
 
     return grid((Text(name, style="dim"), styled(value)) for name, value in facts)
 
 
 def grid(lines: Iterable[Sequence["Text"]]) -> "Table":
-    """Columns without headings, of which the last is folded."""
+    """Return columns without headings. The last one is wrapped."""
     from rich.table import Table
 
-    made = Table.grid(padding=(0, 2, 0, 0))
+    result = Table.grid(padding=(0, 2, 0, 0))
     for cells in lines:
-        if not made.columns:
+        if not result.columns:
             for _ in cells[1:]:
-                made.add_column(no_wrap=True)
-            made.add_column(overflow="fold")
-        made.add_row(*cells)
-    return made
+                result.add_column(no_wrap=True)
+            result.add_column(overflow="fold")
+        result.add_row(*cells)
+    return result
 
 
 def styled(cell: str) -> "Text":
@@ -95,13 +102,14 @@ def styled(cell: str) -> "Text":
 
 
 def distance(moment: datetime, now: datetime | None = None) -> str:
-    """How far away, as people say it: in 19 min, 3 s ago."""
+    """Return the relative time as text: in 19 min, 3 s ago."""
     seconds = (moment - (now or datetime.now(UTC))).total_seconds()
     words = lasting(abs(seconds))
     return f"in {words}" if seconds > 0 else f"{words} ago"
 
 
 def lasting(seconds: float) -> str:
+    """Return a duration in the largest unit that gives at least 2: 19 min, 3 s."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -109,11 +117,11 @@ def lasting(seconds: float) -> str:
 
 
 SHOWN_OF_ID = 8
-"""Characters of a random id; JSON has it whole, and `throttle lift` takes as many as are clear."""
+"""Characters of a random id. JSON has all of them, and `throttle lift` accepts any unambiguous prefix from 6 on."""
 
 
 def stamp(moment: datetime) -> str:
-    """ISO 8601 in UTC, to the millisecond, as the dumps have promised it."""
+    """Return the time as ISO 8601 in UTC with milliseconds, the documented format of dumps."""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -122,7 +130,7 @@ def maybe_stamp(moment: datetime | None) -> str | None:
 
 
 def print_json(value: object) -> None:
-    """One line, as programs read it; indented on a terminal, where a person does."""
+    """Print JSON on one line for programs, or indented on a terminal."""
     if sys.stdout.isatty():
         click.echo(json.dumps(value, ensure_ascii=False, indent=2))
     else:
@@ -130,14 +138,14 @@ def print_json(value: object) -> None:
 
 
 def print_lines(values: Iterable[Mapping[str, object]]) -> None:
-    """One JSON object a line, as they come: nothing is held in memory."""
+    """Print one JSON object per line. Streams: nothing is buffered in memory."""
     write = sys.stdout.write
     for value in values:
         write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def print_sentence(words: str) -> None:
-    """A terminal breaks it between words."""
+    """Print a sentence. On a terminal it wraps between words."""
     if watched():
         console().print(styled(words))
     else:
@@ -145,7 +153,7 @@ def print_sentence(words: str) -> None:
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
-    """One fact a line, aligned; those that are not known are left out."""
+    """Print one name and value per line, aligned. Leave out values that are None."""
     known = {name: cell(value) for name, value in facts.items() if value is not None}
     if watched():
         console().print(facts_grid(known.items()))
@@ -156,7 +164,10 @@ def print_facts(facts: Mapping[str, object]) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; numbers to the right. A terminal is told how far away a time is."""
+    """Print aligned columns, with numbers right-aligned.
+
+    On a terminal, times are relative to now.
+    """
     listed = [tuple(row) for row in rows]
     right = [i for i in range(len(headings)) if listed and all(_number(cell(row[i])) for row in listed)]
     if watched():
@@ -166,14 +177,14 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
     for line in lines:
         cells = [
-            word.rjust(width) if i in right else word.ljust(width)
-            for i, (word, width) in enumerate(zip(line, widths, strict=True))
+            text.rjust(width) if i in right else text.ljust(width)
+            for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())
 
 
 def cell(value: object) -> str:
-    """Nothing a person wrote can steer who reads it: control characters are replaced."""
+    """Format one value for a table. Control characters are replaced, so user text can't control the terminal."""
     match value:
         case None:
             return "-"
@@ -193,7 +204,7 @@ def _number(word: str) -> bool:
     return word.replace(",", "").isdecimal()
 
 
-# The envelope of every `--json` that checks: stable, because other people's checks rely on it.
+# Result of checks with `--json`. The format is stable, because external tools rely on it.
 
 SCHEMA = "notifier.check/1"
 
@@ -206,12 +217,12 @@ class Check:
     limit: float | int | str | None = None
     unit: str = ""
     n: int = 1
-    """How many observations stand behind the value."""
+    """Number of observations that the value is based on."""
     detail: str = ""
 
 
 def envelope(profile: str, seed: int | None, checks: Sequence[Check]) -> dict[str, object]:
-    """To be printed last and on one line; ok when every check is, and there is one."""
+    """Return the result object. Print it last and on one line. It is ok if there are checks and all of them are ok."""
     return {
         "schema": SCHEMA,
         "profile": profile,
@@ -226,31 +237,31 @@ def machine() -> dict[str, object]:
     return {"system": platform.platform(), "cpus": os.cpu_count(), "python": platform.python_version()}
 
 
-# Progress of what takes a while.
+# Progress bars.
 
 
 class Advance(Protocol):
     def __call__(self, done: int, more: int | None = None) -> None:
-        """So many steps more, with so many of what is counted; those steps, unless it is said."""
+        """Advance by `done` steps, and by `more` counted items: as many as steps if `more` is None."""
         ...
 
 
 @contextmanager
 def progress(doing: str, steps: int | None, *, quiet: bool, counted: str = "") -> Iterator[Advance]:
-    """A bar where somebody watches, silence elsewhere. `counted` names what a rate is shown of."""
+    """Show a progress bar on a terminal, and nothing elsewhere. `counted` names the items whose rate is shown."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    seen = not quiet and watched(sys.stderr)
+    visible = not quiet and watched(sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rate]}"), TimeElapsedColumn())
-    left = (TextColumn("left"), TimeRemainingColumn()) if counted and steps is not None else ()
-    with Progress(*columns, *left, console=console(sys.stderr), transient=True, disable=not seen) as shown:
-        task, total = shown.add_task(doing, total=steps, rate=""), 0
+    remaining = (TextColumn("left"), TimeRemainingColumn()) if counted and steps is not None else ()
+    with Progress(*columns, *remaining, console=console(sys.stderr), transient=True, disable=not visible) as bar:
+        task, total = bar.add_task(doing, total=steps, rate=""), 0
 
         def advance(done: int, more: int | None = None) -> None:
             nonlocal total
             total += done if more is None else more
-            spent = shown.tasks[task].elapsed or 0
+            spent = bar.tasks[task].elapsed or 0
             rate = f"{total:,} {counted}, {total / spent:,.0f}/s" if counted and spent else ""
-            shown.update(task, advance=done, rate=rate)
+            bar.update(task, advance=done, rate=rate)
 
         yield advance

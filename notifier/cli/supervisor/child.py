@@ -1,4 +1,4 @@
-"""One child process of `notifier up`: started, watched, and started again when it dies."""
+"""One child process of `notifier up`: starts it, watches it, and restarts it when it dies."""
 
 import logging
 import os
@@ -20,19 +20,23 @@ from notifier.domain.timing import Backoff
 LOGGER = logging.getLogger("notifier.up")
 
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
-"""Between the death of a process and its next start."""
+"""Delay between the death of a process and its restart."""
 STEADY_AFTER = 10.0
 """Seconds of life after which a death counts as the first again."""
 NOT_STARTED = 126
-"""As a shell says of what it couldn't run."""
+"""Exit code of a role that could not be started, as in a shell."""
 LONGEST_LOG = 16 << 20
-"""Bytes; a longer log is put aside when its role starts."""
+"""Bytes. A longer log is rotated when its role starts."""
 
 DIED, HUNG = "died", "hung"
+"""Causes of a restart, as labels of a metric."""
 
 
 Start = Callable[[], RoleProcess | None]
-"""None: not yet. Raises OSError where there is no room for its log, or for one more process."""
+"""Starts a process. Returns None if it can't be started yet.
+
+Raises OSError if there is no room for its log, or for one more process.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,14 +45,14 @@ class Child:
     start: Start
     now: Callable[[], float] = monotonic
     pulse: Pulse | None = None
-    """None: it is only replaced when it dies."""
+    """Heartbeat of the process. None: it is restarted only when it dies."""
     ended: Callable[[str], None] = lambda cause: None
-    """Told of every end that nobody asked for."""
+    """Called with the cause of every unexpected end."""
     awaited: bool = True
-    """`up` is ready only once this process can work."""
+    """Whether `up` is ready only after this process."""
     process: RoleProcess | None = None
     exits: list[int] = field(default_factory=list)
-    """Exit codes since it was last steady."""
+    """Exit codes since the process last ran for STEADY_AFTER seconds."""
     started_at: float = 0.0
     due_at: float = 0.0
     hung: bool = False
@@ -58,7 +62,7 @@ class Child:
         return self.process.pid if self.process else None
 
     def tend(self) -> None:
-        """Starts it when it is due, notices its death, and kills it when it hangs. Never blocks."""
+        """Start the process when it is due, detect its death, and kill it when it hangs. Never blocks."""
         if self.process is None:
             if self.now() >= self.due_at:
                 self._begin()
@@ -73,11 +77,11 @@ class Child:
             self.pulse.begin()
         try:
             self.process = self.start()
-        except OSError:  # as if it had died at once
+        except OSError:  # treat it as a process that died at once
             self._died(NOT_STARTED)
 
     def _kill(self, silent_for: float) -> None:
-        """Its death is noticed at the next look. Not asked to stop first: who hangs doesn't listen."""
+        """Kill the process without SIGTERM, which a hung one may not handle. The next `tend` detects its death."""
         assert self.process is not None
         LOGGER.warning(
             "The role %s (process %d) gave no sign of life for %g s: it is killed and replaced.",
@@ -101,7 +105,7 @@ class Child:
             self.process.terminate()
 
     def end(self, deadline: float) -> None:
-        """Waits until the deadline, then ends the whole process group: nothing of the role is left."""
+        """Wait for the process until the deadline, then kill its whole process group."""
         if self.process is None:
             return
         try:
@@ -112,7 +116,10 @@ class Child:
 
 
 def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path, forks: RoleForks | None) -> Start:
-    """Starts `notifier` with these arguments, as the leader of a process group that ends with this process."""
+    """Return a function that starts `notifier` with these arguments.
+
+    The process leads a process group and ends with this process. Without `forks` it gets an interpreter of its own.
+    """
     words = [*arguments, "--parent", str(os.getpid())]
 
     def start() -> RoleProcess | None:
@@ -127,7 +134,7 @@ def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path,
 
 
 def started(words: Sequence[str], environment: Mapping[str, str], out: BinaryIO) -> "subprocess.Popen[bytes]":
-    """By an interpreter of its own."""
+    """Start `notifier` in an interpreter of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "notifier", *words],
         stdin=subprocess.DEVNULL,
@@ -139,13 +146,13 @@ def started(words: Sequence[str], environment: Mapping[str, str], out: BinaryIO)
 
 
 def put_aside(log: Path) -> None:
-    """One older log is kept."""
+    """Rotate a log that is too long. One older log is kept."""
     if log.exists() and log.stat().st_size > LONGEST_LOG:
         log.replace(log.with_suffix(".log.1"))
 
 
 def last_line(log: Path) -> str:
-    """Of what the role wrote."""
+    """Return the last line that the role wrote, as the end of an error message."""
     if not log.exists():
         return "it could not be run."
     with log.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A fake of a provider while a command plays it: what it was told, where it listens, and what came."""
+"""Runs a fake push provider for a command, and prints its address and its counts."""
 
 import json
 import sys
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from notifier.devkit.fake_providers.hosting import Hosted
 
 COUNTS_EVERY = 0.5
-"""Seconds between two looks at what came."""
+"""Seconds between two updates of the printed counts."""
 TAKES: Mapping[Platform, str] = {
     Platform.APNS: "any app's token of 64 to 200 hexadecimal digits",
     Platform.FCM: "registration tokens, installation ids, and fixture-7 of the fixture's u7",
     Platform.WEB: "any endpoint; it reads what is for /wpush/v2/fixture-7 of the fixture's u7, and the like",
 }
+"""Device tokens that each fake accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playing:
-    """What was asked for on the command line."""
+    """A fake provider with the options of the command line."""
 
     port: int
     script: str
@@ -44,17 +45,17 @@ class Playing:
     as_json: bool
 
     def run(self, platform: Platform, stopping: Signal) -> None:
-        """Until it is told to stop. Raises UsageError, PortTaken, FileUnwritable or Environment."""
+        """Serve until `stopping` is set. Raises UsageError, PortTaken, FileUnwritable or Environment."""
         plays = behaviour(self.script, platform)
         _require_certificate(self.certificate)
-        with playing_at(platform, plays, port=self.port, out=self.out, certificate=self.certificate) as one:
-            self._begin(one)
+        with playing_at(platform, plays, port=self.port, out=self.out, certificate=self.certificate) as server:
+            self._begin(server)
             try:
                 while not stopping.wait(COUNTS_EVERY):
                     if sys.stdout.isatty() and not self.as_json:
-                        click.echo(f"\r\x1b[K{_count(one)}", nl=False)
+                        click.echo(f"\r\x1b[K{_count(server)}", nl=False)
             finally:
-                self._end(one)
+                self._end(server)
 
     def _begin(self, one: "Hosted") -> None:
         facts = self._facts(one)
@@ -88,7 +89,7 @@ class Playing:
 
 
 def behaviour(script: str, platform: Platform) -> "Behaviour":
-    """Raises UsageError."""
+    """Parse the script of a fake. Raises UsageError."""
     from notifier.devkit.fake_providers.behaviour import Behaviour
 
     try:
@@ -101,15 +102,15 @@ def behaviour(script: str, platform: Platform) -> "Behaviour":
 def playing_at(
     platform: Platform, plays: "Behaviour", *, port: int, out: Path | None, certificate: Path | None = None
 ) -> Iterator["Hosted"]:
-    """Raises PortTaken, FileUnwritable or Environment."""
+    """Serve a fake while the block lasts. Raises PortTaken, FileUnwritable or Environment."""
     from notifier.devkit.fake_providers.hosting import hosted
 
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(hosted(platform, plays, port=port, out=out, certificate=certificate))
+            server = stack.enter_context(hosted(platform, plays, port=port, out=out, certificate=certificate))
         except OSError as error:
             raise _trouble(error, port, out) from error
-        yield found
+        yield server
 
 
 def _trouble(error: OSError, port: int, out: Path | None) -> NotifierError:
@@ -131,7 +132,7 @@ def _require_certificate(file: Path | None) -> None:
 
 
 def _count(one: "Hosted") -> str:
-    """Of answers, those that there were most of first."""
-    words = sorted(one.answered.items(), key=lambda item: -item[1])
-    said = ", ".join(f"{count:,} {word}" for word, count in words) or "nothing came yet"
-    return f"{said}; {one.rang:,} alerts on phones, {one.tally.connections:,} connections"
+    """Return the counts of responses, most frequent first, and those of alerts and connections."""
+    counts = sorted(one.answered.items(), key=lambda item: -item[1])
+    answers = ", ".join(f"{count:,} {answer}" for answer, count in counts) or "nothing came yet"
+    return f"{answers}; {one.rang:,} alerts on phones, {one.tally.connections:,} connections"

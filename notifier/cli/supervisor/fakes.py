@@ -1,4 +1,4 @@
-"""The fakes of a `notifier up`: which it needs, where they listen for as long as it runs, and who is told so."""
+"""Fake push providers of `notifier up`: their ports, and the settings that lead to them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,37 +20,43 @@ HOST = "127.0.0.1"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fakes:
     ports: Mapping[Platform, int]
-    """The same for whichever process serves them."""
+    """Ports of the fakes. They stay the same when the process that serves them is replaced."""
     data: Path
     push: PushSettings
-    """Of the settings."""
+    """Push settings of `up`."""
 
     @classmethod
     def of(cls, settings: Settings, free: Callable[[str, int], int]) -> Self:
-        """None where a setting names one that somebody runs. `free` finds a port."""
+        """Choose a port for each fake that `up` must run. `free` finds a free port.
+
+        A platform whose setting names a running fake needs none.
+        """
         push = settings.push
-        wanted = [each for each in Platform if push.is_faked(each) and not push.of(each).fake]
-        return cls(ports={platform: free(HOST, 0) for platform in wanted}, data=settings.data, push=push)
+        faked = [provider for provider in Platform if push.is_faked(provider) and not push.of(provider).fake]
+        return cls(ports={platform: free(HOST, 0) for platform in faked}, data=settings.data, push=push)
 
     @property
     def words(self) -> Sequence[str]:
-        """Of the role."""
-        ports = [word for platform, port in self.ports.items() for word in (f"--{platform}", str(port))]
+        """Arguments of `notifier` that run the role."""
+        ports = [argument for platform, port in self.ports.items() for argument in (f"--{platform}", str(port))]
         return ["fake", "all", *ports, "--script", self.push.fake_script]
 
     @property
     def file(self) -> Path:
+        """File with the push settings of the running `up`."""
         return self.data / OF_PUSH
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Of the roles."""
-        said = {variable("push", platform, "fake"): _origin(port) for platform, port in self.ports.items()}
-        return {variable("push", "fakes"): self.push.fakes, **said}
+        """Environment variables for the other roles, with the addresses of the fakes."""
+        origins = {variable("push", platform, "fake"): _origin(port) for platform, port in self.ports.items()}
+        return {variable("push", "fakes"): self.push.fakes, **origins}
 
     def tell(self) -> None:
-        """Whatever is typed beside the roles sends as they do, and explains it so, though its shell knows less than
-        that of `up`. Raises FileUnwritable."""
+        """Write the push settings to the data folder. Raises FileUnwritable.
+
+        Commands that run beside `up` then use the same providers, even if their shell lacks its environment.
+        """
         fakes = {platform: _origin(port) for platform, port in self.ports.items()}
         replace_file(self.file, self.push.with_fakes(fakes).told)
 
@@ -59,7 +65,7 @@ class Fakes:
 
     @property
     def sentences(self) -> Sequence[str]:
-        """Where alerts go that no provider gets."""
+        """Lines that say which fakes take alerts instead of the providers."""
         own = f"fakes take those of {', '.join(self.ports)}; what arrives is added to {self.data / 'alerts.ndjson'}"
         others = [
             f"the fake at {fake} takes those of {platform}"
@@ -70,7 +76,7 @@ class Fakes:
 
 
 def require_script(push: PushSettings) -> None:
-    """Raises BadSetting for one that can't be played."""
+    """Raise BadSetting if the script of the fakes is invalid."""
     try:
         behaviour(push.fake_script, Platform.APNS)
     except click.UsageError as error:
@@ -78,13 +84,13 @@ def require_script(push: PushSettings) -> None:
 
 
 def left_behind(data: Path) -> bool:
-    """Whether an `up` that was killed had told how it sends alerts. It holds no longer."""
+    """Remove the push settings that a killed `up` left behind. Return whether there were any."""
     file = data / OF_PUSH
     try:
         read_ready(data)
         return False
     except NotRunning:
-        with suppress(OSError):  # a folder that can't be used is told by whoever uses it
+        with suppress(OSError):  # an unusable folder is reported where it is used
             file.unlink()
             return True
         return False

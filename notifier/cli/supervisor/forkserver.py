@@ -22,9 +22,9 @@ from notifier.config import replace_environment
 READY = b"ready"
 NOT_ADOPTED = b"not adopted"
 MAX_REQUEST = 1 << 20
-"""Bytes; the kernel's own limit is about a fifth of that."""
+"""Bytes. The kernel's own limit is about a fifth of that."""
 ADOPTED_WITHIN = 2.0
-"""Seconds; it takes microseconds."""
+"""Seconds. Adoption normally takes microseconds."""
 
 MODULES = (
     "notifier.__main__",
@@ -36,8 +36,9 @@ MODULES = (
     "workers.host",
     "workers.watchdog",
 )
-"""What the roles import at their start, as far as a role needs half a second for it."""
+"""Modules that the roles import at their start, which takes a role half a second without the fork server."""
 MODULES_OF_PROFILE: Mapping[str, Sequence[str]] = {"cluster": ("notifier.profiles.cluster",)}
+"""Additional modules by profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

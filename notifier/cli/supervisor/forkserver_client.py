@@ -22,7 +22,7 @@ LOGGER = logging.getLogger("notifier.up")
 
 LOG_NAME = "forkserver"
 IMPORTS_WITHIN = 60.0
-"""Seconds. An idle machine needs one; imports are slow on a crowded machine."""
+"""Seconds. An idle machine needs one. Imports are slow on a crowded machine."""
 ANSWERS_WITHIN = 5.0
 """Seconds for one fork, which takes milliseconds."""
 MAX_FAILURES = 2
@@ -61,7 +61,7 @@ class RoleForks(Protocol):
 
 
 OpenForks = Callable[[str, Path], AbstractContextManager[RoleForks | None]]
-"""By profile and folder of logs. None: this system can't fork roles."""
+"""Starts the fork server of a profile, with the folder of its log. None: this system can't fork roles."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class ForkServer:
             )
 
     def pending(self) -> bool:
-        """Also starts a new server after the end of the last one."""
+        """Return whether a fork will soon be possible. Also starts a new server after the end of the last one."""
         if self.process and not self.ready:
             self._read_ready()
         if self.process and (self.process.poll() is not None):

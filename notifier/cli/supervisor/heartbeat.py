@@ -1,4 +1,4 @@
-"""Signs of life: a role touches a file while it really works, and whoever watches the file knows when it hangs."""
+"""Heartbeats: a role touches a file while it makes progress, and `up` watches the file."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,30 +10,38 @@ from time import monotonic
 from notifier.consumer_loop import BACKOFF
 
 BEATS_EVERY = 1.0
-"""Seconds; a touch costs some microseconds."""
+"""Seconds between two heartbeats. Touching a file costs some microseconds."""
 
 SILENT_FOR = 60.0
-"""Seconds. Everything that a role may wait for between two beats gives up far earlier: a locked file after 5, a broker
-after 5, a step between two retries after 2; so who is silent for so long waits for something that will never come."""
+"""Seconds without a heartbeat after which a role counts as hung.
+
+Everything that a role waits for between two heartbeats has a far shorter timeout: a locked file 5 s, a broker 5 s, the
+delay between two retries 2 s.
+"""
 
 STARTS_WITHIN = 180.0
-"""Seconds until the first beat: an idle machine needs one, a crowded one may be long at importing."""
+"""Seconds until the first heartbeat. An idle machine needs one; imports can be slow on a crowded machine."""
 
 AWAY_FOR = 5.0
-"""Seconds between two looks, of which there are 20 a second: then the watcher itself was stopped, or the machine slept,
-and the watched had no more time to beat than that."""
+"""Seconds between two checks after which the supervisor assumes that it was stopped, or the machine suspended.
+
+There are normally 20 checks a second. The roles could not send heartbeats in that time either.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Beat:
-    """A role's side."""
+    """Sends the heartbeats of a role."""
 
     file: Path
     now: Callable[[], float] = monotonic
     last: float = -inf
 
     def __call__(self) -> None:
-        """Cheap enough for every turn of a loop. Never raises: a disk that takes nothing is no reason to stop."""
+        """Touch the file if a heartbeat is due. Cheap enough for every iteration of a loop.
+
+        Never raises: a full disk is no reason to stop.
+        """
         if self.now() >= self.last + BEATS_EVERY:
             self.last = self.now()
             with suppress(OSError):
@@ -42,13 +50,18 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatLimits:
+    """Time limits in seconds."""
+
     silent_for: float = SILENT_FOR
     starts_within: float = STARTS_WITHIN
 
 
 @dataclass(slots=True, kw_only=True)
 class Pulse:
-    """The watcher's side. Times are its own clock's alone, so that nobody who sets the machine's clock kills a role."""
+    """Watches the heartbeats of a role for the supervisor.
+
+    It compares only times of its own monotonic clock, so that setting the machine's clock kills no role.
+    """
 
     file: Path
     patience: HeartbeatLimits = field(default_factory=HeartbeatLimits)
@@ -59,12 +72,15 @@ class Pulse:
     looked_at: float = 0.0
 
     def begin(self) -> None:
-        """A new process: what the one before it left is no sign of this one."""
+        """Start watching a new process. Ignores heartbeats of the previous one."""
         self.mark, self.heard = self._mark(), False
         self.since = self.looked_at = self.now()
 
     def hangs(self) -> bool:
-        """To be asked all the time: a watcher that couldn't ask begins counting anew."""
+        """Return whether the role has been silent for longer than its limit.
+
+        Call it continually. After a pause of the supervisor itself, the time limit starts again.
+        """
         now, mark = self.now(), self._mark()
         if mark != self.mark:
             self.mark, self.heard, self.since = mark, True, now
@@ -87,7 +103,10 @@ class Pulse:
             return 0
 
     def _proves(self) -> bool:
-        """Where the watcher can't touch the file either, silence says nothing of the role."""
+        """Return whether silence proves a hang.
+
+        It doesn't if the supervisor can't touch the file either.
+        """
         try:
             self.file.touch()
         except OSError:
@@ -96,31 +115,43 @@ class Pulse:
 
 
 def alone(data: Path, role: str) -> Path:
-    """Of a role that was started by itself: its beats would hide that the one of `up` hangs."""
+    """Return the heartbeat file of a role that runs alone.
+
+    It differs from the file of the role of `up`, whose hang it would otherwise hide.
+    """
     return beat_file(data, f"{role}.alone")
 
 
 def beat_file(data: Path, role: str) -> Path:
+    """Return the heartbeat file of a role of `up`."""
     return data / "run" / "beats" / role
 
 
-# Who of the threads of one process is still there: each signs when a step begins and when it ends.
+# Threads of one process: each reports when a step begins and when it ends.
 
 STEP_WITHIN = 60.0
-"""Seconds: a batch of 200 mentions of 200 accounts takes one, and forty on a disk that needs 50 ms for a sync."""
+"""Time limit of a step in seconds.
+
+A batch of 200 mentions of 200 accounts takes 1 s, and 40 s on a disk that needs 50 ms for a sync.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Attendance:
+    """Tracks whether all threads of a process still make progress."""
+
     now: Callable[[], float] = monotonic
     due: dict[str, float] = field(default_factory=dict)
-    """By name: when the next sign comes at the latest."""
+    """Deadline of the next report, by name of the thread."""
 
     def signed(
         self, name: str, step: Callable[[], object], idle: float, within: float = STEP_WITHIN
     ) -> Callable[[], object]:
-        """The step, which now signs. One that ends with an outage has ended: who waits for a store is there."""
-        rest = max(idle, BACKOFF.longest.total_seconds())
+        """Return the step wrapped so that it reports its begin and end.
+
+        A step that ends with an error reports its end as well: a thread that waits for a store still works.
+        """
+        pause = max(idle, BACKOFF.longest.total_seconds())
         self.due[name] = self.now() + within
 
         def signing() -> object:
@@ -128,9 +159,10 @@ class Attendance:
             try:
                 return step()
             finally:
-                self.due[name] = self.now() + rest + within
+                self.due[name] = self.now() + pause + within
 
         return signing
 
     def complete(self) -> bool:
+        """Return whether every thread has reported in time."""
         return all(self.now() < due for due in self.due.values())

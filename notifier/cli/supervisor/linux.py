@@ -1,4 +1,4 @@
-"""System calls for processes that only Linux has."""
+"""Linux-specific system calls for processes."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 ARG_START = 45
-"""Place of `arg_start` in /proc/PID/stat, counted behind the name of the process; `arg_end` follows."""
+"""Index of `arg_start` in /proc/PID/stat, counted after the process name. `arg_end` follows."""
 
 
 @contextmanager
@@ -27,14 +27,14 @@ def adopting_orphans() -> Iterator[None]:
 def end_with_parent(parent: int) -> None:
     """Have the kernel kill this process when the main thread of its parent ends."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before the call
+    if os.getppid() != parent:  # the parent ended before the call
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def set_command_line(words: Sequence[str]) -> None:
-    """Show these words in `ps`, cut to the length of the command line that the process was started with.
+    """Show these arguments in `ps`, truncated to the length of the original command line.
 
-    Overwrites the memory that the kernel reads; the interpreter copied its arguments from there at its start.
+    Overwrites the memory that the kernel reads. The interpreter copied its arguments from there when it started.
     """
     if sys.platform != "linux":
         return

@@ -1,4 +1,4 @@
-"""Who is up: each role leaves its process id in a file of its own once it can work."""
+"""Pid files of the running roles, and the files of their shared metrics."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,10 +10,12 @@ from notifier.domain.errors import Full, Unwritable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roster:
+    """Pid files: each role writes its process id to a file once it can work."""
+
     folder: Path
 
     def sign(self, role: str, pid: int) -> None:
-        """Raises Unwritable."""
+        """Write the process id of a role. Raises Unwritable."""
         draft = self.folder / f".{role}.{pid}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -24,13 +26,16 @@ class Roster:
             raise Unwritable(f"{self.folder}: {error.strerror}.") from error
 
     def since(self, role: str, pid: int) -> datetime | None:
-        """When it signed."""
+        """Return when this process wrote its pid file, or None if it did not."""
         if not self.signed(role, pid):
             return None
         return datetime.fromtimestamp((self.folder / role).stat().st_mtime, UTC)
 
     def signed(self, role: str, pid: int | None) -> bool:
-        """A file that an earlier process left names another id."""
+        """Return whether this process wrote the pid file of the role.
+
+        The file of an earlier process has another id.
+        """
         try:
             return pid is not None and (self.folder / role).read_text() == str(pid)
         except OSError:
@@ -41,20 +46,20 @@ def roster(data: Path) -> Roster:
     return Roster(folder=data / "run" / "up")
 
 
-# The files in which the processes of one `notifier up` share their metrics, with their room taken beforehand.
+# Shared metrics: files that the processes of one `notifier up` share, with preallocated space.
 
 KINDS = ("counter", "histogram", "gauge_mostrecent", "gauge_sum")
-"""As the library names the files of `telemetry.Metrics`, each with the role behind it."""
+"""File names that the library uses for the metrics of `notifier.metrics`, followed by the role."""
 
 ROOM = 128 << 10
-"""Bytes a file; a process with eight series of every metric fills more than half of its largest."""
+"""Bytes per file. Eight series of every metric fill more than half of the largest file."""
 
 
 def share(folder: Path, role: str) -> None:
-    """To be called before the first metric is made. Raises Full.
+    """Share the metrics of this process through files. Call it before creating the first metric. Raises Full.
 
-    The files are the role's and not the process's: whoever replaces a dead process goes on counting where that one
-    stopped. So deaths leave nothing behind, and no sum over the files ever goes back.
+    The files belong to the role and not to the process: a replacement continues the counts of the dead process. So no
+    files are left over, and no sum over the files ever decreases.
     """
     reserve(folder, role)
     set_in_environment("PROMETHEUS_MULTIPROC_DIR", str(folder))
@@ -64,17 +69,17 @@ def share(folder: Path, role: str) -> None:
 
 
 def reserve(folder: Path, role: str) -> None:
-    """Raises Full.
+    """Preallocate the metric files of a role. Raises Full.
 
-    The library maps these files and makes them with holes; on a full disk the first count that falls into a hole would
-    kill the process (SIGBUS). A file that is there, with bytes in it, is taken as it is.
+    The library maps these files into memory and creates them sparse. On a full disk the first count that falls into a
+    hole would kill the process (SIGBUS). The library uses an existing file with content as it is.
     """
     draft = folder / f".{role}"
     try:
         for kind in KINDS:
             file = folder / f"{kind}_{role}.db"
             if not file.exists():
-                # Renamed when it is whole: half a file would be mapped by the next process of the role.
+                # Rename the complete file: the next process of the role would map an incomplete one.
                 draft.write_bytes(bytes(ROOM))
                 draft.replace(file)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Which processes `notifier up` runs: one per role, and several of the API and of some pools."""
+"""Processes of `notifier up`: one per role, and several of the API and of some pools."""
 
 import os
 import sys
@@ -17,15 +17,16 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "pump": ("pump",),
     **{str(pool): ("worker", str(pool)) for pool in Pool},
 }
-"""The words of `notifier` that run the first process of each role."""
+"""Arguments of `notifier` that run the first process of each role."""
 
 MOST_BY_DEFAULT = 4
-"""API processes. Beyond it more readers wait for the same files or engines; nobody has measured more."""
+"""Default maximum of API processes. More would compete for the same files or engines, and have not been measured."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""File of cgroup version 2 with the CPU quota of the container."""
 
 
 def processes(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Sequence[str]]:
-    """Return the words of `notifier` by process name: `api-2` is the second one of the API, beside `api`."""
+    """Return the arguments of `notifier` by process name. `api-2` is the second API process, after `api`."""
     counts = {API: api, **{str(pool): count for pool, count in pools.items()}}
     more = [(role, number) for role, count in counts.items() for number in range(2, count + 1)]
     return {**ROLES, **{numbered(role, n): (*ROLES[role], "--number", str(n)) for role, n in more}}
@@ -47,7 +48,7 @@ def api_processes(settings: Settings) -> int:
 
 
 def default_api_processes(cores: int) -> int:
-    """Half of the cores, because the pump, the workers and the store need the others: one process where there are two.
+    """Return half of the cores, and at least 1: the pump, the workers and the store need the others.
 
     Measured on two cores (decision 57): two processes answer three times as many readers, but rows of P0 take longer
     under that load.
@@ -56,10 +57,10 @@ def default_api_processes(cores: int) -> int:
 
 
 def cores(cpu_quota: Path = CPU_QUOTA) -> int:
-    """Return how many processors this process may use, by its affinity and by the quota of its container."""
+    """Return the number of processors that the affinity of this process and the quota of its container allow."""
     count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     try:
         quota, period = cpu_quota.read_text().split()
         return max(1, min(count, int(quota) // int(period)))
-    except (OSError, ValueError):  # no cgroup of version 2, or "max": no quota
+    except (OSError, ValueError):  # cgroup version 2 is missing, or the quota is "max"
         return count

@@ -1,4 +1,4 @@
-"""The loops of the role `pump` as threads: router, coordinators, indexer, dispatcher, reconciler, voice and so on."""
+"""Role `pump`: runs router, coordinators, indexers, dispatcher, reconciler and others as threads."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -17,25 +17,33 @@ from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System
 
 WAITS_FOR_RECORDS = timedelta(milliseconds=250)
-"""At most: whoever reads is woken by a record. An idle pump that asks five times as often takes a fifth of a core."""
+"""Longest wait of a consumer, which a new record ends early.
+
+Polling five times as often, an idle pump uses a fifth of a core.
+"""
 DISPATCHES_EVERY = timedelta(milliseconds=20)
 RECONCILES_EVERY = timedelta(seconds=1)
 SPEAKS_EVERY = timedelta(seconds=0.5)
 REBUILDS_WITHIN = 600.0
-"""Seconds for a round of the reconciler: after a wipe it brings three days' bursts back into Redis, however many. And
-for one of the roll-up, which for 200 million people joins a hundred thousand bitmaps when a day begins."""
+"""Time limit in seconds for a round of the reconciler and of the roll-up.
+
+After a flush the reconciler restores the bursts of three days in Redis. The roll-up merges a hundred thousand bitmaps
+at the start of a day, for 200 million users.
+"""
 LAG_EVERY = 1.0
-"""Seconds between two readings of a consumer's lag."""
+"""Seconds between two measurements of a consumer's lag."""
 TURN = 0.0005
-"""Seconds that a thread keeps the interpreter while others want it: a round of the dispatcher must not hold up the
-router for the usual 5 ms at a time."""
+"""Interpreter switch interval in seconds.
+
+With Python's default of 5 ms, a round of the dispatcher would delay the router too long.
+"""
 STOPS_WITHIN = 1.5
-"""Seconds; what a loop hasn't finished by then is done again by the next process."""
+"""Seconds that a loop has to stop. The next process repeats what was not finished."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """One group's reading of one stream."""
+    """A loop in which one consumer group reads one stream."""
 
     pump: Pump
     stream: str
@@ -45,7 +53,7 @@ class Reading:
         try:
             done = self.pump.step(WAITS_FOR_RECORDS)
         except LaneStopped:
-            # The records of a stopped lane pile up, which operators have to see.
+            # Records of a stopped lane accumulate, and operators must see that in the metric.
             self._read_lag()
             raise
         self._read_lag()
@@ -58,9 +66,10 @@ class Reading:
 
 
 def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable[[], None] = lambda: None) -> None:
-    """Runs all loops until it is told to stop, then gives the partitions back, so that another reads them at once.
+    """Run all loops until `stopping` is set, then close the consumers.
 
-    Beats only while every loop has stepped lately.
+    Another process can then read their partitions at once. `up` is called when all loops have started. `beat` is called
+    only while every loop makes progress.
     """
     sys.setswitchinterval(TURN)
     attendance = Attendance()
@@ -79,7 +88,7 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
     ]
     if every := system.settings.roll_up_every:
         loops.append(loop("rollup", build_activity_roll_up(system).run, every, REBUILDS_WITHIN))
-    threads = [Thread(target=each.run, name=each.name, daemon=True) for each in loops]
+    threads = [Thread(target=loop_.run, name=loop_.name, daemon=True) for loop_ in loops]
     for thread in threads:
         thread.start()
     up()
@@ -87,7 +96,7 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
         if attendance.complete():
             beat()
     _join(threads)
-    # A consumer belongs to its thread, which is over. Without this, or while the log is away, its lease ends by itself.
+    # A consumer may be closed once its thread has ended. If that fails, for example in an outage, its lease expires.
     over = [reading for reading, thread in zip(readings, threads, strict=False) if not thread.is_alive()]
     closing = [Thread(target=_close, args=[reading], daemon=True) for reading in over]
     for thread in closing:
@@ -96,7 +105,7 @@ def run(system: System, stopping: Signal, up: Callable[[], None], beat: Callable
 
 
 def _without_answer(step: Callable[[], object]) -> Callable[[], None]:
-    """A level of pressure isn't a sign of more to do."""
+    """Return the step without its result: a backpressure level does not mean that more work is waiting."""
 
     def stepped() -> None:
         step()
@@ -113,5 +122,5 @@ def _join(threads: Sequence[Thread]) -> None:
 def _close(reading: Reading) -> None:
     try:
         reading.pump.consumer.close()
-    except OUTAGES:  # then its leases end by themselves
+    except OUTAGES:  # its leases expire
         return

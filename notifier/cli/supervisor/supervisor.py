@@ -1,4 +1,4 @@
-"""The supervisor: keeps the roles running, says where they are once all are up, and stops them together."""
+"""Supervisor: keeps the roles running, announces when all are up, and stops them together."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,30 +11,32 @@ from notifier.cli.supervisor.pid_files import Roster
 from notifier.domain.errors import Environment, Unwritable
 
 LOOKS_EVERY = 0.05
-"""Seconds; a look is a few system calls."""
+"""Seconds between two checks. A check is a few system calls."""
 STOPS_WITHIN = 2.5
-"""Seconds; who takes longer is killed, which loses nothing."""
+"""Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
 
 FIRST_TRIES = 5
-"""A role that dies so often before everything was up once will not come up by itself."""
+"""Starts of a role, before the first time that all were up, after which it is assumed to be unable to start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supervisor:
+    """Runs the processes of `up`."""
+
     children: Sequence[Child]
     roster: Roster
     answers: Callable[[], bool]
-    """Whether the service can be used by now; asked until it is."""
+    """Returns whether the service answers. Called until it does."""
     announce: Callable[[Mapping[str, int]], None]
-    """Called once everything is up, and again whenever a process id has changed."""
+    """Called with the process ids once everything is up, and again whenever one has changed."""
     others: Callable[[], Mapping[str, int]]
-    """Process ids of what is kept running by somebody else."""
+    """Returns the ids of processes that the supervisor does not manage, by role."""
     last_words: Callable[[str], str]
-    """Of a role: why it ended, as far as it said so."""
+    """Returns the last log line of a role, as the reason of its end."""
     stopping: Signal
 
     def run(self) -> None:
-        """Until it is told to stop. Raises Environment when a role can't be run here at all."""
+        """Run the roles until `stopping` is set. Raises Environment if a role can't start on this machine."""
         announced: Mapping[str, int] = {}
         try:
             while not self.stopping.is_set():
@@ -50,7 +52,10 @@ class Supervisor:
             self._stop()
 
     def _told(self, pids: Mapping[str, int], announced: Mapping[str, int]) -> Mapping[str, int]:
-        """What is announced now: while a full disk takes no news, everything runs on, and the next look tries again."""
+        """Announce the process ids, and return those that are announced now.
+
+        On a full disk the roles continue to run, and the next check tries again. Raises Unwritable only the first time.
+        """
         try:
             self.announce(pids)
         except Unwritable:
@@ -63,7 +68,10 @@ class Supervisor:
         return {child.role: child.pid for child in self.children if child.pid is not None} | dict(self.others())
 
     def _complete(self) -> bool:
-        """Nobody is told of a role without a process: what was announced stands until its successor is there."""
+        """Return whether every role has a process.
+
+        Until a dead process is replaced, the last announcement stays current.
+        """
         return all(child.pid is not None for child in self.children)
 
     def _all_up(self) -> bool:
@@ -71,7 +79,10 @@ class Supervisor:
         return all(self.roster.signed(child.role, child.pid) for child in awaited) and self.answers()
 
     def _give_up(self) -> None:
-        """Before the first success; later, whatever goes wrong is tried again for ever."""
+        """Raise Environment if a role can't start.
+
+        Called only before all roles were up once. Afterwards, roles are restarted without limit.
+        """
         for child in self.children:
             if ENVIRONMENT in child.exits or len(child.exits) >= FIRST_TRIES:
                 raise Environment(f"The role {child.role} doesn't start: {self.last_words(child.role)}")
