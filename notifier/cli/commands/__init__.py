@@ -1,1 +1,1 @@
-"""The commands, one module each."""
+"""Commands of `notifier`: one module or package each."""

@@ -1,4 +1,4 @@
-"""`notifier deadletters`: what could never be processed, and why; and the lanes that stopped because of it."""
+"""Command `notifier deadletters`: lists dead letters, and shows and resumes stopped lanes."""
 
 from pathlib import Path
 
@@ -27,14 +27,15 @@ from notifier.topics import LANES
 @json_option
 @click.pass_context
 def deadletters(ctx: click.Context, /, *, limit: int, data: Path | None, as_json: bool) -> None:
-    """List the newest dead letters: records and slices that could never be processed, each with its cause.
+    """List the newest dead letters, each with its cause.
 
-    If too many records of a lane die, the lane stops before the next one is buried: see `lanes` and `resume`.
+    Dead letters are records and slices that could not be processed. If too many records of a lane fail, the lane stops
+    before another one becomes a dead letter: see `lanes` and `resume`.
     """
     if ctx.invoked_subcommand is None:
         list_letters(limit=limit, data=data, as_json=as_json)
     elif any(ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ctx.params):
-        # They are the list's alone: a folder that is passed over in silence would be another one's lanes.
+        # Only the list has these options. Ignoring --data would show or resume the lanes of another folder.
         raise click.UsageError(f"Options belong behind {ctx.invoked_subcommand}")
 
 
@@ -42,25 +43,33 @@ def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
-        found = folder.ports.dead_letters.list(limit)
+        letters = folder.ports.dead_letters.list(limit)
     if as_json:
         print_json(
             [
-                {"id": each.id, "stage": each.stage, "cause": each.cause, "at": stamp(each.at), "body": each.body.hex()}
-                for each in found
+                {
+                    "id": letter.id,
+                    "stage": letter.stage,
+                    "cause": letter.cause,
+                    "at": stamp(letter.at),
+                    "body": letter.body.hex(),
+                }
+                for letter in letters
             ]
         )
-    elif not found:
+    elif not letters:
         click.echo("There are no dead letters.")
     else:
-        print_table(("at", "stage", "id", "cause"), [(each.at, each.stage, each.id, each.cause) for each in found])
+        print_table(
+            ("at", "stage", "id", "cause"), [(letter.at, letter.stage, letter.id, letter.cause) for letter in letters]
+        )
 
 
 @deadletters.command(epilog=example("notifier deadletters lanes", "notifier deadletters lanes --json"))
 @data_option
 @json_option
 def lanes(data: Path | None, as_json: bool) -> None:
-    """List the lanes with how many of their records died lately, and which lanes are stopped.
+    """List the lanes, how many of their records failed recently, and which are stopped.
 
     A lane is one stream of the log, or one pool of slices.
     """
@@ -69,12 +78,12 @@ def lanes(data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     with opened(settings) as folder:
         tallies = folder.ports.lane_tallies.read(LANES)
-    found = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in LANES]
+    states = [lane_facts(tallies[lane], settings.dead_letters.limit) for lane in LANES]
     if as_json:
-        print_json(found)
+        print_json(states)
     else:
         headings = ("lane", "state", "in_a_row", "in_window", "since", "reason", "record", "cause")
-        print_table(headings, [[each[heading] for heading in headings] for each in found])
+        print_table(headings, [[state[heading] for heading in headings] for state in states])
 
 
 @deadletters.command(
@@ -86,10 +95,10 @@ def lanes(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def resume(*, lane: str, reason: str, who: str, data: Path | None, as_json: bool) -> None:
-    """Resume a lane that was stopped by its dead-letter limit, with an empty window.
+    """Resume a lane that its dead-letter limit has stopped, with an empty window.
 
-    LANE is as `notifier deadletters lanes` shows it. The record that wasn't buried is tried again first. A lane that
-    isn't stopped stays as it is.
+    LANE is a name that `notifier deadletters lanes` shows. The record that stopped the lane is retried first. A lane
+    that isn't stopped is not changed.
     """
     from notifier.cli.context import opened
 

@@ -1,4 +1,4 @@
-"""`notifier devices`: where a person's alerts go, as the rows say; and taking one away, of a lost phone, say."""
+"""Command `notifier devices`: lists the devices of a user, and removes one, such as a lost phone."""
 
 import re
 from collections.abc import Mapping
@@ -22,6 +22,7 @@ WHY = {
     True: "it was loaded so, or the last one is gone since a moment ago",
     False: "the switchboard hasn't heard of it yet",
 }
+"""Reasons for a device bitmap that differs from the rows, by what the bitmap says."""
 ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -31,7 +32,10 @@ ID = re.compile(r"[0-9a-f]{32}")
 @data_option
 @json_option
 def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) -> None:
-    """List a person's devices, the last that was registered first; of no address more than four letters."""
+    """List the devices of a user, newest first.
+
+    Only the last four characters of an address are shown.
+    """
     from notifier.cli.context import opened
 
     if remove is not None and not ID.fullmatch(remove):
@@ -42,20 +46,21 @@ def devices(*, user: str, remove: str | None, data: Path | None, as_json: bool) 
         member = book.member(UserId(user.removeprefix("@")))
         if remove is not None and not book.unregister(member, DeviceId(remove)):
             raise NotFound(f"{user} has no device {remove}.")
-        found, rings = book.of(member), known_to_fan_out(ports, member)
+        registered, rings = book.of(member), known_to_fan_out(ports, member)
     if as_json:
-        print_json({"user": user, "devices": [facts(device) for device in found], "in_bitmap": rings})
+        print_json({"user": user, "devices": [facts(device) for device in registered], "in_bitmap": rings})
         return
-    if found:
+    if registered:
         headings = ("id", "platform", "app", "locale", "time zone", "last four", "registered")
-        print_table(headings, [[*list(facts(device).values())[:-1], device.registered_at] for device in found])
+        print_table(headings, [[*list(facts(device).values())[:-1], device.registered_at] for device in registered])
     else:
         print_sentence(f"{user} has no device.")
-    if rings is not bool(found):
+    if rings is not bool(registered):
         print_sentence(f"Fan-out counts {user} as somebody {'with' if rings else 'without'} a device: {WHY[rings]}.")
 
 
 def known_to_fan_out(ports: Ports, member: Member) -> bool:
+    """Return whether the bitmap that fan-out uses says that the member has a device."""
     bits = stored(ports.sets, SetKind.PUSH, None, shard_of(member))
     return bits is not None and holds(bits, member)
 

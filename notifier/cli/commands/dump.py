@@ -1,4 +1,4 @@
-"""`notifier dump`: everything in the store as lines of JSON, with keys that stay."""
+"""Command `notifier dump`: prints the contents of the store as JSON lines with stable keys."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -33,9 +33,9 @@ Line = Mapping[str, object]
 @click.option("--burst", default=None, metavar="BURST", help="Of one burst alone, like mention:nova#12.")
 @data_option
 def dump(what: str, ndjson: bool, members: bool, burst: str | None, data: Path | None) -> None:
-    """Print what the store holds, for checks and for curiosity.
+    """Print inbox rows, ledger entries, bursts or audience snapshots as JSON lines.
 
-    Streams in constant memory. Bitmaps have one bit a member, the lowest member in the lowest bit of the first byte.
+    Streams in constant memory. A bitmap has one bit per member, the lowest member in the lowest bit of the first byte.
     """
     from notifier.cli.context import opened
 
@@ -43,7 +43,7 @@ def dump(what: str, ndjson: bool, members: bool, burst: str | None, data: Path |
     sources: Mapping[str, Callable[[Ports], Iterator[Line]]] = {
         "inbox": lambda ports: inbox_lines(ports, wanted),
         "ledger": lambda ports: ledger_lines(ports, wanted),
-        "bursts": lambda ports: (burst_line(each) for each in _bursts(ports, wanted)),
+        "bursts": lambda ports: (burst_line(item) for item in _bursts(ports, wanted)),
         "seals": lambda ports: seal_lines(ports, wanted, members=members),
     }
     with opened(settings_for(data)) as folder:
@@ -67,22 +67,22 @@ def ledger_lines(ports: Ports, wanted: BurstKey | None) -> Iterator[Line]:
 
     held = holding(ports)
     accounts = ports.archive.accounts() if wanted is None else iter(ports.ledger.read([wanted]).values())
-    return (line for account in accounts for line in account_lines(account, ports.clock, held))
+    return (line for progress in accounts for line in account_lines(progress, ports.clock, held))
 
 
 def account_lines(account: BurstProgress, clock: Clock, held: frozenset[str]) -> Iterator[Line]:
-    for standing in account.standings.values():
-        yield standing_line(standing, clock, held)
+    for state in account.standings.values():
+        yield standing_line(state, clock, held)
 
 
 def standing_line(standing: SliceState, clock: Clock, held: frozenset[str]) -> Line:
-    piece, ended, claim, now = standing.slice, standing.ended, standing.claim, clock.now()
+    slice_, ended, claim, now = standing.slice, standing.ended, standing.claim, clock.now()
     return {
-        "burst": str(piece.burst),
-        "step": str(piece.step),
-        "tier": str(piece.tier),
-        "first": piece.first,
-        "last": piece.last,
+        "burst": str(slice_.burst),
+        "step": str(slice_.step),
+        "tier": str(slice_.tier),
+        "first": slice_.first,
+        "last": slice_.last,
         "state": str(standing.state(now, throttles=held)),
         "until": maybe_stamp(standing.waits_until) if standing.waits(now) else None,
         "dispatched": standing.dispatched,

@@ -1,4 +1,4 @@
-"""`notifier fixture`: loads a world of people and celebrities by a documented formula."""
+"""Command `notifier fixture`: loads generated users and celebrities, by documented formulas."""
 
 import time
 from pathlib import Path
@@ -46,11 +46,12 @@ def fixture(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Load people u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
+    """Load users u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
-    Who follows whom, who is active, muted or a VIP follows from a few formulas on their numbers (docs/fixture.md), so
-    anybody can compute who must see what. Loading the same again changes nothing; a folder that holds another world, or
-    people of whom nothing is known, is refused. A running notifier may go on.
+    A few formulas on the numbers of the users decide who follows whom, and who is active, muted or a VIP
+    (docs/fixture.md). So everything that a user must see can be computed independently. Loading the same data again
+    changes nothing. A folder with other generated data, or with users of unknown origin, is refused. A running notifier
+    may continue.
     """
     from notifier.cli.context import opened
     from notifier.cli.data_folder import prepare
@@ -69,13 +70,13 @@ def fixture(
         raise click.UsageError(str(error)) from error
     settings = settings_for(data)
     prepare(settings.data)
-    began = time.monotonic()
+    started = time.monotonic()
     with opened(settings) as folder, progress("loading people", steps(world), quiet=as_json) as advance:
         require_nobody(settings.data, world, folder.ports.directory, folder.ports.sets)
         claim(settings.data, world)
         ports = folder.ports
         Load.into(ports)(world, advance)
-    took = time.monotonic() - began
+    took = time.monotonic() - started
     if as_json:
         print_json(
             {

@@ -1,4 +1,4 @@
-"""`notifier ledger`: how far a burst's delivery is, and whether its books balance."""
+"""Command `notifier ledger`: shows the delivery progress of a burst and checks its totals."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -24,41 +24,41 @@ from notifier.ports.all_ports import Ports
 @data_option
 @json_option
 def ledger(burst: str, data: Path | None, as_json: bool) -> None:
-    """Show a burst's books, and the slices of its delivery by tier and state."""
+    """Show the totals of a burst, and its delivery slices by tier and state."""
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
-        found = facts(folder.ports, BurstKey.parse(burst))
+        report = facts(folder.ports, BurstKey.parse(burst))
     if as_json:
-        print_json(found)
+        print_json(report)
     else:
-        _print(found)
+        _print(report)
 
 
 def facts(ports: Ports, key: BurstKey) -> dict[str, object]:
-    """Raises NotFound."""
+    """Return the object that `--json` prints. Raises NotFound."""
     from notifier.cli.context import holding
 
-    account = ports.ledger.read([key]).get(key)
-    if account is None:
+    progress = ports.ledger.read([key]).get(key)
+    if progress is None:
         raise NotFound(f"The burst {key} has no plan.")
     now, held = ports.clock.now(), holding(ports)
     tallies = (seal.tally() for seal in ports.archive.seals(key))
-    sums = books(account, tallies, throttles=held, now=now)
-    states = {piece: standing.state(now, throttles=held) for piece, standing in account.standings.items()}
-    counted = Counter((str(piece.step), str(piece.tier), str(state)) for piece, state in states.items())
-    until = _waits_until(account, states)
+    sums = books(progress, tallies, throttles=held, now=now)
+    states = {slice_: slice_state.state(now, throttles=held) for slice_, slice_state in progress.standings.items()}
+    counted = Counter((str(slice_.step), str(slice_.tier), str(state)) for slice_, state in states.items())
+    until = _waits_until(progress, states)
     return {
         "burst": str(key),
-        "opened_at": stamp(account.plan.opened_at),
-        "lane": str(account.plan.lane),
-        "followers": account.plan.followers,
+        "opened_at": stamp(progress.plan.opened_at),
+        "lane": str(progress.plan.lane),
+        "followers": progress.plan.followers,
         "books": _books(sums),
         "slices": [
             {"step": step, "tier": tier, "state": state, "slices": n, "until": until.get((step, tier, state))}
             for (step, tier, state), n in counted.items()
         ],
-        "parked_by": _parked_by(account, states, held),
+        "parked_by": _parked_by(progress, states, held),
     }
 
 
@@ -67,18 +67,18 @@ def _books(sums: Books) -> dict[str, object]:
 
 
 def _waits_until(account: BurstProgress, states: Mapping[Slice, State]) -> Mapping[tuple[str, str, str], str]:
-    """When the first of those goes on that wait for a moment."""
-    found = dict[tuple[str, str, str], datetime]()
-    for piece, standing in account.standings.items():
-        if states[piece] is State.WAITING and standing.waits_until is not None:
-            of = str(piece.step), str(piece.tier), str(State.WAITING)
-            found[of] = min(found.get(of, standing.waits_until), standing.waits_until)
-    return {of: stamp(at) for of, at in found.items()}
+    """Return the earliest wake-up time of waiting slices, by step, tier and state."""
+    earliest = dict[tuple[str, str, str], datetime]()
+    for slice_, slice_state in account.standings.items():
+        if states[slice_] is State.WAITING and slice_state.waits_until is not None:
+            group = str(slice_.step), str(slice_.tier), str(State.WAITING)
+            earliest[group] = min(earliest.get(group, slice_state.waits_until), slice_state.waits_until)
+    return {group: stamp(at) for group, at in earliest.items()}
 
 
 def _parked_by(account: BurstProgress, states: Mapping[Slice, State], held: frozenset[str]) -> list[str]:
-    parked = [account.standings[piece] for piece in account.standings if states[piece] is State.PARKED]
-    return sorted({id for standing in parked for id in standing.parked_by & held})
+    parked = [account.standings[slice_] for slice_ in account.standings if states[slice_] is State.PARKED]
+    return sorted({id for slice_state in parked for id in slice_state.parked_by & held})
 
 
 def _print(found: Mapping[str, object]) -> None:

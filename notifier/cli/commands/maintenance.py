@@ -1,4 +1,4 @@
-"""`notifier flush`: empties the Redis of a running service, to see that nothing is lost by it."""
+"""Commands `notifier flush`, `notifier migrate` and `notifier settings`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,9 +16,10 @@ from notifier.domain.errors import CacheUnavailable
 @click.command(epilog=example("notifier flush", "notifier flush --data notifier-demo"))
 @data_option
 def flush(*, data: Path | None) -> None:
-    """Empty the Redis that the service started itself. Nothing is lost: tabs read the store until the index is rebuilt.
+    """Empty the Redis that `notifier up` started. Nothing is lost.
 
-    A Redis that somebody else runs (NOTIFIER_REDIS_URL) is left alone.
+    Inboxes read the store until the index is rebuilt, and lost tasks are queued again. An external Redis
+    (NOTIFIER_REDIS_URL) is left unchanged.
     """
     from notifier.cli.context import require_folder
     from notifier.profiles import choose
@@ -34,7 +35,7 @@ def flush(*, data: Path | None) -> None:
     click.echo("Redis was emptied. Tabs read the store until the index is rebuilt, and lost tasks are queued again.")
 
 
-# `notifier migrate`: brings a data folder to the schema of this version.
+# Command `notifier migrate`.
 
 PHASES = ("pre", "post")
 
@@ -49,9 +50,10 @@ PHASES = ("pre", "post")
 @data_option
 @json_option
 def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
-    """Create the data folder if it isn't there, and bring the stores to this version's schema and topics.
+    """Migrate the stores to the schema and topics of this version.
 
-    `notifier up` does it too. What was written by a newer version is refused and left as it is.
+    Creates the data folder if it doesn't exist. `notifier up` migrates too. Data of a newer version is refused and not
+    changed.
     """
     from notifier.cli.data_folder import prepare
     from notifier.profiles import choose
@@ -69,7 +71,7 @@ def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
         click.echo(f"{settings.data} is up to date; steps taken: {steps}.")
 
 
-# `notifier settings`: what holds here, and the page that explains it.
+# Command `notifier settings`.
 
 
 @click.command(epilog=example("notifier settings", "notifier settings --profile cluster --json"))
@@ -77,21 +79,29 @@ def migrate(*, phase: str | None, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def settings(*, markdown: bool, data: Path | None, as_json: bool) -> None:
-    """Show every setting as it holds here; what is not its default has a mark. Passwords stay hidden."""
+    """Show all settings with their current values. Passwords are hidden.
+
+    A star marks values that differ from the default.
+    """
     if markdown:
         from notifier.config.docs import page
 
         click.echo(page(), nl=False)
         return
-    found = settings_for(data)
-    each = [(one, _held(found, one.path)) for one in named(Settings)]
+    current = settings_for(data)
+    values = [(setting, _held(current, setting.path)) for setting in named(Settings)]
     if as_json:
-        print_json({one.key: {"value": _shown(one, value), "default": value == one.default} for one, value in each})
+        print_json(
+            {
+                setting.key: {"value": _shown(setting, value), "default": value == setting.default}
+                for setting, value in values
+            }
+        )
         return
-    wide = max(len(one.variable) for one, _ in each)
-    for one, value in each:
-        mark = " " if value == one.default else "*"
-        click.echo(f"{mark} {one.variable:<{wide}}  {_shown(one, value)}")
+    width = max(len(setting.variable) for setting, _ in values)
+    for setting, value in values:
+        mark = " " if value == setting.default else "*"
+        click.echo(f"{mark} {setting.variable:<{width}}  {_shown(setting, value)}")
 
 
 def _held(found: Settings, path: Sequence[str]) -> Any:

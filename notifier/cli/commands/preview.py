@@ -1,4 +1,4 @@
-"""`notifier preview`: what a mention of an account would do now, tier by tier, without doing it."""
+"""Command `notifier preview`: estimates the effect of a mention by tier, without sending it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,9 +17,9 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import fault
 
 SOMEBODY = ""
-"""Of whom nothing is known: no verdict, no followers."""
+"""Author without a moderation verdict and without followers."""
 NEW = "preview"
-"""A tweet of which nothing was said."""
+"""Id of a tweet that is unknown to the store."""
 
 
 @click.command(epilog=example("notifier preview @nova", "notifier preview @nova --author ada --tweet t1 --json"))
@@ -30,9 +30,10 @@ NEW = "preview"
 @data_option
 @json_option
 def preview(account: str, author: str, tweet: str | None, *, protected: bool, data: Path | None, as_json: bool) -> None:
-    """Say what a mention of an account would do now: rows, alerts, whom a rule leaves out, bytes, seconds.
+    """Estimate what a mention of an account would do now, without sending it.
 
-    Nothing is written, and nobody is told.
+    Shows the users, alerts, rows, bytes and seconds of each tier, and how many users each rule leaves out. Nothing is
+    written, and no user is notified.
     """
     from notifier.cli.context import opened
     from notifier.metrics import Metrics
@@ -44,19 +45,19 @@ def preview(account: str, author: str, tweet: str | None, *, protected: bool, da
         raise click.UsageError("--protected needs --author: whose followers it is for.")
     if tweet is not None and not author:
         raise click.UsageError("--tweet needs --author: who wrote it.")
-    if tweet is not None and (why := fault(tweet)):
-        raise click.UsageError(f"A tweet's id {why}.")
+    if tweet is not None and (problem := fault(tweet)):
+        raise click.UsageError(f"A tweet's id {problem}.")
     with opened(settings) as folder, _bars(quiet=as_json) as begun:
         require(folder.ports, user)
         system = build_system(ports=folder.ports, settings=settings, metrics=Metrics(), owner="preview")
         event = _event(user, UserId(author), tweet or NEW, protected=protected, now=folder.ports.clock.now())
-        [found] = previews(build_preview(system).estimate(event, begun)).accounts
+        [estimate] = previews(build_preview(system).estimate(event, begun)).accounts
     if as_json:
         from msgspec import to_builtins
 
-        print_json(to_builtins(found))
+        print_json(to_builtins(estimate))
     else:
-        _print(found)
+        _print(estimate)
 
 
 @contextmanager
@@ -96,11 +97,11 @@ def _print(found: PreviewBody) -> None:
     click.echo()
     headings = ("", "people", "phones", "rows", "bytes", "seconds", "held by")
     rows = [
-        (tier, one.people, one.phones, one.rows, one.bytes, one.eta_seconds, one.held_by)
-        for tier, one in found.tiers.items()
+        (tier, estimate.people, estimate.phones, estimate.rows, estimate.bytes, estimate.eta_seconds, estimate.held_by)
+        for tier, estimate in found.tiers.items()
     ]
     print_table(headings, rows)
     click.echo()
-    left_out = {f"left out: {rule}": n for rule, n in found.suppressed.items()}
+    left_out = {f"left out: {rule}": people for rule, people in found.suppressed.items()}
     dormant = {"dormant": found.dormant, "of them with an alert": found.dormant_phones}
     print_facts(dormant | left_out | {"first of its day": "yes" if found.first_of_day else "no"})

@@ -120,15 +120,15 @@ def starter(arguments: Sequence[str], environment: Mapping[str, str], log: Path,
 
     The process leads a process group and ends with this process. Without `forks` it gets an interpreter of its own.
     """
-    words = [*arguments, "--parent", str(os.getpid())]
+    command_line = [*arguments, "--parent", str(os.getpid())]
 
     def start() -> RoleProcess | None:
         if forks and forks.pending():
             return None
         put_aside(log)
         with log.open("ab") as out:
-            forked = forks.fork(words, environment, out) if forks else None
-            return forked or started(words, environment, out)
+            forked = forks.fork(command_line, environment, out) if forks else None
+            return forked or started(command_line, environment, out)
 
     return start
 

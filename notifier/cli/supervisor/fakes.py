@@ -67,12 +67,12 @@ class Fakes:
     def sentences(self) -> Sequence[str]:
         """Lines that say which fakes take alerts instead of the providers."""
         own = f"fakes take those of {', '.join(self.ports)}; what arrives is added to {self.data / 'alerts.ndjson'}"
-        others = [
+        external = [
             f"the fake at {fake} takes those of {platform}"
             for platform in Platform
             if self.push.is_faked(platform) and (fake := self.push.of(platform).fake)
         ]
-        return [*([own] if self.ports else []), *others]
+        return [*([own] if self.ports else []), *external]
 
 
 def require_script(push: PushSettings) -> None:

@@ -111,11 +111,11 @@ class ForkServer:
     def start(self) -> None:
         """Start the server without waiting for its imports. Call in the main thread: the server ends with it."""
         self.ready, self.started_at = False, monotonic()
-        self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with other, self.log.open("ab") as log:
+        self.channel, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with server_end, self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", forkserver.__name__, self.profile, str(os.getpid()), ROOM_FOR_ARGUMENTS],
-                stdin=other.fileno(),
+                stdin=server_end.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=environment_with(self.environment),

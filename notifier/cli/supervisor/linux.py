@@ -38,7 +38,7 @@ def set_command_line(words: Sequence[str]) -> None:
     """
     if sys.platform != "linux":
         return
-    line = b"".join(os.fsencode(word) + b"\0" for word in words)
+    line = b"".join(os.fsencode(argument) + b"\0" for argument in words)
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     begin, end = (int(field) for field in fields[ARG_START : ARG_START + 2])
     if 0 < begin < end:

@@ -16,7 +16,7 @@ STOPS_WITHIN = 2.5
 """Seconds that the roles have to stop. A slower process is killed, which loses nothing."""
 
 FIRST_TRIES = 5
-"""Starts of a role, before the first time that all were up, after which it is assumed to be unable to start."""
+"""Exits of a role after which `up` fails, if all roles were never up at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

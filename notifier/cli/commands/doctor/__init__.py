@@ -1,1 +1,1 @@
-"""`notifier doctor`."""
+"""The command `notifier doctor`."""

@@ -1,4 +1,4 @@
-"""`notifier doctor`: whether this machine and this folder can run it, and what to do where they can't."""
+"""Command `notifier doctor`: checks this machine and the data folder, and suggests remedies."""
 
 import platform
 import shutil
@@ -24,13 +24,13 @@ from notifier.domain.errors import BadSetting, IssuerUnavailable, Unwritable
 from notifier.domain.ids import Platform
 from notifier.profiles.push_providers import CREDENTIALS, credentials, require_credentials
 
-# What the doctor finds: of the machine here, of the folder's contents in `folder_findings`.
+# Checks of the machine. `folder_findings` checks the contents of the folder.
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 38, 0)
-"""JSON functions are built in since then; RETURNING is older."""
+"""JSON functions are built in since this version. RETURNING is older."""
 ROOM_LOW, ROOM_NEEDED = 2 << 30, 128 << 20
-"""Bytes: a day's bulk of a small installation; and what a restart needs."""
+"""Bytes of free disk space: for a day of bulk delivery of a small installation, and for a restart."""
 
 
 class Level(StrEnum):
@@ -41,6 +41,8 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding:
+    """Result of one check, with a remedy if it isn't ok."""
+
     name: str
     level: Level = Level.OK
     detail: str
@@ -51,7 +53,7 @@ class DoctorFinding:
 
     @property
     def check(self) -> Check:
-        """A warning is no failure: it runs, and somebody should look."""
+        """This finding as an item of `--json`. A warning counts as ok: the service runs, but needs attention."""
         return Check(
             name=self.name,
             ok=self.level is not Level.FAIL,
@@ -121,14 +123,14 @@ def room_finding(free: int) -> DoctorFinding:
     )
 
 
-# What the doctor finds of alerts on phones: by which credentials they are sent, and whether those can be used.
+# Checks of push alerts: which credentials send them, and whether those are usable.
 
 CALLED: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Platform.WEB: "webpush"}
-"""Verbs of `notifier fake`."""
+"""Subcommands of `notifier fake`."""
 
 
 def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
-    """Reads files, and asks no provider: `notifier push test` does."""
+    """Check the credentials of each provider. Only reads files; `notifier push test` contacts the providers."""
     for provider in Platform:
         try:
             require_credentials(push, [provider])
@@ -139,7 +141,7 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
 
 
 def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
-    """Raises BadSetting."""
+    """Return the finding for one provider. Raises BadSetting."""
     name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
     if push.is_real(platform):
         return _real(push, platform, f"With {credentials(push, platform)}.")
@@ -156,7 +158,7 @@ def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
 
 def _real(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
     if platform is Platform.APNS and not push.apns.topics:
-        # Apple answers for another team's app as for a wrong key, and a device may say any.
+        # Apple rejects another team's app like a wrong key, and a device may register any app.
         detail = f"{detail} Devices of any app may register, and one of another team's stops everybody's alerts."
         remedy = f"Name your apps: {variable('push', platform, 'topics')}."
         return DoctorFinding(name=f"push {platform}", level=Level.WARN, detail=detail, remedy=remedy)
@@ -164,7 +166,7 @@ def _real(push: PushSettings, platform: Platform, detail: str) -> DoctorFinding:
 
 
 def _listens(origin: str) -> bool:
-    """It is on this machine."""
+    """Return whether a server accepts connections at this address, which is on this machine."""
     at = urlsplit(origin)
     try:
         with socket.create_connection((at.hostname or "", at.port or {"http": 80}.get(at.scheme, 443)), timeout=1.0):
@@ -173,20 +175,20 @@ def _listens(origin: str) -> bool:
         return False
 
 
-# What the doctor finds of the issuer: whether its keys can be had from here, as the API would.
+# Check of the token issuer: whether this machine can fetch its keys, like the API.
 
 
 def issuer_finding(issuer: Issuer) -> DoctorFinding:
-    """Asks its address once."""
+    """Check the keys of the issuer. Fetches them at most once."""
     try:
-        found = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([key_in(issuer)])
+        count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([key_in(issuer)])
     except BadSetting as error:
         return _failed(error.detail, f"Put its public key there, or mend {variable('issuer', 'key')}.")
     except IssuerUnavailable as error:
         return _failed(error.detail, f"Nobody gets in without its keys: mend it, or {variable('issuer', 'jwks')}.")
     except ValueError as error:
         return _failed(f"Of {issuer.jwks}: {error}.", "Ask whoever runs it; people's tokens are Ed25519 or RSA.")
-    return DoctorFinding(name="issuer", detail=f"{issuer.name} has {found} usable.", value=found, unit="keys")
+    return DoctorFinding(name="issuer", detail=f"{issuer.name} has {count} usable.", value=count, unit="keys")
 
 
 def _failed(detail: str, remedy: str) -> DoctorFinding:
@@ -198,14 +200,17 @@ def _failed(detail: str, remedy: str) -> DoctorFinding:
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, data: Path | None, as_json: bool) -> None:
-    """Check this machine and the data folder; exits with 1 when a check fails."""
+    """Check this machine and the data folder, and suggest a remedy for each problem.
+
+    Exit code 1 if a check fails.
+    """
     settings = settings_for(data)
     findings = list(_findings(settings))
     if as_json:
-        print_lines([envelope(settings.profile, None, [each.check for each in findings])])
+        print_lines([envelope(settings.profile, None, [finding.check for finding in findings])])
     else:
         _print(findings)
-    if any(each.level is Level.FAIL for each in findings):
+    if any(finding.level is Level.FAIL for finding in findings):
         ctx.exit(1)
 
 
@@ -231,16 +236,16 @@ def _findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _print(findings: Sequence[DoctorFinding]) -> None:
-    """What to do stands under what was found."""
+    """Print the findings, each with its remedy on the next line."""
     lines = [
         line
-        for each in findings
-        for line in ((str(each.level), each.name, each.detail), ("", "", each.remedy))
+        for finding in findings
+        for line in ((str(finding.level), finding.name, finding.detail), ("", "", finding.remedy))
         if any(line)
     ]
     if watched():
         console().print(grid([styled(cell) for cell in line] for line in lines))
         return
-    width = max(len(each.name) for each in findings)
-    for level, name, words in lines:
-        click.echo(f"{level:<4}  {name:<{width}}  {words}")
+    width = max(len(finding.name) for finding in findings)
+    for level, name, text in lines:
+        click.echo(f"{level:<4}  {name:<{width}}  {text}")

@@ -1,4 +1,4 @@
-"""What the doctor finds in a data folder or a cluster: the schema, the cache, unfinished work, who is running."""
+"""Checks of a data folder or a cluster: schema, cache, unfinished work and processes."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -16,13 +16,13 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 RULED = 4
-"""Bursts that the rule of tiers is asked of."""
+"""Recent bursts that the tier rule is tried on."""
 LOOKED_AT = 100
-"""Dead letters and heads that are counted; more are more of the same."""
+"""Dead letters and heads that are counted at most."""
 
 
 def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Changes nothing. The store's contents are looked at once its schema is this version's."""
+    """Check a data folder. Read-only. The contents are checked only if the schema is of this version."""
     profile = choose(settings)
     try:
         schema = _guarded("schema", lambda: schema_finding(profile))
@@ -35,23 +35,26 @@ def folder_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def cluster_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """Of the engines, and of what they hold once all of them are as they must be; five seconds of it at most."""
+    """Check the engines of a cluster, and their contents if no engine fails.
+
+    The checks of the engines take at most five seconds.
+    """
     profile = choose(settings)
     try:
         engines = [
             DoctorFinding(
-                name=each.name,
-                level=Level(each.level),
-                detail=each.detail,
-                remedy=each.remedy,
-                value=each.value,
-                limit=each.limit,
+                name=engine.name,
+                level=Level(engine.level),
+                detail=engine.detail,
+                remedy=engine.remedy,
+                value=engine.value,
+                limit=engine.limit,
             )
-            for each in profile.inspect()
+            for engine in profile.inspect()
         ]
         yield from engines
         yield running_finding(settings)
-        if all(each.level is not Level.FAIL for each in engines):
+        if all(engine.level is not Level.FAIL for engine in engines):
             yield from _contents(profile.ports(), settings)
     finally:
         profile.close()
@@ -70,7 +73,7 @@ def _contents(ports: Ports, settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _guarded(name: str, look: Callable[[], DoctorFinding]) -> DoctorFinding:
-    """What can't be looked at is a failure of its own, with the sentence that says why."""
+    """Run one check. An error becomes a failed finding with the text of the error."""
     try:
         return look()
     except NotifierError as error:
@@ -78,7 +81,7 @@ def _guarded(name: str, look: Callable[[], DoctorFinding]) -> DoctorFinding:
 
 
 def insecure_findings(settings: Settings) -> Iterator[DoctorFinding]:
-    """None where nobody is let in without a key: neither by what runs, nor by what would be started."""
+    """Warn if requests without a key are accepted, by the running service or by the current settings."""
     try:
         running = read_ready(settings.data).insecure_dev
     except NotRunning:
@@ -93,7 +96,7 @@ def insecure_findings(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def services_finding(settings: Settings) -> DoctorFinding:
-    """Whether `up` could start; of this machine alone, so it needs no folder."""
+    """Check whether `up` could start its services on this machine. Needs no data folder."""
     profile = choose(settings)
     try:
         profile.require_services()
@@ -134,7 +137,7 @@ def running_finding(settings: Settings) -> DoctorFinding:
 
 
 def cache_finding(ports: Ports) -> DoctorFinding:
-    """The cache is disposable: without it everything is right, and slower."""
+    """Check the cache. Problems are warnings: without the cache, results are correct but slower."""
     try:
         generation = ports.pull.generation()
     except CacheUnavailable as error:
@@ -149,17 +152,20 @@ def cache_finding(ports: Ports) -> DoctorFinding:
 
 
 def activity_finding(ports: Ports, every: timedelta) -> DoctorFinding:
-    """Whether who came lately counts for tiers; whoever was published stays so, whatever happens to the cache."""
-    standing, last = rolled_up(ports.active_hours, ports.clock, every)
-    if standing is Published.HELD:
-        return DoctorFinding(name="activity", detail="Tiers stay as they were loaded.", value=standing)
-    if standing is Published.CURRENT:
-        return DoctorFinding(name="activity", detail=f"Rolled up at {last:%H:%M:%S} UTC.", value=standing)
+    """Check whether tiers use current activity.
+
+    Activity that was published before remains in use, whatever happens to the cache.
+    """
+    state, last = rolled_up(ports.active_hours, ports.clock, every)
+    if state is Published.HELD:
+        return DoctorFinding(name="activity", detail="Tiers stay as they were loaded.", value=state)
+    if state is Published.CURRENT:
+        return DoctorFinding(name="activity", detail=f"Rolled up at {last:%H:%M:%S} UTC.", value=state)
     detail = "Tiers are made of the last snapshot: " + (
         "no roll-up is known of." if last is None else f"of {last:%F %T} UTC."
     )
     remedy = "The next roll-up that reads Redis ends it; they stay while nothing runs."
-    return DoctorFinding(name="activity", level=Level.WARN, detail=detail, remedy=remedy, value=standing)
+    return DoctorFinding(name="activity", level=Level.WARN, detail=detail, remedy=remedy, value=state)
 
 
 def heads_finding(ports: Ports) -> DoctorFinding:
@@ -181,7 +187,7 @@ def bursts_finding(ports: Ports) -> DoctorFinding:
 
 def throttles_finding(ports: Ports) -> DoctorFinding:
     now = ports.clock.now()
-    active = [each for each in ports.throttles.since(now) if each.active(now)]
+    active = [throttle for throttle in ports.throttles.since(now) if throttle.active(now)]
     level, remedy = (Level.WARN, "`notifier throttle list` says who, why and until when.") if active else (Level.OK, "")
     detail = f"{len(active)} in force."
     return DoctorFinding(
@@ -190,40 +196,48 @@ def throttles_finding(ports: Ports) -> DoctorFinding:
 
 
 def left_alone_finding(ports: Ports) -> DoctorFinding:
-    """Which providers refuse alerts, or don't answer, as the workers have told."""
+    """Check which providers have an open circuit breaker, as reported by the workers."""
     try:
-        told = ports.lines.told()
-    except CacheUnavailable:  # a finding of its own
+        circuits = ports.lines.told()
+    except CacheUnavailable:  # cache_finding reports it
         return DoctorFinding(name="left_alone", detail="Nobody says which providers of alerts are left alone.")
-    if not told:
+    if not circuits:
         return DoctorFinding(name="left_alone", detail="No provider of alerts is.", value=0, unit="providers")
-    each = (f"{line} until {left.until:%H:%M:%S} UTC: {left.reason}" for line, left in sorted(told.items()))
+    sentences = (
+        f"{line} until {circuit.until:%H:%M:%S} UTC: {circuit.reason}" for line, circuit in sorted(circuits.items())
+    )
     remedy = "It is tried again by itself; `notifier push test --user U` tells what it answers now."
-    detail = "No alerts by " + "; ".join(each)
+    detail = "No alerts by " + "; ".join(sentences)
     return DoctorFinding(
-        name="left_alone", level=Level.WARN, detail=detail, remedy=remedy, value=len(told), limit=0, unit="providers"
+        name="left_alone",
+        level=Level.WARN,
+        detail=detail,
+        remedy=remedy,
+        value=len(circuits),
+        limit=0,
+        unit="providers",
     )
 
 
 def dead_letters_finding(ports: Ports) -> DoctorFinding:
     letters = ports.dead_letters.list(LOOKED_AT)
-    found = len(letters)
-    level, remedy = (Level.WARN, "`notifier deadletters` shows their causes.") if found else (Level.OK, "")
+    count = len(letters)
+    level, remedy = (Level.WARN, "`notifier deadletters` shows their causes.") if count else (Level.OK, "")
     newest = f" The newest, of {letters[0].stage}: {letters[0].cause}" if letters else ""
-    detail = f"{found}{' or more' if found == LOOKED_AT else ''}.{newest}"
+    detail = f"{count}{' or more' if count == LOOKED_AT else ''}.{newest}"
     return DoctorFinding(
-        name="dead_letters", level=level, detail=detail, remedy=remedy, value=found, limit=0, unit="letters"
+        name="dead_letters", level=level, detail=detail, remedy=remedy, value=count, limit=0, unit="letters"
     )
 
 
 def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
-    """Lanes that wait for an operator: nothing of them is handled meanwhile, so this fails the check."""
+    """Check for stopped lanes. They fail the check: until an operator resumes them, their records are not processed."""
     stops = stopped_lanes(ports.lane_tallies)
     if not stops:
         return DoctorFinding(name="stopped_lanes", detail="No lane is stopped.", value=0, limit=0, unit="lanes")
-    each = (f"{lane} since {stop.at:%F %T} UTC, {stop.reason}: {stop.cause}" for lane, stop in stops.items())
+    sentences = (f"{lane} since {stop.at:%F %T} UTC, {stop.reason}: {stop.cause}" for lane, stop in stops.items())
     remedy = "Mend the cause, then `notifier deadletters resume LANE`."
-    detail = "Stopped by the dead-letter limit: " + "; ".join(each) + "."
+    detail = "Stopped by the dead-letter limit: " + "; ".join(sentences) + "."
     return DoctorFinding(
         name="stopped_lanes",
         level=Level.FAIL,
@@ -236,8 +250,10 @@ def stopped_lanes_finding(ports: Ports) -> DoctorFinding:
 
 
 def tier_rule_finding(ports: Ports, settings: Settings) -> DoctorFinding:
-    """The rule is asked what the newest bursts would ask it of their first shards; BadSetting and RuleFailed say why
-    it can't be."""
+    """Try the tier rule on the newest bursts, with the first shard of each that has followers.
+
+    Raises BadSetting or RuleFailed if the rule can't be used.
+    """
     rule = tier_rule(settings.tier_rule)
     newest = ports.recent_bursts.since(ports.clock.now() - RETENTION, None, RULED)
     for burst in newest:

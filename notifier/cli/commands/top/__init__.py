@@ -1,1 +1,1 @@
-"""`notifier top`."""
+"""The command `notifier top`."""

@@ -1,4 +1,4 @@
-"""`notifier top`: what the system does right now, live in a terminal, once in a pipe."""
+"""Command `notifier top`: shows the current state, live on a terminal or once in a pipe."""
 
 import select
 import sys
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from notifier.cli.commands.top.snapshot import Glance
 
 
-# The picture of `notifier top`, for a terminal of any width; and the same as plain text for a pipe.
+# Views: a screen for a terminal of any width, and plain text for a pipe.
 
 WIDEST_BAR, NARROWEST_BAR = 30, 4
 POOL, LEFT_ALONE = ("pool", "behind", "waiting", "later"), ("no alerts by", "until", "reason")
@@ -123,9 +123,9 @@ def _numbers(found: Glance) -> Iterator[tuple[str, str]]:
 
 def _pools(found: Glance) -> Sequence[Sequence[object]]:
     return [
-        (str(pool), _seconds(behind(found.snapshot, pool)), of.slices, of.later)
+        (str(pool), _seconds(behind(found.snapshot, pool)), backlog.slices, backlog.later)
         for pool in Pool
-        if (of := found.snapshot.cache.behind.get(pool)) is not None
+        if (backlog := found.snapshot.cache.behind.get(pool)) is not None
     ]
 
 
@@ -134,8 +134,8 @@ def _seconds(late: float | None) -> str:
 
 
 def _left_alone(found: Glance) -> Sequence[Sequence[object]]:
-    told = sorted(found.snapshot.cache.left_alone.items())
-    return [(harmless(line), clock(left.until), harmless(left.reason)) for line, left in told]
+    open_circuits = sorted(found.snapshot.cache.left_alone.items())
+    return [(harmless(line), clock(circuit.until), harmless(circuit.reason)) for line, circuit in open_circuits]
 
 
 def _stopped_lanes(found: Glance) -> Sequence[Sequence[object]]:
@@ -147,51 +147,53 @@ def _stopped_lanes(found: Glance) -> Sequence[Sequence[object]]:
 
 def _running(found: Glance) -> Sequence[Sequence[object]]:
     return [
-        (each.burst, each.mentions, each.followers, *(_percent(each.bars, tier) for tier in tiers()))
-        for each in found.running
+        (burst.burst, burst.mentions, burst.followers, *(_percent(burst.bars, tier) for tier in tiers()))
+        for burst in found.running
     ]
 
 
 def _percent(bars: Sequence[Bar], tier: str) -> str:
-    of = next((bar for bar in bars if bar.tier == tier), None)
-    return "-" if of is None else f"{of.share:.0%}" + (" held" if of.held else "")
+    tier_bar = next((bar for bar in bars if bar.tier == tier), None)
+    return "-" if tier_bar is None else f"{tier_bar.share:.0%}" + (" held" if tier_bar.held else "")
 
 
 def _bars(found: Glance, width: int) -> "Table":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    names = max(len(each.burst) for each in found.running)
+    names = max(len(burst.burst) for burst in found.running)
     room = (width - min(names, 24) - 10 - 13 - 3 * 8) // 3
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for place, heading in enumerate((*TITLES, *tiers())):
-        made.add_column(heading, justify="right" if place in {1, 2} else "left", no_wrap=True, overflow="ellipsis")
-    for each in found.running:
-        cells: list[RenderableType] = [harmless(each.burst), f"{each.mentions:,}", f"{each.followers:,}"]
+    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, heading in enumerate((*TITLES, *tiers())):
+        result.add_column(heading, justify="right" if index in {1, 2} else "left", no_wrap=True, overflow="ellipsis")
+    for burst in found.running:
+        cells: list[RenderableType] = [harmless(burst.burst), f"{burst.mentions:,}", f"{burst.followers:,}"]
         for tier in tiers():
-            of = next((bar for bar in each.bars if bar.tier == tier), None)
-            if of is None:
+            tier_bar = next((bar for bar in burst.bars if bar.tier == tier), None)
+            if tier_bar is None:
                 cells.append(styled("-"))
             elif room < NARROWEST_BAR:
-                cells.append(_percent(each.bars, tier))
+                cells.append(_percent(burst.bars, tier))
             else:
-                cells.append(_bar(of, ProgressBar(total=1.0, completed=of.share, width=min(room, WIDEST_BAR))))
-        made.add_row(*cells)
-    return made
+                cells.append(
+                    _bar(tier_bar, ProgressBar(total=1.0, completed=tier_bar.share, width=min(room, WIDEST_BAR)))
+                )
+        result.add_row(*cells)
+    return result
 
 
 def _bar(of: Bar, bar: "RenderableType") -> "Table":
-    """With its number beside it: a bar alone is nothing for a screen reader."""
+    """Return the bar with its number beside it, because a screen reader can't read a bar alone."""
     from rich.table import Table
     from rich.text import Text
 
-    made = Table.grid(padding=(0, 1, 0, 0))
-    made.add_row(bar, Text("held" if of.held else f"{of.share:4.0%}", style="yellow" if of.held else ""))
-    return made
+    result = Table.grid(padding=(0, 1, 0, 0))
+    result.add_row(bar, Text("held" if of.held else f"{of.share:4.0%}", style="yellow" if of.held else ""))
+    return result
 
 
 def _throttles(found: Glance) -> Sequence[Sequence[object]]:
-    return [_throttle(each, found) for each in found.snapshot.throttles]
+    return [_throttle(throttle, found) for throttle in found.snapshot.throttles]
 
 
 def _throttle(each: Throttle, found: Glance) -> Sequence[object]:
@@ -216,7 +218,7 @@ def _up(lives: bool, age: str) -> str:
 
 
 QUITS = {"q", "Q", "\x03", "\x1b", ""}
-"""The empty one: whoever typed is gone."""
+"""Keys that end the live view. The empty string is the end of input: the terminal is gone."""
 
 
 @click.command(epilog=example("notifier top", "notifier top --once", "notifier top --json | jq .pools"))
@@ -225,9 +227,10 @@ QUITS = {"q", "Q", "\x03", "\x1b", ""}
 @data_option
 @json_option
 def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
-    """Show what the system does right now: rates, bursts, how far each pool is behind, throttles, processes.
+    """Show current rates, bursts, delays of the pools, throttles and processes.
 
-    On a terminal it goes on until q or Ctrl-C. Reads the data folder, and works while nothing runs on it.
+    On a terminal it refreshes until q or Ctrl-C is pressed. It reads the data folder, so it also works while no service
+    runs on it.
     """
     from notifier.cli.commands.top.snapshot import facts, glance
     from notifier.cli.context import opened, overview_of
@@ -240,38 +243,44 @@ def top(*, once: bool, every: float, data: Path | None, as_json: bool) -> None:
         def look() -> "Glance":
             return glance(overview, folder.ports, settings)
 
-        look()  # how many mentions a second there are takes two looks
+        look()  # the rate of mentions is the difference of two snapshots
         if watched() and sys.stdin.isatty() and not once and not as_json:
             live(look, every)
             return
         Signal().wait(every)
-        found = look()
+        snapshot = look()
     if as_json:
-        print_json(facts(found))
+        print_json(facts(snapshot))
     else:
-        print_plain(found)
+        print_plain(snapshot)
 
 
 def live(look: "Callable[[], Glance]", every: float) -> None:
-    """Until q or Ctrl-C. A store that doesn't answer for a while is told of, over the last facts."""
+    """Refresh the screen until q or Ctrl-C is pressed.
+
+    While a store doesn't answer, show the error above the last snapshot.
+    """
     from rich.live import Live
 
-    screen, found, said = console(), None, ""
-    with keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as shown:
+    screen, snapshot, error_text = console(), None, ""
+    with keys() as pressed, Live(console=screen, screen=True, auto_refresh=False) as display:
         while True:
             try:
-                found, said = look(), ""
+                snapshot, error_text = look(), ""
             except Unavailable as error:
-                said = str(error)
-            if found is not None:
-                shown.update(picture(found, screen.width, said), refresh=True)
+                error_text = str(error)
+            if snapshot is not None:
+                display.update(picture(snapshot, screen.width, error_text), refresh=True)
             if pressed(every):
                 return
 
 
 @contextmanager
 def keys() -> "Iterator[Callable[[float], bool]]":
-    """Whether a key that ends it was pressed within so many seconds; the terminal is given back as it was."""
+    """Yield a function that waits so many seconds and returns whether a key of QUITS was pressed.
+
+    The terminal mode is restored afterwards.
+    """
     import termios
     import tty
 

@@ -1,4 +1,4 @@
-"""What `notifier top` knows at one moment: the overview's facts, and which processes run on this machine."""
+"""Snapshot for `notifier top`: facts of the overview, and the processes on this machine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,21 +18,23 @@ from notifier.flow.operations.overview import Overview, Snapshot
 from notifier.ports.all_ports import Ports
 
 DEAD_COUNTED = 100
-"""More are more of the same."""
+"""Dead letters that are counted at most."""
 BURSTS_SHOWN = 8
-"""Of those with work left, the oldest: who is behind shows there."""
+"""Unfinished bursts that are shown, oldest first: a delay is visible in the oldest."""
 
 Facts = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
+    """Delivery progress of one tier of a burst."""
+
     tier: str
     share: float
-    """Of the shards with followers: written, or left to the pull path."""
+    """Share of the shards with followers that are written, or left to the pull path."""
     people: int
     held: bool
-    """A throttle holds what is left."""
+    """Whether a throttle holds the remaining work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +51,18 @@ class ProcessRow:
     pid: int
     alive: bool
     since: datetime | None
-    """When it signed on; None where it left no sign."""
+    """When it wrote its pid file. None if there is no file of this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
+    """Everything that `notifier top` shows at one moment."""
+
     snapshot: Snapshot
     running: Sequence[RunningBurst]
     dead_letters: int
     url: str | None
-    """None: nothing runs on the folder."""
+    """Address of the service. None: nothing runs on the folder."""
     processes: Sequence[ProcessRow]
 
     @property
@@ -70,7 +74,7 @@ class Glance:
 
 
 def glance(overview: Overview, ports: Ports, settings: Settings) -> Glance:
-    """Changes nothing. Raises StoreUnavailable."""
+    """Read the current state. Read-only. Raises StoreUnavailable."""
     snapshot = overview.read()
     ready = _ready(settings)
     return Glance(
@@ -83,7 +87,7 @@ def glance(overview: Overview, ports: Ports, settings: Settings) -> Glance:
 
 
 def facts(found: Glance) -> dict[str, object]:
-    """For `--json`."""
+    """Return the object that `--json` prints."""
     s = found.snapshot
     return {
         "at": stamp(s.at),
@@ -93,13 +97,13 @@ def facts(found: Glance) -> dict[str, object]:
         "deliveries_per_second": round(s.pace.deliveries, 1),
         "open_bursts": s.open_bursts,
         "sleeping_bursts": s.sleeping_bursts,
-        "running": [_burst_facts(each) for each in found.running],
+        "running": [_burst_facts(item) for item in found.running],
         "pools": {str(pool): _pool_facts(s, pool) for pool in Pool if pool in s.cache.behind},
         "left_alone": [
-            {"line": line, "until": stamp(left.until), "reason": left.reason}
-            for line, left in sorted(s.cache.left_alone.items())
+            {"line": line, "until": stamp(circuit.until), "reason": circuit.reason}
+            for line, circuit in sorted(s.cache.left_alone.items())
         ],
-        "throttles": [throttle_facts(each, s.at) for each in s.throttles],
+        "throttles": [throttle_facts(item, s.at) for item in s.throttles],
         "stopped_lanes": [
             {"lane": lane, "since": stamp(stop.at), "limit": str(stop.kind), "record": stop.record, "cause": stop.cause}
             for lane, stop in s.stopped_lanes.items()
@@ -115,11 +119,11 @@ def facts(found: Glance) -> dict[str, object]:
 
 
 def behind(snapshot: Snapshot, pool: Pool) -> float | None:
-    """Seconds; None where a throttle holds what is left."""
-    of = snapshot.cache.behind[pool]
-    if of.since is None:
-        return None if of.slices else 0.0
-    return max(0.0, (snapshot.at - of.since).total_seconds())
+    """Return the delay of a pool in seconds. None: a throttle holds all remaining slices."""
+    backlog = snapshot.cache.behind[pool]
+    if backlog.since is None:
+        return None if backlog.slices else 0.0
+    return max(0.0, (snapshot.at - backlog.since).total_seconds())
 
 
 def _pool_facts(snapshot: Snapshot, pool: Pool) -> Facts:
@@ -132,7 +136,7 @@ def _pool_facts(snapshot: Snapshot, pool: Pool) -> Facts:
 
 
 def _burst_facts(each: RunningBurst) -> Facts:
-    tiers = {b.tier: {"share": round(b.share, 3), "people": b.people, "held": b.held} for b in each.bars}
+    tiers = {bar.tier: {"share": round(bar.share, 3), "people": bar.people, "held": bar.held} for bar in each.bars}
     return {"burst": each.burst, "mentions": each.mentions, "followers": each.followers, "tiers": tiers}
 
 
@@ -145,7 +149,7 @@ def _running(ports: Ports, snapshot: Snapshot) -> Sequence[RunningBurst]:
             burst=str(key),
             mentions=bursts[key].count if key in bursts else 1,
             followers=accounts[key].plan.followers,
-            bars=[_bar(each) for each in filling(accounts[key], throttles=held, now=snapshot.at)],
+            bars=[_bar(tier_filling) for tier_filling in filling(accounts[key], throttles=held, now=snapshot.at)],
         )
         for key in keys
         if key in accounts and not accounts[key].settled
@@ -172,10 +176,10 @@ def _ready(settings: Settings) -> Ready | None:
 
 
 def _processes(settings: Settings, ready: Ready) -> Sequence[ProcessRow]:
-    signs = roster(settings.data)
-    began = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
+    pid_files = roster(settings.data)
+    started = {"up": datetime.fromisoformat(ready.since)} if ready.since else {}
     return [
-        ProcessRow(role=role, pid=pid, alive=alive(pid), since=began.get(role) or signs.since(role, pid))
+        ProcessRow(role=role, pid=pid, alive=alive(pid), since=started.get(role) or pid_files.since(role, pid))
         for role, pid in ready.pids.items()
     ]
 
