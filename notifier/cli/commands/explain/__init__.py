@@ -1,1 +1,1 @@
-"""`notifier explain`."""
+"""The command `notifier explain`."""

@@ -1,4 +1,4 @@
-"""`notifier explain`: why a person sees a burst or doesn't, from recorded facts alone."""
+"""Command `notifier explain`: explains from recorded facts why a user sees a burst or not."""
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
@@ -50,7 +50,10 @@ SENTENCES = {
 @data_option
 @json_option
 def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
-    """Explain why a person sees a burst or not, and how it was delivered; or of a digest what it tells of."""
+    """Explain why a user sees a burst or not, and how it was delivered.
+
+    For a digest, explain what it contains.
+    """
     from notifier.cli.commands.explain.text import digest_explanation, print_digest
     from notifier.cli.context import opened
 
@@ -59,19 +62,22 @@ def explain(burst: str, user: str, data: Path | None, as_json: bool) -> None:
     settings = settings_for(data)
     with opened(settings) as folder:
         if is_digest:
-            found = folder.ask(digest_explanation(folder.ports.clock, folder.reads, key, who))
+            report = folder.ask(digest_explanation(folder.ports.clock, folder.reads, key, who))
         else:
-            found = folder.ask(explanation(folder.ports, folder.reads, key, who, settings.push.pushed))
+            report = folder.ask(explanation(folder.ports, folder.reads, key, who, settings.push.pushed))
     if as_json:
-        print_json(found)
+        print_json(report)
     else:
-        (print_digest if is_digest else _print)(found)
+        (print_digest if is_digest else _print)(report)
 
 
 async def explanation(
     ports: Ports, connect: Callable[[], ReadPorts], key: BurstKey, user: UserId, pushed: Collection[Tier] = PUSHED
 ) -> dict[str, object]:
-    """Raises NotFound for a burst or a person that doesn't exist. `pushed` are the tiers that are alerted unasked."""
+    """Return the object that `--json` prints. Raises NotFound for an unknown burst or user.
+
+    `pushed` are the tiers that get alerts by default.
+    """
     from notifier.cli.context import holding
 
     burst, reads = ports.bursts.read([key]).get(key), connect()
@@ -81,14 +87,14 @@ async def explanation(
     if member is None:
         raise NotFound(f"The user is {user}.")
     viewer, shard, now = await reads.people.viewer(user, member), shard_of(member), ports.clock.now()
-    account, seal = ports.ledger.read([key]).get(key), ports.seals.read(key, [shard]).get(shard)
+    progress, snapshot = ports.ledger.read([key]).get(key), ports.seals.read(key, [shard]).get(shard)
     held = holding(ports)
     case = Case(
         burst=burst,
         viewer=viewer,
         member=member,
-        seal=seal,
-        account=account,
+        seal=snapshot,
+        account=progress,
         devices=ports.devices.of([member]).get(member, ()),
         windows={platform: _windows(ports, key, platform, shard) for platform in Platform},
         now=now,
@@ -103,33 +109,33 @@ async def explanation(
         "digest": _digest(burst, viewer, now),
         "opened_at": stamp(burst.opened_at),
         "visible_from": _since(viewer.follows.get(key.subject)),
-        "seal": _sealed(seal, member),
+        "seal": _sealed(snapshot, member),
         "row": _row(await _row_of(reads, burst, member), member),
         "note": note_of(burst),
-        "slices": _slices(account, shard, now, held),
-        "alerts": [alert_facts(one) for one in alertings(case)],
+        "slices": _slices(progress, shard, now, held),
+        "alerts": [alert_facts(alerting) for alerting in alertings(case)],
         "marks": _marks(burst, viewer),
     }
 
 
 def _since(moment: datetime | None) -> str | None:
-    """None for never."""
+    """Format `visible_from`. Returns None for NEVER."""
     return None if moment == NEVER else maybe_stamp(moment)
 
 
 def _windows(ports: Ports, key: BurstKey, platform: Platform, shard: int) -> list[Window]:
-    """Of whatever tier: by its seal a person is in one alone."""
-    found = ports.sent.read(key, platform, [shard])
-    return [window for windows in found.values() for window in windows]
+    """Return the send batches of the shard for all tiers. The audience snapshot puts a member in only one of them."""
+    by_shard = ports.sent.read(key, platform, [shard])
+    return [window for windows in by_shard.values() for window in windows]
 
 
 def _verdict(burst: Burst, viewer: Viewer, now: datetime) -> Facts:
-    why = denied(burst, viewer, now=now)
-    return {"visible": why is None, "rule": None if why is None else str(why), "because": SENTENCES[why]}
+    reason = denied(burst, viewer, now=now)
+    return {"visible": reason is None, "rule": None if reason is None else str(reason), "because": SENTENCES[reason]}
 
 
 def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
-    """Which one tells of it instead; it may be still to come."""
+    """Return the digest that lists the burst instead, which may not be due yet, or None."""
     if not gathered(burst, viewer, now):
         return None
     schedule = Schedule.of(viewer.overall)
@@ -138,7 +144,7 @@ def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
 
 
 def _sealed(seal: Seal | None, member: Member) -> Facts | None:
-    """The seal names those whom it reached; of the others it has numbers only."""
+    """Describe the member in the audience snapshot, which has bitmaps of its tiers and only counts for other members."""
     if seal is None:
         return None
     tier = next((str(tier) for tier in TIERS if holds(seal.tiers[tier], member)), None)
@@ -158,7 +164,7 @@ async def _row_of(reads: ReadPorts, burst: Burst, member: Member) -> InboxRow | 
 
 
 def _row(row: InboxRow | None, member: Member) -> Facts | None:
-    """A dormant person has none, and sees the burst all the same."""
+    """Describe the inbox row. Dormant members have none, and see the burst by the pull path."""
     return None if row is None else {"range": range_of(member), "people": len(row.places())}
 
 
@@ -169,19 +175,19 @@ def _row_sentence(row: object) -> str:
 
 
 def _slices(account: BurstProgress | None, shard: int, now: datetime, held: frozenset[str]) -> list[Facts]:
-    """What the ledger says of every slice that covers the person's shard."""
+    """Return the ledger state of every slice that covers the shard of the member."""
     if account is None:
         return []
     return [
         {
-            "step": str(piece.step),
-            "tier": str(piece.tier),
-            "state": str(standing.state(now, throttles=held)),
-            "at": maybe_stamp(standing.ended.at) if standing.ended else None,
-            "until": maybe_stamp(standing.waits_until) if standing.waits(now) else None,
+            "step": str(slice_.step),
+            "tier": str(slice_.tier),
+            "state": str(slice_state.state(now, throttles=held)),
+            "at": maybe_stamp(slice_state.ended.at) if slice_state.ended else None,
+            "until": maybe_stamp(slice_state.waits_until) if slice_state.waits(now) else None,
         }
-        for piece, standing in account.standings.items()
-        if shard in piece.shards
+        for slice_, slice_state in account.standings.items()
+        if shard in slice_.shards
     ]
 
 
@@ -199,7 +205,7 @@ def _print(found: Facts) -> None:
     assert isinstance(slices, list)
     assert isinstance(alerts, list)
     assert isinstance(marks, dict)
-    steps = {Step.ROWS, *(f"push.{each['platform']}" for each in alerts)}
+    steps = {Step.ROWS, *(f"push.{item['platform']}" for item in alerts)}
     print_sentence(f"{found['burst']} and {found['user']}: {found['because']}")
     click.echo()
     print_facts(
@@ -210,9 +216,9 @@ def _print(found: Facts) -> None:
             "seal": _seal_sentence(found["seal"]),
             "row": _row_sentence(found["row"]),
             "note": found["note"],
-            **{_slice_name(each): _slice_words(each) for each in slices if each["step"] in steps},
+            **{_slice_name(item): _slice_words(item) for item in slices if item["step"] in steps},
             "alert": None if alerts else "none: the person has no device",
-            **{f"alert by {each['platform']}": each["because"] for each in alerts},
+            **{f"alert by {item['platform']}": item["because"] for item in alerts},
             "mark": marks["mark"] or "none",
             "seen up to": marks["seen_at"] or "nothing",
         }
@@ -224,7 +230,7 @@ def _digest_words(digest: object) -> Facts:
 
 
 def _slice_name(each: Facts) -> str:
-    """`p0 rows`, and of phones `p0 alerts by apns`."""
+    """Return a label like `p0 rows` or `p0 alerts by apns`."""
     return f"{each['tier']} " + str(each["step"]).replace("push.", "alerts by ")
 
 

@@ -1,5 +1,7 @@
-"""What `notifier explain` says of a person's phones, provider by provider: what its windows note of the person, and
-where they note nothing, what stands now."""
+"""Explains the alerts of one burst and user, per push provider.
+
+The send log decides. If it has no entry for the user, the current state does.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,56 +20,57 @@ from notifier.domain.push.device import Device, DeviceId
 from notifier.domain.push.send_log import WORTH, AlertOutcome, FailedAttempt, Try, Why, Window
 from notifier.domain.users.visibility import HiddenReason, Unpushed, Viewer, denied, unpushed
 
-# What the windows of one sending note of a person's devices: those that took their alert at once are in none.
+# Devices in the send log. It names only devices that did not accept their alert at the first attempt.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """Of one device, the latest."""
+    """Latest state of one device in the send log."""
 
     device: DeviceId
     fate: AlertOutcome | None = None
-    """None: its last try was not missed, or is going on."""
+    """Result of the last failed attempt. None: the last attempt did not fail, or is still running."""
     going: bool = False
+    """An attempt is running, or its worker crashed."""
     tries: int
-    """That came to nothing."""
+    """Failed attempts."""
     until: datetime | None = None
-    """It is sent to again, and no sooner."""
+    """Earliest time of the next attempt. None: there is none."""
     worth_until: datetime | None = None
-    """And no later; None: for as long as its slice is."""
+    """Latest time of the next attempt. None: as long as the slice is active."""
     reason: str | None = None
 
     @property
     def unsent(self) -> bool:
-        """So far: its line was shut when its turn came."""
+        """Whether nothing was sent yet, because the circuit breaker of its provider or push service was open."""
         return self.fate is AlertOutcome.HELD and not self.tries
 
     @property
     def took(self) -> bool:
-        """At last."""
+        """Whether the device accepted the alert after failed attempts."""
         return self.fate is None and not self.going
 
 
 def noted(windows: Sequence[Window], member: Member) -> Sequence[Noted]:
-    """`windows` in their order."""
-    found: dict[DeviceId, Noted] = {}
+    """Return the latest state of each device of the member. `windows` must be in their order."""
+    latest: dict[DeviceId, Noted] = {}
     for window in windows:
         for tried in window.again:
             if tried.member == member:
-                found[tried.device] = Noted(device=tried.device, going=window.missed is None, tries=tried.tries)
+                latest[tried.device] = Noted(device=tried.device, going=window.missed is None, tries=tried.tries)
         for missed in window.missed or ():
             if missed.tried.member == member:
-                found[missed.tried.device] = _missed(missed)
-    return list(found.values())
+                latest[missed.tried.device] = _missed(missed)
+    return list(latest.values())
 
 
 def over(devices: Sequence[Noted]) -> Sequence[Noted]:
-    """The same, where nothing is sent again."""
-    return [replace(one, until=None) for one in devices]
+    """Return the same devices without further attempts."""
+    return [replace(device, until=None) for device in devices]
 
 
 def named(window: Window, member: Member) -> Iterator[Try]:
-    """The person's devices of which it says something."""
+    """Yield the attempts in this batch that belong to devices of the member."""
     yield from (tried for tried in window.again if tried.member == member)
     yield from (missed.tried for missed in window.missed or () if missed.tried.member == member)
 
@@ -85,22 +88,22 @@ def _missed(missed: FailedAttempt) -> Noted:
 
 
 class AlertState(StrEnum):
-    """How a person's alert by one provider stands."""
+    """State of the alert of one user by one provider."""
 
     SENT = "sent"
-    """With what became of each device of which something is noted."""
+    """Sent. Devices that did not accept it at once are listed with their state."""
     TRIED = "tried"
-    """No device took it, as far as is known, and it isn't sent again."""
+    """No device is known to have accepted it, and it isn't retried."""
     AGAIN = "again"
-    """To be sent again, to one device or more."""
+    """It will be retried for at least one device."""
     ON_ITS_WAY = "on_its_way"
-    """Noted as about to be sent; if its worker died over it, it may have arrived, and is sent again."""
+    """Being sent. If its worker crashed meanwhile, it may have arrived, and is sent again."""
     UNKNOWN = "unknown"
-    """It was on its way when its worker died, and isn't sent again."""
+    """Its worker crashed while sending, and it isn't sent again. It may have arrived."""
     SILENT = "silent"
-    """Its turn came, and a rule kept it silent for good."""
+    """A rule permanently suppressed it when it was due."""
     SPARED = "spared"
-    """By what stands now."""
+    """The current state suppresses it."""
     WAITING = "waiting"
     TO_COME = "to_come"
     """Its slice is planned, in flight or parked."""
@@ -108,7 +111,7 @@ class AlertState(StrEnum):
 
 
 class ExplainRule(StrEnum):
-    """Why, where no decision of the domain's has a name for it."""
+    """Reasons that only this command knows. Others come from the domain."""
 
     TAKEN_BACK = "taken_back"
     QUIET_HOURS = "quiet_hours"
@@ -129,52 +132,53 @@ Reason = Why | Unpushed | HiddenReason | ExplainRule | State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A burst and a person, with all that is recorded of the two."""
+    """One burst and one user, with everything that is recorded about both."""
 
     burst: Burst
     viewer: Viewer
     member: Member
     seal: Seal | None
-    """Of the person's shard."""
+    """Audience snapshot of the user's shard."""
     account: BurstProgress | None
+    """Ledger of the burst."""
     devices: Sequence[Device]
-    """That the person has now."""
+    """Current devices of the user."""
     windows: Mapping[Platform, Sequence[Window]]
-    """Of the person's shard, of whatever tier."""
+    """Send batches of the user's shard, for all tiers."""
     now: datetime
     throttles: Collection[str] = ()
-    """Those that hold work back now."""
+    """Ids of the throttles that hold work back now."""
     pushed: Collection[Tier] = PUSHED
-    """The tiers whose people are alerted unless they don't want it."""
+    """Tiers that get alerts by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alerting:
-    """Of one provider."""
+    """The alert of a user by one provider, and why it has its state."""
 
     platform: Platform
     told: AlertState
     rule: Reason | None = None
     at: datetime | None = None
-    """When it was sent first, or tried, or kept silent."""
+    """Time of the first attempt, or of the suppression."""
     until: datetime | None = None
-    """What is to come comes no sooner."""
+    """Earliest time of the next attempt."""
     stands_for: int = 1
-    """Bursts of which it told as one: more than one is a summary."""
+    """Number of bursts that the alert covers. More than one: it is a summary."""
     taken: bool = True
-    """Some device has it, or may have."""
+    """Whether a device has received it, or may have."""
     devices: Sequence[Noted] = ()
 
 
 def alertings(case: Case) -> Sequence[Alerting]:
-    """Of each provider that knows a device of the person's, or has a window with the person in it."""
+    """Return the alert of each provider for which the user has a device or an entry in the send log."""
     held = {device.platform for device in case.devices}
-    return [_alerting(case, one) for one in Platform if one in held or any(_windows(case, one))]
+    return [_alerting(case, platform) for platform in Platform if platform in held or any(_windows(case, platform))]
 
 
 def _windows(case: Case, platform: Platform) -> Iterator[Window]:
-    """The person's, in their order."""
-    for window in sorted(case.windows.get(platform, ()), key=lambda one: (one.at, one.n)):
+    """Yield the send batches of the provider that contain the user, in their order."""
+    for window in sorted(case.windows.get(platform, ()), key=lambda window_: (window_.at, window_.n)):
         if holds(window.people, case.member) or any(named(window, case.member)):
             yield window
 
@@ -183,15 +187,15 @@ def _alerting(case: Case, platform: Platform) -> Alerting:
     windows = list(_windows(case, platform))
     if not windows:
         return _to_be_told(case, platform)
-    for why, people in windows[0].silent.items():
+    for reason, people in windows[0].silent.items():
         if holds(people, case.member):
-            return Alerting(platform=platform, told=AlertState.SILENT, rule=why, at=windows[0].at)
+            return Alerting(platform=platform, told=AlertState.SILENT, rule=reason, at=windows[0].at)
     return _sent(case, platform, windows)
 
 
 def _to_be_told(case: Case, platform: Platform) -> Alerting:
-    told, rule, until = _untold(case, platform)
-    return Alerting(platform=platform, told=told, rule=rule, until=until)
+    state, rule, until = _untold(case, platform)
+    return Alerting(platform=platform, told=state, rule=rule, until=until)
 
 
 def _stands_for(case: Case, first: Window) -> int:
@@ -199,21 +203,24 @@ def _stands_for(case: Case, first: Window) -> int:
 
 
 def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting:
-    """Who is spared by now is sent nothing again, and who sleeps is sent it once awake, if it is worth it then."""
-    first, standing, rule = windows[0], _standing(case, platform), _spared(case)
-    ended = rule is not None or (standing is not None and standing.ended is not None)
+    """Return the state of an alert that is in the send log.
+
+    Suppressed users get no retries. In quiet hours, retries wait for their end, unless the retry window closes earlier.
+    """
+    first, slice_state, rule = windows[0], _standing(case, platform), _spared(case)
+    ended = rule is not None or (slice_state is not None and slice_state.ended is not None)
     devices = noted(windows, case.member)
     taken = _taken(case, platform, first, devices)
-    if not taken and all(one.unsent for one in devices):
+    if not taken and all(device.unsent for device in devices):
         return replace(_to_be_told(case, platform), stands_for=_stands_for(case, first), devices=over(devices))
-    pending = [at for one in devices if (at := _again(case, one)) is not None]
-    slept = not pending and any(one.until is not None for one in devices)
-    told = AlertState.AGAIN if pending and not ended else AlertState.SENT if taken else AlertState.TRIED
+    pending = [at for device in devices if (at := _again(case, device)) is not None]
+    slept = not pending and any(device.until is not None for device in devices)
+    state = AlertState.AGAIN if pending and not ended else AlertState.SENT if taken else AlertState.TRIED
     if any(window.missed is None for window in windows):
-        told = AlertState.UNKNOWN if ended else AlertState.ON_ITS_WAY
+        state = AlertState.UNKNOWN if ended else AlertState.ON_ITS_WAY
     return Alerting(
         platform=platform,
-        told=told,
+        told=state,
         rule=rule or ExplainRule.QUIET_HOURS if slept else rule if pending else None,
         at=first.at,
         until=min(pending) if pending and not ended else None,
@@ -224,15 +231,19 @@ def _sent(case: Case, platform: Platform, windows: Sequence[Window]) -> Alerting
 
 
 def _taken(case: Case, platform: Platform, first: Window, devices: Sequence[Noted]) -> bool:
-    """Those of which nothing is noted took it at once; of a person who has none by now, those did that are gone."""
-    of = {one.device for one in devices}
-    at_once = [one for one in case.devices if one.platform is platform and one.registered_at <= first.at]
-    unnoted = any(one.id not in of for one in at_once)
-    return not devices or unnoted or any(one.took or one.fate is AlertOutcome.UNKNOWN for one in devices)
+    """Return whether a device of the user has accepted the alert, or may have.
+
+    Devices without an entry accepted it at the first attempt. If there are no entries at all, so did devices that the
+    user no longer has.
+    """
+    noted_devices = {device.device for device in devices}
+    at_once = [device for device in case.devices if device.platform is platform and device.registered_at <= first.at]
+    unnoted = any(device.id not in noted_devices for device in at_once)
+    return not devices or unnoted or any(device.took or device.fate is AlertOutcome.UNKNOWN for device in devices)
 
 
 def _again(case: Case, one: Noted) -> datetime | None:
-    """Once the person is awake, unless that is too late."""
+    """Return when the device is tried again: after quiet hours, or None if the retry window closes before."""
     if one.until is None:
         return None
     at = max(one.until, _wakes(case) or one.until)
@@ -240,7 +251,7 @@ def _again(case: Case, one: Noted) -> datetime | None:
 
 
 def _wakes(case: Case) -> datetime | None:
-    """When the person is looked for; None who is awake."""
+    """Return when alerts that quiet hours hold back are due, or None outside quiet hours."""
     return case.viewer.overall.looked_for_at(case.burst, case.now)
 
 
@@ -248,7 +259,10 @@ _Told = tuple[AlertState, Reason, datetime | None]
 
 
 def _untold(case: Case, platform: Platform) -> _Told:
-    """By what was decided with the burst, then by its seal, then by what stands, then by its slice."""
+    """Explain an alert without an entry in the send log.
+
+    Checks the decisions on the burst first, then the audience snapshot, the current state, and the slice.
+    """
     burst, seal = case.burst, case.seal
     if burst.verdict is not Verdict.ALL:
         return AlertState.NEVER, ExplainRule.ROW_ONLY, None
@@ -258,23 +272,26 @@ def _untold(case: Case, platform: Platform) -> _Told:
         return _left_out(case, seal)
     if case.account is not None and platform not in case.account.plan.platforms:
         return AlertState.NEVER, ExplainRule.NO_PROVIDER, None
-    if (why := _spared(case)) is not None:
-        return AlertState.SPARED, why, None
+    if (reason := _spared(case)) is not None:
+        return AlertState.SPARED, reason, None
     return _unsealed(case) if seal is None else _to_come(case, platform)
 
 
 def _spared(case: Case) -> Unpushed | HiddenReason | ExplainRule | None:
-    why = unpushed(case.burst, case.viewer, now=case.now)
-    return ExplainRule.TAKEN_BACK if why is None and case.burst.silent else why
+    reason = unpushed(case.burst, case.viewer, now=case.now)
+    return ExplainRule.TAKEN_BACK if reason is None and case.burst.silent else reason
 
 
 def _left_out(case: Case, seal: Seal) -> _Told:
-    """A seal doesn't say why. Of what stands now only that counts which may have stood then."""
+    """Explain why the audience snapshot left the user out of alerts, which it does not record.
+
+    Considers only current facts that may already have been true then.
+    """
     tier, overall = tier_of(seal, case.member), case.viewer.overall
     if not overall.alerts:
         return AlertState.SPARED, Unpushed.ALERTS_OFF, None
-    if tier is Tier.DORMANT and (why := denied(case.burst, case.viewer, now=case.now)) is not None:
-        return AlertState.SPARED, why, None
+    if tier is Tier.DORMANT and (reason := denied(case.burst, case.viewer, now=case.now)) is not None:
+        return AlertState.SPARED, reason, None
     if tier not in case.pushed and overall.push is None:
         return AlertState.NEVER, ExplainRule.NOT_ASKED, None
     return AlertState.NEVER, ExplainRule.NO_PHONE, None
@@ -287,31 +304,33 @@ def _unsealed(case: Case) -> _Told:
 
 
 def _to_come(case: Case, platform: Platform) -> _Told:
-    standing, asleep = _standing(case, platform), _wakes(case)
-    if standing is not None and standing.ended is not None:
-        # Nobody noted anything of the person: there was no device here, or what spared the person stands no more.
-        rule = {Fact.PULLED: ExplainRule.LATE, Fact.DEAD: ExplainRule.DEAD}.get(standing.ended.fact, ExplainRule.PASSED)
+    slice_state, wakes_at = _standing(case, platform), _wakes(case)
+    if slice_state is not None and slice_state.ended is not None:
+        # No entry in the send log: the user had no device, or was suppressed for a reason that no longer applies.
+        rule = {Fact.PULLED: ExplainRule.LATE, Fact.DEAD: ExplainRule.DEAD}.get(
+            slice_state.ended.fact, ExplainRule.PASSED
+        )
         return AlertState.NEVER, rule, None
-    if asleep is not None:
-        return AlertState.WAITING, ExplainRule.QUIET_HOURS, asleep
-    if standing is None:
+    if wakes_at is not None:
+        return AlertState.WAITING, ExplainRule.QUIET_HOURS, wakes_at
+    if slice_state is None:
         return AlertState.TO_COME, State.PLANNED, None
-    if standing.waits(case.now):
-        return AlertState.WAITING, ExplainRule.PROVIDER, standing.waits_until
-    return AlertState.TO_COME, standing.state(case.now, throttles=case.throttles), None
+    if slice_state.waits(case.now):
+        return AlertState.WAITING, ExplainRule.PROVIDER, slice_state.waits_until
+    return AlertState.TO_COME, slice_state.state(case.now, throttles=case.throttles), None
 
 
 def _standing(case: Case, platform: Platform) -> SliceState | None:
-    """Of the slice by which the person's phones ring."""
+    """Return the state of the slice that sends the user's alerts by this provider."""
     if case.account is None or case.seal is None:
         return None
     tier, shard = tier_of(case.seal, case.member), shard_of(case.member)
-    for piece, standing in case.account.standings.items():
-        if piece.step in PHONES and (piece.step.platform, piece.tier) == (platform, tier) and shard in piece.shards:
-            return standing
+    for slice_, slice_state in case.account.standings.items():
+        if slice_.step in PHONES and (slice_.step.platform, slice_.tier) == (platform, tier) and shard in slice_.shards:
+            return slice_state
     return None
 
 
 def tier_of(seal: Seal, member: Member) -> Tier:
-    """Who is in none that a seal names is dormant, or not in the audience at all."""
+    """Return the tier of a member. Members in no tier bitmap are dormant, or not in the audience."""
     return next((tier for tier in TIERS if holds(seal.tiers[tier], member)), Tier.DORMANT)

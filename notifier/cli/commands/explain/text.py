@@ -1,4 +1,4 @@
-"""How `notifier explain` tells of phones: to programs by names that stay, to people in a few words."""
+"""Text of `notifier explain` for alerts and digests, and their JSON with stable names."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -45,7 +45,7 @@ WORDS: Mapping[str, str] = {
     ExplainRule.DEAD: "its slice is dead",
     ExplainRule.PASSED: "when its turn came there was no phone here, or something spared the person",
 }
-"""Of each rule; the states of a slice speak for themselves."""
+"""Explanation of each rule. States of a slice are shown by their names."""
 
 SAID: Mapping[AlertState, str] = {
     AlertState.SENT: "sent at {at}{of}",
@@ -59,9 +59,10 @@ SAID: Mapping[AlertState, str] = {
     AlertState.TO_COME: "to come, {why}",
     AlertState.NEVER: "none: {why}",
 }
+"""Sentence for each state of an alert."""
 
 UNTAKEN = "tried at {at}{of}, and again at {until}"
-"""In the place of AGAIN where no device has it."""
+"""Sentence for AGAIN if no device has the alert."""
 
 NOTED: Mapping[AlertOutcome | None, str] = {
     None: "took it at last",
@@ -73,6 +74,7 @@ NOTED: Mapping[AlertOutcome | None, str] = {
     AlertOutcome.GIVEN_UP: "is given up",
     AlertOutcome.SPARED: "is told no more",
 }
+"""Sentence for the last outcome of a device."""
 
 
 def alert_facts(of: Alerting) -> Facts:
@@ -84,7 +86,7 @@ def alert_facts(of: Alerting) -> Facts:
         "at": maybe_stamp(of.at),
         "until": maybe_stamp(of.until),
         "stands_for": of.stands_for,
-        "devices": [_device_facts(one) for one in of.devices],
+        "devices": [_device_facts(device) for device in of.devices],
     }
 
 
@@ -99,11 +101,11 @@ def _device_facts(one: Noted) -> Facts:
 
 
 def alert_words(of: Alerting) -> str:
-    words = UNTAKEN if of.told is AlertState.AGAIN and not of.taken else SAID[of.told]
-    said = words.format(at=maybe_stamp(of.at), until=maybe_stamp(of.until), why=_why(of), of=_summary(of))
+    template = UNTAKEN if of.told is AlertState.AGAIN and not of.taken else SAID[of.told]
+    text = template.format(at=maybe_stamp(of.at), until=maybe_stamp(of.until), why=_why(of), of=_summary(of))
     if of.told in (AlertState.SENT, AlertState.TRIED) and of.rule is not None:
-        said += f", and not again: {_why(of)}"
-    return "; ".join([said, *map(_device_words, of.devices)])
+        text += f", and not again: {_why(of)}"
+    return "; ".join([text, *map(_device_words, of.devices)])
 
 
 def _why(of: Alerting) -> str:
@@ -115,8 +117,8 @@ def _summary(of: Alerting) -> str:
 
 
 def _device_words(one: Noted) -> str:
-    said = "is sent to again" if one.going else NOTED[one.fate]
-    return f"{one.device[:SHOWN_OF_ID]} {said}" + "".join(f", {word}" for word in _details(one))
+    state = "is sent to again" if one.going else NOTED[one.fate]
+    return f"{one.device[:SHOWN_OF_ID]} {state}" + "".join(f", {detail}" for detail in _details(one))
 
 
 def _details(one: Noted) -> Iterable[str]:
@@ -128,7 +130,7 @@ def _details(one: Noted) -> Iterable[str]:
         yield f"again at {maybe_stamp(one.until)}"
 
 
-# What `notifier explain` says of a digest: when it falls due, what it tells of, whether the person sees it and why.
+# Digests: when they are due, what they contain, and why a user sees them or not.
 
 SENTENCES = {
     None: "The person sees it.",
@@ -142,25 +144,28 @@ SENTENCES = {
 async def digest_explanation(
     clock: Clock, connect: Callable[[], ReadPorts], key: BurstKey, user: UserId
 ) -> dict[str, object]:
-    """Raises NotFound for a person that doesn't exist, somebody else's digest, and a date that isn't one there."""
+    """Return the object that `--json` prints for a digest.
+
+    Raises NotFound for an unknown user, the digest of another user, or a date that has none in the user's time zone.
+    """
     reads = connect()
     member = await reads.people.member(user)
     if member is None:
         raise NotFound(f"The user is {user}.")
-    look = InboxView(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
-    due = _due(look, key)
-    digest = (await digests_by(reads.timeline, look, [key])).get(key)
-    why = _why_digest(digest, look, due)
+    view = InboxView(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
+    due = _due(view, key)
+    digest = (await digests_by(reads.timeline, view, [key])).get(key)
+    reason = _why_digest(digest, view, due)
     return {
         "burst": str(key),
         "user": user,
         "member": member,
-        "visible": why is None,
-        "rule": why,
-        "because": SENTENCES[why],
+        "visible": reason is None,
+        "rule": reason,
+        "because": SENTENCES[reason],
         "due_at": stamp(due),
         "digest": digest_facts(digest) if digest else None,
-        "marks": _marks(look, key, digest),
+        "marks": _marks(view, key, digest),
     }
 
 
@@ -196,9 +201,9 @@ def print_digest(found: Mapping[str, object]) -> None:
     assert isinstance(marks, dict)
     print_sentence(f"{found['burst']} and {found['user']}: {found['because']}")
     click.echo()
-    told = {"tells of": _told(digest)} if isinstance(digest, dict) else {}
+    content = {"tells of": _told(digest)} if isinstance(digest, dict) else {}
     seen = {"mark": marks["mark"] or "none", "seen up to": marks["seen_at"] or "nothing"}
-    print_facts({"due": found["due_at"], **told, **seen})
+    print_facts({"due": found["due_at"], **content, **seen})
 
 
 def _told(digest: Mapping[str, object]) -> str:

@@ -1,1 +1,1 @@
-"""`notifier import`."""
+"""The command `notifier import`."""

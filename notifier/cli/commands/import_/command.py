@@ -1,4 +1,4 @@
-"""`notifier import`: what a platform knows already, from the files that it exports it as."""
+"""Command `notifier import`: imports existing data of a platform from exported files."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from notifier.cli.commands.import_.loader import Freight, Loaded
 
 
-# What `notifier import` brings in: of each kind of rows what they have in them, and who makes something of them.
+# Datasets: the columns of each kind of file, and the import that writes its rows.
 
 
 def follows(since: datetime) -> Freight[Rows | NumberedFollows]:
@@ -76,18 +76,18 @@ def wishes() -> Freight[ImportBatch[PreferenceRow]]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 EDGES_AT_ONCE = 1 << 18
-"""Two seconds of work, and as much as is done again after a kill."""
+"""Rows per batch: two seconds of work. After a kill at most one batch is repeated."""
 ROWS_AT_ONCE = 1 << 16
-"""The same of rows that are written as they are read."""
+"""Rows per batch of datasets that are written as they are read."""
 
 
 @click.group(name="import", cls=Family, epilog=example("notifier import followers graph.parquet"))
 def importing() -> None:
-    """Bring in what a platform knows already."""
+    """Import existing followers, accounts, VIPs and preferences from files."""
 
 
 def of_a_file(at_once: int) -> Callable[[F], F]:
-    """What all of them are told: which file, what it is, and where to go with rows that can't be taken."""
+    """Add the options that all imports share: the file, its format, and the file for rejected rows."""
     options = (
         click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True)),
         click.option(
@@ -125,11 +125,11 @@ def of_a_file(at_once: int) -> Callable[[F], F]:
 def followers(since: datetime | None, **given: Any) -> None:
     """Import who follows whom: rows with `follower` and `followed`.
 
-    FILE is CSV, NDJSON or Parquet, as it is or packed with gzip or zstd; - is the standard input. Cut off anywhere, the
-    same command goes on where it was; only the standard input begins anew. It adds to what is there, and whatever the
-    graph service says of a pair counts more. A running notifier may go on.
+    FILE is CSV, NDJSON or Parquet, plain or compressed with gzip or zstd; - is the standard input. After an
+    interruption the same command resumes where it stopped, but the standard input starts again. The import only adds
+    follows, and updates of the graph service take precedence. A running notifier may continue.
 
-    Exit code 1 when some rows couldn't be taken.
+    Exit code 1 if some rows were rejected.
     """
 
     moment = ALWAYS if since is None else since.replace(tzinfo=UTC)
@@ -146,12 +146,13 @@ def followers(since: datetime | None, **given: Any) -> None:
 )
 @of_a_file(ROWS_AT_ONCE)
 def users(*, ranges: bool, **given: Any) -> None:
-    """Import accounts: rows with `user`, and with `verified`, `vip` and `deleted` where they are known.
+    """Import accounts: rows with `user`, and optionally flags.
 
-    FILE is read as by `notifier import followers`. A flag is true, false or, where nothing is known of it, empty;
-    whatever the account service says of one counts more. A running notifier may go on.
+    The flags are `verified`, `vip` and `deleted`. A flag is true, false, or empty if it is unknown; updates of the
+    account service take precedence. FILE has the same formats as in `notifier import followers`. A running notifier may
+    continue.
 
-    Exit code 1 when some rows couldn't be taken.
+    Exit code 1 if some rows were rejected.
     """
 
     _bring(accounts(ranges=ranges), f"{ranges=}", _rows, **given)
@@ -160,12 +161,12 @@ def users(*, ranges: bool, **given: Any) -> None:
 @importing.command(epilog=example("notifier import vip vip.csv", "notifier import vip - < vip.csv"))
 @of_a_file(ROWS_AT_ONCE)
 def vip(**given: Any) -> None:
-    """Import VIPs: rows with `user`, each of whom becomes one, unless a column `vip` says false.
+    """Import VIPs: rows with `user`, and optionally `vip`.
 
-    FILE is read as by `notifier import followers`. Whatever the account service says of somebody counts more. A running
-    notifier may go on.
+    Every user becomes a VIP, unless `vip` is false. Updates of the account service take precedence. FILE has the same
+    formats as in `notifier import followers`. A running notifier may continue.
 
-    Exit code 1 when some rows couldn't be taken.
+    Exit code 1 if some rows were rejected.
     """
 
     _bring(vips(), "", _rows, **given)
@@ -174,18 +175,19 @@ def vip(**given: Any) -> None:
 @importing.command(epilog=example("notifier import preferences preferences.ndjson.gz"))
 @of_a_file(ROWS_AT_ONCE)
 def preferences(**given: Any) -> None:
-    """Import what people want: rows with `user`, and with what is known of `account`, `volume`, `muted`, `push`,
-    `quiet` and `zone`.
+    """Import the notification preferences of users, one setting or more per row.
 
-    A row with an account is of that one: its `volume` is default, all, first, digest or off; `muted` is true, or the
-    moment until which. A row without is of everything: `volume` is all, first, digest or off; `push` is true or false;
-    `quiet` is two local times, 22:00-07:00, in a `zone` of the IANA. What is empty isn't said. A digest begins with the
-    import.
+    Rows have `user`, and optionally `account`, `volume`, `muted`, `push`, `quiet` and `zone`. Empty columns set nothing.
 
-    FILE is read as by `notifier import followers`. Whatever a person says, or has said, counts more. A running notifier
-    may go on.
+    A row with an account sets the preferences for that account: `volume` is default, all, first, digest or off; `muted`
+    is true, or the time when the mute ends. A row without one sets account-wide preferences: `volume` is all, first,
+    digest or off; `push` is true or false; `quiet` is two local times, 22:00-07:00, in `zone`, an IANA time zone. A
+    digest begins with the import.
 
-    Exit code 1 when some rows couldn't be taken.
+    FILE has the same formats as in `notifier import followers`. Settings that users make themselves, earlier or later,
+    take precedence. A running notifier may continue.
+
+    Exit code 1 if some rows were rejected.
     """
 
     _bring(wishes(), "", _rows, **given)
@@ -212,7 +214,7 @@ def _bring(
     from notifier.cli.data_folder import prepare
     from notifier.profiles.import_sources import form_of
 
-    settings, began = settings_for(data), time.monotonic()
+    settings, started = settings_for(data), time.monotonic()
     prepare(settings.data)
     checkpoint = Checkpoint.of(settings.data, freight.name, file)
     loading = ImportRun(
@@ -226,12 +228,12 @@ def _bring(
     )
     with checkpoint.held(), opened(settings) as store:
         loaded = loading(store.ports, settings)
-    told = {**facts(loaded), "rejected": loaded.rejected, "seconds": round(time.monotonic() - began, 3)}
+    summary = {**facts(loaded), "rejected": loaded.rejected, "seconds": round(time.monotonic() - started, 3)}
     if as_json:
-        told_in = str(loading.told) if loaded.rejected else None
-        print_json(told | {"ignored": [*loaded.ignored], "rejects": told_in})
+        rejects_file = str(loading.told) if loaded.rejected else None
+        print_json(summary | {"ignored": [*loaded.ignored], "rejects": rejects_file})
     else:
-        print_facts(told)
+        print_facts(summary)
         if loaded.ignored:
             print_sentence(f"Columns that nothing was read of: {', '.join(map(cell, loaded.ignored))}")
         if loaded.rejected:

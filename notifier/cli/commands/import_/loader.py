@@ -1,4 +1,4 @@
-"""A file on its way into the store: read, written as rows, and counted in by whoever keeps the bitmaps."""
+"""Imports a file: reads it, writes its rows, and runs the indexer until the bitmaps are current."""
 
 import fcntl
 import json
@@ -27,16 +27,19 @@ from notifier.ports.imports import Some
 from notifier.profiles.import_sources import Ignore, Layout, Source, SpilledEdges, opened
 from notifier.wiring.system import build_system
 
-# What an import keeps between its lives: which file it reads, that nobody else does, and what it couldn't take.
+# Durable state of an import: which file it reads, a lock, and the rejected rows.
 
 STDIN = "-"
+"""File argument that means the standard input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
+    """Records which version of a file is being imported, so that an interrupted import can resume."""
+
     file: Path
     folder: Path
-    """Of this path and of what its rows are, whatever is in the file."""
+    """State of the import. The dataset and the path of the file determine it, not the content."""
 
     @classmethod
     def of(cls, data: Path, rows: str, file: Path) -> "Checkpoint":
@@ -50,12 +53,12 @@ class Checkpoint:
 
     @property
     def passing(self) -> bool:
-        """The standard input or a pipe: what was read of it never comes again."""
+        """Whether the file is the standard input or a pipe, which can't be read twice."""
         return self.stdin or not self.file.is_file()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises Environment where another process has it."""
+        """Hold the lock of this import while the block lasts. Raises Environment if another process holds it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as lock:
             try:
@@ -65,26 +68,29 @@ class Checkpoint:
             yield
 
     def goes_on(self, how: str) -> bool:
-        """Whether what was read before is of the file as it is now, and was meant in the same way."""
+        """Return whether an earlier run read the file as it is now, with the same options."""
         return not self.passing and self._begun.exists() and self._begun.read_text() == self._words(how)
 
     def begin(self, how: str) -> None:
-        """Nothing of an earlier one is left. Cut off before this, it begins anew."""
+        """Mark the import as begun. Call it after removing the state of an earlier import.
+
+        An import that is interrupted before this call starts again.
+        """
         self._begun.write_text(self._words(how))
 
     def leave(self) -> None:
-        """The next one begins anew, whatever the file is by then."""
+        """Make the next import start from the beginning, even if the file is unchanged."""
         self._begun.unlink(missing_ok=True)
 
     def seen(self) -> str:
-        """The file as it is now."""
+        """Return the current version of the file: its size and modification time."""
         if self.passing:
             return STDIN
         now = self.file.stat()
         return f"{now.st_size} bytes of {now.st_mtime_ns}"
 
     def require_same(self, seen: str) -> None:
-        """Raises BadImport: what is read from now on may be of other rows."""
+        """Raise BadImport if the file has changed: the remaining rows may be different ones."""
         if self.seen() != seen:
             raise BadImport(f"{self.file.name} changed while it was read; the same command begins anew.")
 
@@ -98,7 +104,10 @@ class Checkpoint:
 
 @dataclass(slots=True)
 class Rejects:
-    """Rows that can't be taken, in a file, each once however often the import is cut off: they come in order."""
+    """File of rejected rows.
+
+    Each row is written once, even if the import is interrupted, because rows are read in order.
+    """
 
     path: Path
     count: int = 0
@@ -107,24 +116,24 @@ class Rejects:
     _file: BinaryIO = field(init=False)
 
     def __post_init__(self) -> None:
-        """Raises BadImport for a place where no file can be written."""
+        """Read the rows that were rejected before. Raises BadImport if the file can't be written."""
         try:
             self._file = self.path.open("a+b")
         except OSError as error:
             raise BadImport(f"{self.path} is for the rows that can't be taken: {error.strerror or error}.") from error
         self._file.seek(0)
-        whole = 0
+        valid_bytes = 0
         for line in self._file:
             try:
                 self._last = json.loads(line)["line"]
-            except ValueError:  # torn by a full disk or a power cut; its row is read again, and so is what came behind
-                self._file.truncate(whole)
+            except ValueError:  # torn by a full disk or a power cut: its row and those after it are read again
+                self._file.truncate(valid_bytes)
                 break
-            self.count, whole = self.count + 1, whole + len(line)
+            self.count, valid_bytes = self.count + 1, valid_bytes + len(line)
         self._kept = self.count
 
     def __call__(self, line: int, why: str) -> None:
-        """Raises Full. A line at a time: what was told stands when this process dies."""
+        """Write one rejected row. Raises Full. Each line is flushed, so it survives a crash of this process."""
         if line > self._last:
             try:
                 self._file.write(json.dumps({"line": line, "reason": why}).encode() + b"\n")
@@ -134,24 +143,25 @@ class Rejects:
             self.count += 1
 
     def keep(self) -> None:
-        """What was told survives a power cut, as what is known of its rows does: they aren't read again."""
+        """Sync the file, so that it survives a power cut. Rows before a checkpoint are not read again."""
         if self._kept < self.count and self.path.is_file():
             os.fsync(self._file.fileno())
         self._kept = self.count
 
     def close(self) -> None:
-        with suppress(OSError):  # of a line that was refused already
+        with suppress(OSError):  # the write of a buffered line has already failed
             self._file.close()
 
 
-# The help of who keeps the bitmaps: a verb that left work takes part in it until that is done, whoever else runs.
+# Indexing: the command itself helps to update the bitmaps until its own changes are processed.
 
 TURN = timedelta(seconds=0.25)
+"""Longest wait for records in one step of the indexer."""
 
 
 @dataclass(slots=True)
 class IndexerBacklog:
-    """What the stream's readers hadn't done when this was made."""
+    """Records of the stream that its consumers had not processed when this object was created."""
 
     log: EventLog
     stream: str
@@ -164,7 +174,7 @@ class IndexerBacklog:
             self.count += 1
 
     def left(self) -> bool:
-        """What came since is somebody else's."""
+        """Return whether any of these records is still unprocessed. Later records don't count."""
         return any(map(self._mine, self._records()))
 
     def _records(self) -> Iterable[Logged]:
@@ -181,6 +191,7 @@ def index(
     patience: RequestTimeout,
     advance: Callable[[int], object],
 ) -> None:
+    """Consume the stream until the backlog is processed. Other consumers may process parts of it."""
     system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner=owner("import", ports.nonces.new()))
     helper = pump(system, waiting.stream)
     with closing(helper.consumer):
@@ -197,49 +208,59 @@ S = TypeVar("S", bound=Some)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freight(Generic[S]):
-    """What the rows of a file are."""
+    """A dataset that can be imported."""
 
     name: str
-    """As the verb has it."""
+    """Name of the subcommand."""
     layout: Layout[S]
     matter: Callable[[Ports], Matter[S]]
+    """Creates the import that writes the rows."""
     left: str
-    """What is written behind the reading."""
+    """Unit of the work that remains after reading: follows or shards."""
     stream: str
-    """Whose readers are asked for the bitmaps."""
+    """Stream whose consumers update the bitmaps."""
     as_read: bool
-    """Rows are written as they are read. Else nothing is before the file was found to be whole."""
+    """Whether rows are written as they are read. Otherwise nothing is written before the whole file was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
+    """Counts of a finished import."""
+
     read: int
-    """Rows, those that were rejected among them."""
+    """Rows, including rejected ones."""
     left: int
-    """Of followers: the follows."""
+    """Items that were written after reading. For followers: the follows."""
     rejected: int
     ignored: Collection[str]
-    """Columns that nothing was read of."""
+    """Columns that were ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRun(Generic[S]):
+    """One run of `notifier import`."""
+
     freight: Freight[S]
     checkpoint: Checkpoint
-    """Held."""
+    """Its lock must be held."""
     form: str
     how: str
-    """What else decides what is made of a row."""
+    """Options that change the meaning of a row. A run with other options starts again."""
     rejects: Path | None
     at_once: int
     quiet: bool
 
     @property
     def told(self) -> Path:
+        """File of the rejected rows."""
         return self.rejects or self.checkpoint.folder / "rejects.ndjson"
 
     def __call__(self, ports: Ports, settings: Settings) -> Loaded:
-        """Raises BadImport, also for a file of rejects that would be overwritten, and Environment without the extra."""
+        """Import the file.
+
+        Raises BadImport, also if a file of rejected rows would be overwritten, and Environment if an optional package
+        is missing.
+        """
         edges, patience = SpilledEdges(self.checkpoint.folder), RequestTimeout()
         work = Import(matter=self.freight.matter(ports), edges=edges, patience=patience)
         ignored = dict[str, None]()
@@ -270,9 +291,12 @@ class ImportRun(Generic[S]):
         self.checkpoint.begin(how)
 
     def _leave(self, work: Import[S]) -> None:
-        """What was read of a file that isn't gone on with. Rows that stand are to be in the bitmaps."""
+        """Finish the abandoned import of another version of the file.
+
+        Rows that are in the store must also be in the bitmaps.
+        """
         if self.freight.as_read:
-            # First: whoever went on reading would have keys that lie before what is taken by then.
+            # Leave first: a resumed import could add keys that sort before those that are already written.
             self.checkpoint.leave()
             work.write()
 
