@@ -1,4 +1,4 @@
-"""`notifier audience`: who a mention of an account would be for, drawn by tier; and whether that is still right."""
+"""Command `notifier audience`: counts an account's followers by tier, and verifies its bitmaps."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ WIDEST_BAR = 40
 
 
 class AudienceCommands(Family):
-    """What is no command is an account to be shown."""
+    """Commands of `notifier audience`. An argument that is no command is an account to show."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = next((arg for arg in args if not arg.startswith("-")), None)
@@ -33,7 +33,7 @@ class AudienceCommands(Family):
 
 @click.group(cls=AudienceCommands, epilog=example("notifier audience @nova", "notifier audience verify @nova --repair"))
 def audience() -> None:
-    """Show who a mention of an account would be for, and verify it."""
+    """Show and verify the audience of a mention of an account."""
 
 
 @audience.command(epilog=example("notifier audience @nova", "notifier audience show @nova --json"))
@@ -41,18 +41,21 @@ def audience() -> None:
 @data_option
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
-    """Count an account's followers by tier, and those whom a mute or a volume leaves out, and say how fresh that is."""
+    """Count the followers of an account by tier, and those that are left out.
+
+    A mute or a volume leaves followers out. Also shows how current the counts are.
+    """
     from notifier.cli.context import opened
 
     settings = settings_for(data)
     with opened(settings) as folder:
-        p = folder.ports
-        found = counted(p, settings, UserId(account.removeprefix("@")), quiet=as_json)
-        fresh = freshness(p.log, p.active_hours, p.clock, settings.roll_up_every)
+        ports = folder.ports
+        audience_counts = counted(ports, settings, UserId(account.removeprefix("@")), quiet=as_json)
+        fresh = freshness(ports.log, ports.active_hours, ports.clock, settings.roll_up_every)
     if as_json:
-        print_json({**facts(found), "fresh": ages(fresh)})
+        print_json({**facts(audience_counts), "fresh": ages(fresh)})
     else:
-        _print(found)
+        _print(audience_counts)
         _print_ages(fresh)
 
 
@@ -66,62 +69,70 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 def verify(
     ctx: click.Context, *, account: str, sample: int | None, repair: bool, data: Path | None, as_json: bool
 ) -> None:
-    """Compare an account's bitmaps and head with the rows of follows and wants. Exit code 1 when they differ.
+    """Compare the bitmaps and counts of an account with the stored rows.
 
-    Of the shards beyond a sample it is looked whether bitmaps can be read and the head counts them right.
+    The rows are those of follows and preferences. For shards beyond a sample, checks only that the bitmaps are readable
+    and that the counts in the head are right.
+
+    Exit code 1 if they differ.
     """
     from notifier.cli.context import opened
     from notifier.flow.indexing.audience_verification import Verification
 
     user = UserId(account.removeprefix("@"))
     with opened(settings_for(data)) as folder:
-        p = folder.ports
+        ports = folder.ports
         verification = Verification(
-            directory=p.directory, follows=p.follows, wants=p.wants, overalls=p.overalls, sets=p.sets, log=p.log
+            directory=ports.directory,
+            follows=ports.follows,
+            wants=ports.wants,
+            overalls=ports.overalls,
+            sets=ports.sets,
+            log=ports.log,
         )
-        require(p, user)
+        require(ports, user)
         shards = verification.shards(user)
-        some = shards if sample is None else random.sample(shards, len(shards))
+        order = shards if sample is None else random.sample(shards, len(shards))
         with progress("comparing", len(shards), quiet=as_json) as advance:
-            found = verification.verify(user, some, sample or inf, advance)
-            rest = verification.look(user, some[len(found) :], advance)
-        asked = verification.repair(user, [*found, *rest]) if repair else 0
-    told = drift(user, found, rest, asked)
+            compared = verification.verify(user, order, sample or inf, advance)
+            checked = verification.look(user, order[len(compared) :], advance)
+        requested = verification.repair(user, [*compared, *checked]) if repair else 0
+    report = drift(user, compared, checked, requested)
     if as_json:
-        print_json(told)
+        print_json(report)
     else:
-        _print_drift(told)
-    if told["wrong_shards"]:
+        _print_drift(report)
+    if report["wrong_shards"]:
         ctx.exit(1)
 
 
 def drift(user: UserId, found: Sequence[Compared], rest: Sequence[Compared], asked: int) -> Mapping[str, object]:
-    both = [*found, *rest]
+    all_shards = [*found, *rest]
     return {
         "account": user,
         "shards": len(found),
-        "followers": sum(one.followers for one in found),
+        "followers": sum(shard.followers for shard in found),
         "shards_looked_at": len(rest),
-        "wrong_shards": [one.shard for one in both if one.wrong],
-        "missing": sum(one.missing for one in both),
-        "strangers": sum(one.strangers for one in both),
-        "unreadable": sum(one.unreadable for one in both),
-        "wrong_in_head": sum(one.head != one.followers for one in both),
+        "wrong_shards": [shard.shard for shard in all_shards if shard.wrong],
+        "missing": sum(shard.missing for shard in all_shards),
+        "strangers": sum(shard.strangers for shard in all_shards),
+        "unreadable": sum(shard.unreadable for shard in all_shards),
+        "wrong_in_head": sum(shard.head != shard.followers for shard in all_shards),
         "repairing": asked,
     }
 
 
 def _print_drift(told: Mapping[str, object]) -> None:
     print_sentence(f"@{told['account']}: {told['followers']:,} followers in {told['shards']:,} shards were compared.")
-    if rest := told["shards_looked_at"]:
-        print_sentence(f"Of {rest:,} more shards the bitmaps were looked at.")
+    if checked := told["shards_looked_at"]:
+        print_sentence(f"Of {checked:,} more shards the bitmaps were looked at.")
     if not (wrong := told["wrong_shards"]):
         print_sentence("Bitmaps, head and rows agree.")
         return
     assert isinstance(wrong, list)
     names = {"missing": "missing in bitmaps", "strangers": "strangers in bitmaps", "unreadable": "unreadable bitmaps"}
     names |= {"wrong_in_head": "wrong counts in the head"}
-    print_facts({"wrong shards": len(wrong)} | {words: told[name] for name, words in names.items() if told[name]})
+    print_facts({"wrong shards": len(wrong)} | {label: told[name] for name, label in names.items() if told[name]})
     if told["repairing"]:
         print_sentence("They are made again by whoever runs `notifier up` or a pump; verify again in a moment.")
     else:
@@ -129,13 +140,13 @@ def _print_drift(told: Mapping[str, object]) -> None:
 
 
 def require(ports: Ports, user: UserId) -> None:
-    """Raises NotFound for an account that doesn't exist."""
+    """Raise NotFound if the account doesn't exist."""
     if user not in ports.directory.accounts([user]):
         raise NotFound(f"The account is {user}.")
 
 
 def counted(ports: Ports, settings: Settings, user: UserId, *, quiet: bool) -> Counted:
-    """Raises NotFound for an account that doesn't exist."""
+    """Count the audience of an account by tier. Raises NotFound if the account doesn't exist."""
     from notifier.flow.indexing.tier_rule import tier_rule
     from notifier.flow.intake.router import lane_by
     from notifier.flow.operations.audience_count import Census
@@ -155,7 +166,9 @@ def facts(found: Counted) -> Mapping[str, object]:
         "followers": found.followers,
         "followers_by_head": found.head,
         "shards": found.shards,
-        "tiers": [{"tier": str(t), "people": n, "phones": found.phones[t]} for t, n in found.tiers.items()],
+        "tiers": [
+            {"tier": str(tier), "people": people, "phones": found.phones[tier]} for tier, people in found.tiers.items()
+        ],
         "suppressed": dict(found.suppressed),
         "first_only": found.first,
     }
@@ -176,9 +189,9 @@ def _print_ages(fresh: Fresh) -> None:
             print_sentence(f"Who is active is current: {at}.")
         case Published.SNAPSHOT:
             print_sentence(f"Tiers are made of the last snapshot of who is active: {at}.")
-    if late := {stream: n for stream, n in fresh.waiting.items() if n}:
-        told = ", ".join(f"{n:,}{' or more' if n == COUNTED else ''} of {stream}" for stream, n in late.items())
-        print_sentence(f"Accepted and not counted yet: {told}.")
+    if waiting := {stream: n for stream, n in fresh.waiting.items() if n}:
+        backlog = ", ".join(f"{n:,}{' or more' if n == COUNTED else ''} of {stream}" for stream, n in waiting.items())
+        print_sentence(f"Accepted and not counted yet: {backlog}.")
     else:
         print_sentence("Everything that was said of follows, accounts and activity is in it.")
 
@@ -193,10 +206,11 @@ def _print(found: Counted) -> None:
     if not found.followers:
         return
     click.echo()
-    rows = [(str(tier), n, found.phones[tier]) for tier, n in found.tiers.items()]
-    rows += [(rule, n, 0) for rule, n in found.suppressed.items()]
+    rows = [(str(tier), people, found.phones[tier]) for tier, people in found.tiers.items()]
+    rows += [(rule, people, 0) for rule, people in found.suppressed.items()]
     print_table(
-        ("", "people", "phones", "of all"), [(name, n, phones, _share(n, found.followers)) for name, n, phones in rows]
+        ("", "people", "phones", "of all"),
+        [(name, people, phones, _share(people, found.followers)) for name, people, phones in rows],
     )
     if found.first:
         click.echo()

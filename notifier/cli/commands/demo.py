@@ -1,4 +1,4 @@
-"""`notifier demo`: a celebrity is mentioned in a storm; watched in a browser, or checked from outside without one."""
+"""Command `notifier demo`: a storm of mentions, shown in a browser or verified without one."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -31,18 +31,18 @@ OF_A_CLUSTER = (
     *("kill-kafka", "kill-cassandra", "stop-kafka", "stop-cassandra", "refuse-cassandra", "store-outage"),
     *("cut-kafka", "cut-cassandra", "cut-valkey", "slow-kafka", "slow-cassandra", "slow-valkey"),
 )
-"""There is no such process, and no network, in the embedded profile."""
+"""Faults of processes and networks that the embedded profile doesn't have."""
 PROFILE_HELP = "Which technologies; cluster starts Kafka, Cassandra and Valkey in the folder, with Java and Maven."
 COLLAPSE_HELP = (
     "Seconds; 0 is off, for who has at most 100,000 followers.  [default: 20; by policy, 60, with --headless]"
 )
 FAULTS_HELP = f"Of {', '.join(KINDS)}; with commas. With --profile cluster also {', '.join(OF_A_CLUSTER)}."
 LEAST_BURSTS = 20
-"""Of the demo as it is by default."""
+"""Bursts that the demo must produce with default options."""
 
 
 class Kinds(click.ParamType[tuple[str, ...]]):
-    """Written kill-worker,kill-pump."""
+    """A list of faults, like kill-worker,kill-pump."""
 
     name = "list"
 
@@ -130,10 +130,11 @@ def demo(
     keep: Path | None,
     as_json: bool,
 ) -> None:
-    """Watch a storm of mentions being absorbed, in a browser: 200 million people on this machine.
+    """Show a storm of mentions for 200 million users in a browser.
 
-    With --headless there is no page: a real service on a folder of its own meets a storm, and then it is checked from
-    outside that every person got what the formulas say. --mentions, --threshold and --faults are for that alone.
+    With --headless there is no page: a real service on a folder of its own receives a storm. Afterwards the command
+    checks through its interfaces that every user got what the formulas say. --mentions, --threshold and --faults only
+    apply to --headless.
     """
     from notifier.devkit.check.run import CheckPlan
     from notifier.devkit.fixture.world import World
@@ -146,17 +147,19 @@ def demo(
     try:
         count = followers or (1_000_000 if headless else 200_000_000)
         people = universe or (2 * count if headless else count)
-        stars = celebrities or (12 if headless else 2)
-        if second_followers is None and not headless and stars > 1:
-            # One celebrity is followed by everybody, and one by a part of them: what most celebrities are like.
+        celebrity_count = celebrities or (12 if headless else 2)
+        if second_followers is None and not headless and celebrity_count > 1:
+            # All users follow the first celebrity. Few follow the second, as is typical of celebrities.
             second_followers = max(1, count // 10)
-        world = World(universe=people, followers=count, celebrities=stars, seed=seed, second_followers=second_followers)
+        world = World(
+            universe=people, followers=count, celebrities=celebrity_count, seed=seed, second_followers=second_followers
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if not headless:
         show(world, keep=keep, port=port, profile=profile, opens=opens, fresh=fresh, collapse=collapse)
         return
-    usual = mentions >= 240 and world.celebrities >= 12 and collapse is None
+    is_default = mentions >= 240 and world.celebrities >= 12 and collapse is None
     with _folder(keep) as data:
         script = CheckPlan(
             data=data,
@@ -168,17 +171,19 @@ def demo(
             profile=profile,
             faults=faults,
             outage=outage.total_seconds(),
-            least_bursts=LEAST_BURSTS if usual else 0,
+            least_bursts=LEAST_BURSTS if is_default else 0,
         )
-        found = run(script)
-    checks = [Check(**asdict(finding)) for finding in found]
+        findings = run(script)
+    checks = [Check(**asdict(finding)) for finding in findings]
     report = envelope(profile, seed, checks)
     if as_json:
         print_lines([report])
     else:
         print_checks(checks)
-        us = command()
-        click.echo(f"\nNext: {us} fixture, then {us} up, and elsewhere: {us} mention --author ada --of nova")
+        program = command()
+        click.echo(
+            f"\nNext: {program} fixture, then {program} up, and elsewhere: {program} mention --author ada --of nova"
+        )
     ctx.exit(0 if report["ok"] else 1)
 
 
@@ -216,7 +221,10 @@ def print_checks(checks: Sequence[Check]) -> None:
 
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
-    """An empty one: what an earlier run delivered would be taken for lost. Raises Unwritable or NotEmpty."""
+    """Yield an empty folder. Raises Unwritable or NotEmpty.
+
+    The check would report deliveries of an earlier run as wrong.
+    """
     if keep is not None:
         prepare(keep)
         if any(keep.iterdir()):

@@ -1,4 +1,4 @@
-"""`notifier push`: alerts as such; `test` sends one to a person's devices, and tells what became of it."""
+"""Command `notifier push test`: sends an alert to the devices of a user and shows the results."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from notifier.ports.push import Provider
 
 TEXT = "notifier can reach this device"
 LONGEST = 1_000
-"""Characters."""
+"""Longest text in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Became:
-    """Of the alert at one device."""
+    """Result of the alert at one device."""
 
     device: Device
     receipt: Receipt
@@ -76,7 +76,7 @@ class Became:
 
 @click.group(cls=Family, epilog=example("notifier push test --user u1"))
 def push() -> None:
-    """Try alerts on phones: `test`."""
+    """Test push alerts: `test`."""
 
 
 @push.command(epilog=example("notifier push test --user u1", 'notifier push test --user u1 --text "Is it you?" --json'))
@@ -86,9 +86,11 @@ def push() -> None:
 @json_option
 @click.pass_context
 def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json: bool) -> None:
-    """Send one alert to all of a person's devices now, and tell what became of it at each; 1 unless all took it.
+    """Send a test alert to all devices of a user, and show each result.
 
-    It goes the way of every alert, with its credentials or to its fakes. It counts for no limit, and drops no device.
+    It uses the same credentials or fakes as other alerts. It doesn't count toward any limit, and removes no device.
+
+    Exit code 1 unless there are devices and all of them accepted it.
     """
     from notifier.cli.context import opened
 
@@ -97,25 +99,25 @@ def test(ctx: click.Context, *, user: str, text: str, data: Path | None, as_json
     with opened(settings_for(data)) as folder:
         ports = folder.ports
         book = PhoneBook(devices=ports.devices, directory=ports.directory, log=ports.log, clock=ports.clock)
-        who = UserId(user.removeprefix("@"))
-        found = book.of(book.member(who))
-        alert = trial(who, text, now=ports.clock.now(), nonce=ports.nonces.new())
-        became = list(sent(alert, found, ports.providers))
+        user_id = UserId(user.removeprefix("@"))
+        registered = book.of(book.member(user_id))
+        alert = trial(user_id, text, now=ports.clock.now(), nonce=ports.nonces.new())
+        results = list(sent(alert, registered, ports.providers))
     if as_json:
-        print_json({"user": who, "text": text, "devices": [one.json for one in became]})
-    elif became:
-        print_table(("id", "platform", "app", "last four", "what became of it"), [_row(one) for one in became])
+        print_json({"user": user_id, "text": text, "devices": [result.json for result in results]})
+    elif results:
+        print_table(("id", "platform", "app", "last four", "what became of it"), [_row(result) for result in results])
     else:
-        print_sentence(f"{who} has no device; apps register theirs at /v1/devices.")
-    if not became or not all(isinstance(one.receipt, Accepted) for one in became):
+        print_sentence(f"{user_id} has no device; apps register theirs at /v1/devices.")
+    if not results or not all(isinstance(result.receipt, Accepted) for result in results):
         ctx.exit(1)
 
 
 def sent(alert: Alert, devices: Sequence[Device], providers: Mapping[Platform, Provider]) -> Iterator[Became]:
-    """Each device once, platform by platform."""
+    """Send the alert once to each device, and yield the results, platform by platform."""
     for platform, provider in providers.items():
-        mine = [device for device in devices if device.platform is platform]
-        for device, receipt in provider.send(alert, mine):
+        targets = [device for device in devices if device.platform is platform]
+        for device, receipt in provider.send(alert, targets):
             yield Became(device=device, receipt=receipt)
 
 

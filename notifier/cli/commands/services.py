@@ -1,4 +1,4 @@
-"""`notifier services`: real Kafka, Cassandra and Valkey on this machine, for trials and tests."""
+"""Command `notifier services`: runs Kafka, Cassandra and Valkey on this machine, for tests."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def services() -> None:
     """Run Kafka, Cassandra and Valkey on this machine: `up`, `status`, `down`.
 
-    They go on when the command has ended. For trials and tests: one node of each, listening on the loopback alone.
+    They keep running after the command has ended. For trials and tests: one node of each, listening only on the
+    loopback interface.
     """
 
 
@@ -30,12 +31,17 @@ def services() -> None:
 )
 @data_option
 def up(*, periodic: bool, data: Path | None) -> None:
-    """Start those that don't run, and wait until they answer. The first time Maven fetches their jars."""
+    """Start the services that are not running, and wait until they answer.
+
+    The first time, Maven downloads their jars.
+    """
     from notifier.devkit.engines.cassandra import Sync
 
     fleet, sync = _fleet(data), Sync.PERIODIC if periodic else Sync.BATCH
     prepare(fleet.folder)
-    started = fleet.up(sync, lambda one, seconds: click.echo(f"  {one.name:<10} {one.address:<18} {seconds:.1f} s"))
+    started = fleet.up(
+        sync, lambda engine, seconds: click.echo(f"  {engine.name:<10} {engine.address:<18} {seconds:.1f} s")
+    )
     if not fleet.syncs(sync):
         way = "without" if periodic else "with"
         click.echo(f"Cassandra was started {way} --periodic, and goes on so: stop it first to change that.")
@@ -46,22 +52,24 @@ def up(*, periodic: bool, data: Path | None) -> None:
 @data_option
 @json_option
 def status(*, data: Path | None, as_json: bool) -> None:
-    """Show which of them run, and where."""
+    """Show which services are running, and their addresses."""
     fleet = _fleet(data)
-    found = [(one, fleet.runs(name)) for name, one in fleet.standing().items()]
+    engines = [(engine, fleet.runs(name)) for name, engine in fleet.standing().items()]
     if as_json:
-        print_json({one.name: {"address": one.address, "pid": one.pid, "runs": runs} for one, runs in found})
+        print_json(
+            {engine.name: {"address": engine.address, "pid": engine.pid, "runs": runs} for engine, runs in engines}
+        )
         return
-    for one, runs in found:
-        click.echo(f"  {one.name:<10} {one.address:<18} {f'process {one.pid}' if runs else 'not running'}")
-    if not found:
+    for engine, runs in engines:
+        click.echo(f"  {engine.name:<10} {engine.address:<18} {f'process {engine.pid}' if runs else 'not running'}")
+    if not engines:
         click.echo(f"None was ever started here. Start them: {words_for('services up', data)}")
 
 
 @services.command(epilog=example("notifier services down"))
 @data_option
 def down(*, data: Path | None) -> None:
-    """Stop them. What they have stored stays, and `up` finds it again."""
+    """Stop the services. Their data is kept for the next `up`."""
     _fleet(data).down()
 
 

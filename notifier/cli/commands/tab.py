@@ -1,4 +1,4 @@
-"""`notifier tab`: what a person sees, as the person's own app would show it."""
+"""Command `notifier tab`: shows the inbox of a user as the user's app would."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from notifier.flow.inbox.page import Badge, DigestItem, Page, Shown
 from notifier.ports.all_ports import ReadPorts
 
 LONG_ENOUGH = timedelta(minutes=1)
-"""For one question."""
+"""Lifetime of the token for one request."""
 
 
 @click.command(epilog=example("notifier tab u7", "notifier tab u7 --limit 5 --json"))
@@ -29,19 +29,19 @@ LONG_ENOUGH = timedelta(minutes=1)
 @data_option
 @json_option
 def tab(*, user: str, limit: int, url: str | None, token: str | None, data: Path | None, as_json: bool) -> None:
-    """Show the newest page of a person's tab, and the badge of the same moment."""
+    """Show the first page of a user's inbox, and the badge count."""
     from notifier.cli.context import opened
 
     settings = settings_for(data)
     if url:
-        found = _asked(url, token or _token(settings, UserId(user)), user, limit)
+        result = _asked(url, token or _token(settings, UserId(user)), user, limit)
     else:
         with opened(settings) as folder:
-            found = folder.ask(look(folder.reads, UserId(user), limit))
+            result = folder.ask(look(folder.reads, UserId(user), limit))
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        _print(found)
+        _print(result)
 
 
 async def look(connect: Callable[[], ReadPorts], user: UserId, limit: int) -> dict[str, object]:
@@ -62,7 +62,7 @@ def facts(user: str, page: Page, badge: Badge | None) -> dict[str, object]:
 
 
 def _item(item: Shown, now: datetime) -> Mapping[str, object]:
-    """With the keys that the service's answer has; the burst's own name, where people get an opaque one."""
+    """Return an item with the keys of the HTTP API, but with the key of its burst instead of the opaque id."""
     from notifier.api.schemas.items import digest_sentence, sentence
 
     if isinstance(item, DigestItem):
@@ -123,8 +123,8 @@ def _token(settings: Settings, user: UserId) -> str:
 def _asked(url: str, token: str, user: str, limit: int) -> dict[str, object]:
     from notifier.cli.http import ask
 
-    found = ask(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
-    return {"user": user, **{key: found[key] for key in ("badge", "items", "partial")}, "more": bool(found["next"])}
+    answer = ask(f"{url.rstrip('/')}/v1/inbox?limit={limit}", token)
+    return {"user": user, **{key: answer[key] for key in ("badge", "items", "partial")}, "more": bool(answer["next"])}
 
 
 def _print(found: Mapping[str, object]) -> None:
@@ -133,7 +133,7 @@ def _print(found: Mapping[str, object]) -> None:
     unread = f"{badge['count']}{'+' if badge['more'] else ''} unread" if isinstance(badge, dict) else "badge unknown"
     click.echo(f"{found['user']}: {unread}")
     if watched():
-        console().print(grid([styled(words) for words in _line(item)] for item in items))
+        console().print(grid([styled(text) for text in _line(item)] for item in items))
     else:
         for item in items:
             click.echo(f"{'*' if item['unread'] else ' '} {item['opened_at']}  {cell(item['text'])}")

@@ -1,4 +1,4 @@
-"""`notifier throttle`: slow a tier or stop it for a while, with a reason; nothing is lost by it."""
+"""Command `notifier throttle`: slows or pauses a tier for a limited time; no delivery is lost."""
 
 import os
 import pwd
@@ -16,11 +16,11 @@ from notifier.domain.delivery.throttle import RAMP, Throttle, checked
 from notifier.domain.errors import NotFound
 
 SHORTEST = 6
-"""Characters of an id: nobody lifts another's throttle by a slip of the finger."""
+"""Shortest prefix of an id, in characters, so that a typing error doesn't lift another throttle."""
 
 
 def me() -> str:
-    """The name of this process's user, or the number where nobody gave it a name; a container sets no USER."""
+    """Return the name of this process's user, or the uid if it has no name. Containers set no USER."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -34,9 +34,9 @@ who_option = click.option(
 
 @click.group(cls=Family, epilog=example("notifier throttle list"))
 def throttle() -> None:
-    """Slow a tier down, or stop it, for a while; nothing is lost by it.
+    """Slow down or pause a delivery tier for a limited time. No delivery is lost.
 
-    What is held back is parked: it is delivered when the throttle ends, and people's tabs show it meanwhile.
+    Work that is held back is parked and delivered when the throttle ends. Inboxes show its bursts meanwhile.
     """
 
 
@@ -68,7 +68,7 @@ def set_throttle(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Set a throttle; it ends by itself, and the tier comes back over half a minute."""
+    """Set a throttle. It expires by itself, and the tier ramps up over 30 seconds."""
     from notifier.cli.context import opened
 
     if pause == (rate is not None):
@@ -95,16 +95,16 @@ def set_throttle(
 @data_option
 @json_option
 def list_throttles(data: Path | None, as_json: bool) -> None:
-    """List the throttles that are in force, and those that end in a ramp right now."""
+    """List the active throttles, and those that are ramping up."""
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
         now = folder.ports.clock.now()
-        found = [t for t in folder.ports.throttles.since(now - RAMP) if t.active(now) or t.ramping(now)]
+        throttles = [t for t in folder.ports.throttles.since(now - RAMP) if t.active(now) or t.ramping(now)]
     if as_json:
-        print_json([facts(each, now) for each in found])
+        print_json([facts(throttle_, now) for throttle_ in throttles])
     else:
-        _print_all(found, now)
+        _print_all(throttles, now)
 
 
 @throttle.command(epilog=example("notifier throttle lift 2789d953", "notifier throttle lift p2"))
@@ -113,40 +113,40 @@ def list_throttles(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def lift(id: str, who: str, data: Path | None, as_json: bool) -> None:
-    """End a throttle now; the tier comes back over half a minute.
+    """End a throttle now. The tier ramps up over 30 seconds.
 
-    ID is as `notifier throttle list` shows it, or its first six characters if they are clear; or it is a tier: then
-    every throttle of it ends.
+    ID is an id that `notifier throttle list` shows, or at least its first six characters if they are unambiguous. If ID
+    is a tier, all of its throttles end.
     """
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
         now = folder.ports.clock.now()
         wanted = meant(id, folder.ports.throttles.since(now), now)
-        ended = [folder.ports.throttles.lift(each, who, now) for each in wanted]
-    lifted = [each for each in ended if each]
+        ended = [folder.ports.throttles.lift(throttle_, who, now) for throttle_ in wanted]
+    lifted = [throttle_ for throttle_ in ended if throttle_]
     if not lifted:
         raise NotFound(f"No throttle {id} is in force.")
     if as_json and id in TIERS:
-        print_json([facts(each, now) for each in lifted])
+        print_json([facts(throttle_, now) for throttle_ in lifted])
         return
-    for each in lifted:
-        _print(each, now, as_json=as_json)
+    for throttle_ in lifted:
+        _print(throttle_, now, as_json=as_json)
 
 
 def meant(id: str, known: Sequence[Throttle], now: datetime) -> Sequence[str]:
-    """The ids of those that are in force and meant. Raises UsageError for a beginning that isn't clear."""
-    active = [each for each in known if each.active(now)]
+    """Return the ids of the active throttles that `id` selects. Raises UsageError for an ambiguous or short prefix."""
+    active = [throttle_ for throttle_ in known if throttle_.active(now)]
     if id in TIERS:
-        return [each.id for each in active if each.tier == id]
-    if any(each.id == id for each in active):
+        return [throttle_.id for throttle_ in active if throttle_.tier == id]
+    if any(throttle_.id == id for throttle_ in active):
         return [id]
     if len(id) < SHORTEST:
         raise click.UsageError(f"{id!r} is too little of an id: give its first {SHORTEST} characters, or a tier.")
-    found = [each.id for each in active if each.id.startswith(id)]
-    if len(found) > 1:
-        raise click.UsageError(f"The ids of {len(found)} throttles begin with {id}; give more of the one you mean.")
-    return found
+    matches = [throttle_.id for throttle_ in active if throttle_.id.startswith(id)]
+    if len(matches) > 1:
+        raise click.UsageError(f"The ids of {len(matches)} throttles begin with {id}; give more of the one you mean.")
+    return matches
 
 
 def facts(each: Throttle, now: datetime) -> dict[str, object]:
@@ -175,15 +175,15 @@ def _print_all(found: Sequence[Throttle], now: datetime) -> None:
         return
     rows = [
         (
-            each.id[:SHOWN_OF_ID],
-            each.tier,
-            _rate(each),
-            "active" if each.active(now) else "ramping",
-            each.ends_at,
-            each.who,
-            each.reason,
+            throttle_.id[:SHOWN_OF_ID],
+            throttle_.tier,
+            _rate(throttle_),
+            "active" if throttle_.active(now) else "ramping",
+            throttle_.ends_at,
+            throttle_.who,
+            throttle_.reason,
         )
-        for each in found
+        for throttle_ in found
     ]
     print_table(("id", "tier", "rate", "state", "ends", "who", "reason"), rows)
 

@@ -144,7 +144,10 @@ def _digest(burst: Burst, viewer: Viewer, now: datetime) -> Facts | None:
 
 
 def _sealed(seal: Seal | None, member: Member) -> Facts | None:
-    """Describe the member in the audience snapshot, which has bitmaps of its tiers and only counts for other members."""
+    """Describe the member in the audience snapshot.
+
+    The snapshot names only members of its tiers. For others it has counts.
+    """
     if seal is None:
         return None
     tier = next((str(tier) for tier in TIERS if holds(seal.tiers[tier], member)), None)

@@ -177,7 +177,8 @@ def vip(**given: Any) -> None:
 def preferences(**given: Any) -> None:
     """Import the notification preferences of users, one setting or more per row.
 
-    Rows have `user`, and optionally `account`, `volume`, `muted`, `push`, `quiet` and `zone`. Empty columns set nothing.
+    Rows have `user`, and optionally `account`, `volume`, `muted`, `push`, `quiet` and `zone`. An empty column sets
+    nothing.
 
     A row with an account sets the preferences for that account: `volume` is default, all, first, digest or off; `muted`
     is true, or the time when the mute ends. A row without one sets account-wide preferences: `volume` is all, first,
