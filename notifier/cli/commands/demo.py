@@ -180,10 +180,8 @@ def demo(
         print_lines([report])
     else:
         print_checks(checks)
-        program = command()
-        click.echo(
-            f"\nNext: {program} fixture, then {program} up, and elsewhere: {program} mention --author ada --of nova"
-        )
+        name = command()
+        click.echo(f"\nNext: {name} fixture, then {name} up, and elsewhere: {name} mention --author ada --of nova")
     ctx.exit(0 if report["ok"] else 1)
 
 

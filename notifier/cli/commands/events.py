@@ -1,4 +1,4 @@
-"""`notifier mention`: sends one event to the running service, as the tweet service would."""
+"""Commands that send events to a running service, such as `notifier mention`."""
 
 import json
 import time
@@ -50,21 +50,21 @@ def mention(
     protected: bool,
     sender: EventSender,
 ) -> None:
-    """Send one event, and print its receipt."""
+    """Send a mention to the running service, and print its receipt."""
     name = id or token_hex(8)
-    words = text if text is not None else " ".join(["hello", *(f"@{each}" for each in mentioned)])
-    sender.send(mention_event(name, author, mentioned, text=words, protected=protected, now=datetime.now(UTC)))
+    content = text if text is not None else " ".join(["hello", *(f"@{account}" for account in mentioned)])
+    sender.send(mention_event(name, author, mentioned, text=content, protected=protected, now=datetime.now(UTC)))
 
 
 def mention_event(
     id: str, author: str, mentioned: tuple[str, ...], *, text: str, protected: bool, now: datetime
 ) -> Mapping[str, object]:
-    """A CloudEvent as the tweet service writes it."""
+    """Return a CloudEvent like those of the tweet service."""
     tweet = {"tweet": f"t-{id}", "author": author, "mentions": list(mentioned), "text": text, "protected": protected}
     return cloud_event(EVENT_TYPE, tweet, now, id)
 
 
-# `notifier retract`: takes back what somebody has written, as the services for tweets and accounts would.
+# Command `notifier retract`: sends events of the tweet service or the account service.
 
 
 @click.command(
@@ -76,7 +76,10 @@ def mention_event(
 @click.option("--protected", is_flag=True, help="With --all: leave it to those who follow the author.")
 @sends_events
 def retract(*, author: str, tweet: str | None, everything: bool, protected: bool, sender: EventSender) -> None:
-    """Take a tweet back, or all that somebody has written, and print the receipt: nobody is shown it from then on."""
+    """Retract a tweet, or all tweets of an author, and print the receipt.
+
+    Retracted tweets are shown to no user any more.
+    """
     if everything is (tweet is not None):
         raise click.UsageError("Say which tweet by --tweet, or --all that the author has written.")
     if protected and not everything:
@@ -85,13 +88,15 @@ def retract(*, author: str, tweet: str | None, everything: bool, protected: bool
 
 
 def retract_event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
-    """A CloudEvent as the service for tweets writes it, or the one for accounts."""
-    whole = PROTECTED_TYPE if protected else ERASED_TYPE
-    kind, said = (whole, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
-    return cloud_event(kind, said, now)
+    """Return a CloudEvent like those of the tweet service, or of the account service if `tweet` is None."""
+    author_type = PROTECTED_TYPE if protected else ERASED_TYPE
+    kind, data = (
+        (author_type, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
+    )
+    return cloud_event(kind, data, now)
 
 
-# `notifier follow`: tells the running service who follows whom, as the graph service would.
+# Command `notifier follow`: sends events of the graph service.
 
 
 @click.command(
@@ -103,20 +108,20 @@ def retract_event(author: str, tweet: str | None, *, protected: bool, now: datet
 @sequence_option
 @sends_events
 def follow(*, follower: str, followed: str, end: bool, sequence: int | None, sender: EventSender) -> None:
-    """Say that somebody follows somebody from now on, or no longer, and print the receipt."""
+    """Add or end a follow, and print the receipt."""
     sender.send(follow_event(follower, followed, end=end, sequence=sequence, now=datetime.now(UTC)))
 
 
 def follow_event(
     follower: str, followed: str, *, end: bool, sequence: int | None, now: datetime
 ) -> Mapping[str, object]:
-    """A CloudEvent as the graph service writes it."""
+    """Return a CloudEvent like those of the graph service."""
     pair = {"follower": follower, "followed": followed, "sequence": sequence or sequence_at(now)}
     kind = UNFOLLOWED_TYPE if end else FOLLOWED_TYPE
     return cloud_event(kind, pair, now)
 
 
-# `notifier block` and `unblock`: tells the running service who blocks whom, as the graph service would.
+# Commands `notifier block` and `notifier unblock`: send events of the graph service.
 
 by_option = click.option("--by", "blocker", required=True, help="Who blocks.")
 
@@ -127,7 +132,10 @@ by_option = click.option("--by", "blocker", required=True, help="Who blocks.")
 @sequence_option
 @sends_events
 def block(*, blocked: str, blocker: str, sequence: int | None, sender: EventSender) -> None:
-    """Say that somebody blocks an account: each sees nothing of the other any more. Prints the receipt."""
+    """Block an account, and print the receipt.
+
+    From then on, both accounts are hidden from each other.
+    """
     sender.send(block_event(blocker, blocked, blocks=True, sequence=sequence, now=datetime.now(UTC)))
 
 
@@ -137,37 +145,43 @@ def block(*, blocked: str, blocker: str, sequence: int | None, sender: EventSend
 @sequence_option
 @sends_events
 def unblock(*, blocked: str, blocker: str, sequence: int | None, sender: EventSender) -> None:
-    """Say that somebody blocks an account no longer: what opens from now on is seen. Prints the receipt."""
+    """Unblock an account, and print the receipt.
+
+    Bursts that open from then on are visible again.
+    """
     sender.send(block_event(blocker, blocked, blocks=False, sequence=sequence, now=datetime.now(UTC)))
 
 
 def block_event(
     blocker: str, blocked: str, *, blocks: bool, sequence: int | None, now: datetime
 ) -> Mapping[str, object]:
-    """A CloudEvent as the graph service writes it. Whom it is about may be said with an @ before the name."""
+    """Return a CloudEvent like those of the graph service. Names may begin with @."""
     pair = {"blocker": blocker.removeprefix("@"), "blocked": blocked.removeprefix("@")}
     kind = BLOCKED_TYPE if blocks else UNBLOCKED_TYPE
     return cloud_event(kind, {**pair, "sequence": sequence or sequence_at(now)}, now)
 
 
-# `notifier vip`: who is flagged as a VIP; said through the running service, as the account service would.
+# Command `notifier vip`: sends events of the account service.
 
 AT_ONCE = 64
-"""Shards whose bitmaps are read together: 1 MB at most."""
+"""Shards whose bitmaps are read at once: at most 1 MB."""
 MOST = 1_000
-"""Accounts that a batch of events may be of."""
+"""Most accounts per batch of events."""
 
 
 @click.group(cls=Family, epilog=example("notifier vip add @ada @bob", "notifier vip list"))
 def vip() -> None:
-    """Say who is a VIP, and see who is: while active within 7 days, they come first."""
+    """Add, remove and list VIPs.
+
+    Alerts and rows are delivered first to VIPs who were active within 7 days.
+    """
 
 
 @vip.command(epilog=example("notifier vip add @ada @bob"))
 @click.argument("accounts", nargs=-1, required=True)
 @sends_events
 def add(*, accounts: Sequence[str], sender: EventSender) -> None:
-    """Flag accounts as VIPs, from a moment from now on."""
+    """Flag accounts as VIPs. This takes effect within moments."""
     _say(accounts, sender, on=True)
 
 
@@ -175,7 +189,7 @@ def add(*, accounts: Sequence[str], sender: EventSender) -> None:
 @click.argument("accounts", nargs=-1, required=True)
 @sends_events
 def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
-    """Take the flag from accounts."""
+    """Remove the VIP flag from accounts."""
     _say(accounts, sender, on=False)
 
 
@@ -184,7 +198,7 @@ def remove(*, accounts: Sequence[str], sender: EventSender) -> None:
 @data_option
 @json_option
 def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
-    """Tell who is flagged, by the bitmaps that fan-out goes by, and how many they are."""
+    """List the VIPs and their total number, from the bitmaps that fan-out uses."""
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
@@ -198,12 +212,12 @@ def list_vips(limit: int, data: Path | None, *, as_json: bool) -> None:
 
 
 def flagged(ports: Ports, limit: int) -> tuple[int, Sequence[UserId]]:
-    """How many there are, and the first of them by number."""
+    """Return the total number of VIPs, and the first of them by member number."""
     total, first = 0, list[Member]()
     for shard, bits in _bitmaps(ports):
-        found = members(bits, shard)
-        total += len(found)
-        first += islice(found, limit - len(first))
+        vips = members(bits, shard)
+        total += len(vips)
+        first += islice(vips, limit - len(first))
     names = ports.directory.users(first)
     return total, [names[member] for member in first if member in names]
 
@@ -218,25 +232,25 @@ def _say(accounts: Sequence[str], sender: EventSender, *, on: bool) -> None:
     names = list(dict.fromkeys(account.removeprefix("@") for account in accounts))
     if len(names) > MOST:
         raise click.UsageError(f"{MOST:,} accounts at a time are the most, not {len(names):,}.")
-    for why in filter(None, map(fault, names)):
-        raise click.UsageError(f"An account's name {why}.")
+    for problem in filter(None, map(fault, names)):
+        raise click.UsageError(f"An account's name {problem}.")
     results = sender.send_all([vip_event(name, on=on, now=datetime.now(UTC)) for name in names])
     if sender.as_json:
         print_json({"results": results})
     else:
-        told = ", ".join(f"@{name}" for name in names)
-        print_sentence(f"Said of {told}: {'a VIP' if on else 'no VIP'}. Bitmaps have it in a moment.")
+        accounts_text = ", ".join(f"@{name}" for name in names)
+        print_sentence(f"Said of {accounts_text}: {'a VIP' if on else 'no VIP'}. Bitmaps have it in a moment.")
 
 
 def vip_event(user: str, *, on: bool, now: datetime) -> Mapping[str, object]:
-    """A CloudEvent as the account service writes it."""
+    """Return a CloudEvent like those of the account service."""
     return cloud_event(CHANGED_TYPE, {"user": user, "vip": on, "sequence": sequence_at(now)}, now)
 
 
-# `notifier storm`: sends many mentions of one account to the running service, evenly over some seconds.
+# Command `notifier storm`: sends many mentions of one account at a constant rate.
 
 LETTERS = 10
-"""A second; each carries a tenth of the rate."""
+"""Batches per second. Each carries a tenth of the rate."""
 BATCH = "application/cloudevents-batch+json"
 
 
@@ -249,7 +263,7 @@ BATCH = "application/cloudevents-batch+json"
 @data_option
 @json_option
 def storm(*, star: str, rate: int, lasting: timedelta, data: Path | None, as_json: bool) -> None:
-    """Send a storm of mentions, as the tweet service would."""
+    """Send many mentions of one account at a constant rate."""
     from notifier.api.demo.traffic import letter
     from notifier.cli.http import read_ready
 

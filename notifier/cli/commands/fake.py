@@ -1,4 +1,4 @@
-"""`notifier fake`: Apple's, Google's and browsers' servers as this machine plays them, to send alerts to."""
+"""Command `notifier fake`: runs local fakes of the push providers."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,8 +15,9 @@ from notifier.domain.errors import Environment
 from notifier.domain.ids import Platform
 
 ROLE = "fakes"
+"""Role of `up` that runs all fakes."""
 BEATS_EVERY = 1.0
-"""Seconds."""
+"""Seconds between heartbeats."""
 SCRIPT_HELP = (
     "What it does besides answering well: gone=2%, elsewhere=1%, limited=30s, down=30s, stall or stall=30s,"
     " after=10s (for those three), latency=50ms, streams=1, goaway=1000, cut=500,"
@@ -30,7 +31,7 @@ _script = click.option("--script", default="", metavar="WORDS", help=SCRIPT_HELP
 
 
 def _options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Those of each of the three."""
+    """Add the options that `apns`, `fcm` and `webpush` share."""
     for option in (
         json_option,
         click.option("--certificate", type=_CERTIFICATE, metavar="FILE", help="Speak TLS; with its key, as PEM."),
@@ -45,31 +46,32 @@ def _options(verb: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(cls=Family, epilog=example("notifier fake apns --script gone=2% --out alerts.ndjson"))
 def fake() -> None:
-    """Run a fake of a provider until Ctrl-C: `apns`, `fcm` or `webpush`.
+    """Run a fake of a push provider until Ctrl-C: `apns`, `fcm` or `webpush`.
 
-    It listens on the loopback alone, answers as the provider documents it, and takes credentials that everybody knows,
-    which a notifier has where it is told the address. `notifier up` runs fakes itself where there are no credentials.
+    It listens only on the loopback interface, responds as the provider documents, and accepts well-known test
+    credentials. A notifier uses these if its settings have the address of the fake. `notifier up` runs fakes itself for
+    providers without credentials.
     """
 
 
 @fake.command(epilog=example("notifier fake apns --port 9001 --script gone=2%,goaway=1000 --out alerts.ndjson"))
 @_options
 def apns(**said: Any) -> None:
-    """Play Apple's servers."""
+    """Run a fake of Apple's push servers."""
     _play(Platform.APNS, said)
 
 
 @fake.command(epilog=example("notifier fake fcm --port 9002 --script limited=30s,after=10s"))
 @_options
 def fcm(**said: Any) -> None:
-    """Play Google's, with the one that gives access tokens."""
+    """Run a fake of Google's push server, and of the one that issues access tokens."""
     _play(Platform.FCM, said)
 
 
 @fake.command(epilog=example("notifier fake webpush --port 9003 --script latency=50ms"))
 @_options
 def webpush(**said: Any) -> None:
-    """Play all push services of browsers."""
+    """Run a fake of all push services of browsers."""
     _play(Platform.WEB, said)
 
 
@@ -86,7 +88,10 @@ def _play(platform: Platform, said: dict[str, Any]) -> None:
 @parent_option
 @data_option
 def together(*, script: str, parent: int | None, data: Path | None, **ports: int | None) -> None:
-    """The role of `notifier up`: those that are given a port, in one process, with the folder's alerts.ndjson."""
+    """Run the fakes of `notifier up` in one process.
+
+    Runs a fake for each port that is given. Alerts are added to alerts.ndjson in the data folder.
+    """
     settings = begin(ROLE, settings_for(data), parent)
     beat, out = beating(ROLE, settings, parent), settings.data / "alerts.ndjson"
     with told_to_stop() as stopping, ExitStack() as stack:
@@ -97,6 +102,6 @@ def together(*, script: str, parent: int | None, data: Path | None, **ports: int
         ]
         sign(ROLE, settings, beat)()
         while not stopping.wait(BEATS_EVERY):
-            if not all(one.server.serves for one in playing):
+            if not all(fake_.server.serves for fake_ in playing):
                 raise Environment("A fake has stopped serving.")
             beat()

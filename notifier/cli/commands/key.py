@@ -1,4 +1,4 @@
-"""`notifier key`: who else may bring events or look on; each service with a key and scopes of its own."""
+"""Command `notifier key`: manages service keys and their scopes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from notifier.api.auth.service_keys import KeyBook, ServiceKey
 
 SCOPES = ("events", "follows", "accounts", "activity", "operate", "read-metrics")
-"""Of `notifier.api.auth.scopes`, which the help needn't wait for; a test compares."""
+"""Copy of the scopes in `notifier.api.auth.scopes`, which avoids that import for the help. A test compares them."""
 
 
 @click.group(cls=Family, epilog=example("notifier key list"))
 def key() -> None:
-    """Give services keys of their own, each with what it may do, and take them back.
+    """Add, list and remove the keys of services. Each key has scopes.
 
-    A process that runs knows of it within a second. To change a service's key add another of the same name, give it to
-    the service, and remove the old one by its id.
+    Running processes apply changes within a second. To rotate the key of a service, add another key with the same name,
+    give it to the service, and remove the old one by its id.
     """
 
 
@@ -35,7 +35,7 @@ def key() -> None:
 @data_option
 @json_option
 def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) -> None:
-    """Make a key and print it: this once, for only its hash is kept."""
+    """Create a key and print it. It can't be shown again: only its hash is stored."""
     from datetime import UTC, datetime
 
     from notifier.api.auth.scopes import Scope
@@ -44,27 +44,27 @@ def add(name: str, scopes: tuple[str, ...], data: Path | None, as_json: bool) ->
     if not is_name(name):
         raise click.UsageError(f"{name!r} is no name: small letters, digits, dots, dashes and underscores, at most 64.")
     book = _book(data)
-    text, kept = made(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
+    key_text, stored = made(name, {Scope(scope) for scope in scopes}, book.pepper, datetime.now(UTC))
     with book.changed() as keys:
-        keys.append(kept)
+        keys.append(stored)
     if as_json:
-        print_json({**facts(kept), "key": text})
+        print_json({**facts(stored), "key": key_text})
     else:
-        click.echo(text)
+        click.echo(key_text)
 
 
 @key.command("list", epilog=example("notifier key list"))
 @data_option
 @json_option
 def list_keys(data: Path | None, as_json: bool) -> None:
-    """List the keys, oldest first; what they are is not kept."""
+    """List ids, names and scopes of the keys, oldest first."""
     keys = _book(data).read()
     if as_json:
-        print_json([facts(each) for each in keys])
+        print_json([facts(key_) for key_ in keys])
     elif not keys:
         print_sentence("There are no keys but the one of secret.json, which has all scopes.")
     else:
-        rows = [(each.id, each.name, " ".join(each.scopes), each.made_at) for each in keys]
+        rows = [(key_.id, key_.name, " ".join(key_.scopes), key_.made_at) for key_ in keys]
         print_table(("id", "name", "scopes", "made"), rows)
 
 
@@ -73,7 +73,7 @@ def list_keys(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def remove(which: str, data: Path | None, as_json: bool) -> None:
-    """Remove a key, by its id or by a name that no other has; it opens nothing a second later."""
+    """Remove a key by its id or unique name. It stops working within a second."""
     with _book(data).changed() as keys:
         removed = meant(which, keys)
         keys.remove(removed)
@@ -84,13 +84,13 @@ def remove(which: str, data: Path | None, as_json: bool) -> None:
 
 
 def meant(which: str, keys: Sequence["ServiceKey"]) -> "ServiceKey":
-    """Raises NotFound, and UsageError for a name that several have."""
-    found = [each for each in keys if each.id == which] or [each for each in keys if each.name == which]
-    if not found:
+    """Return the key with this id or name. Raises NotFound, and UsageError if several keys have the name."""
+    matches = [key_ for key_ in keys if key_.id == which] or [key_ for key_ in keys if key_.name == which]
+    if not matches:
         raise NotFound(f"No key has the id or the name {which}.")
-    if len(found) > 1:
-        raise click.UsageError(f"{len(found)} keys are named {which}; give the id of one: `notifier key list`.")
-    return found[0]
+    if len(matches) > 1:
+        raise click.UsageError(f"{len(matches)} keys are named {which}; give the id of one: `notifier key list`.")
+    return matches[0]
 
 
 def facts(each: "ServiceKey") -> dict[str, object]:
@@ -98,7 +98,7 @@ def facts(each: "ServiceKey") -> dict[str, object]:
 
 
 def _book(data: Path | None) -> "KeyBook":
-    """Its hashes are made with the folder's secret."""
+    """Return the key file. It hashes keys with the secret of the data folder."""
     from notifier.api.auth.service_keys import KeyBook, keys_of
     from notifier.cli.context import require_folder
 

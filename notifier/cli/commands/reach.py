@@ -1,4 +1,4 @@
-"""`notifier reach`: how far one account's mentions of others carry, by hand; and what is held for it."""
+"""Command `notifier reach`: sets moderation verdicts of accounts, and decides on held mentions."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
@@ -18,12 +18,12 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import fault
 from notifier.ports.all_ports import Ports
 
-# `notifier reach held`, `release` and `drop`: what waits for a person to decide, and the decision.
+# Commands `notifier reach held`, `release` and `drop`: held mentions that await a decision.
 
 TOGETHER = 500
-"""Are let go in one append."""
+"""Held mentions per batch."""
 SHOWN_OF_TEXT = 60
-"""Characters; JSON has all that is kept."""
+"""Characters. JSON has the whole stored text."""
 
 Decide = Callable[[Sequence[HeldMention]], Sequence[HeldMention]]
 
@@ -39,21 +39,21 @@ all_by_option = click.option("--by", "by", default=None, help="Instead of ids: a
 @data_option
 @json_option
 def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_json: bool) -> None:
-    """List the mentions that are held, those that wait longest first; each waits 30 days at most."""
+    """List the held mentions, oldest first. A mention is held for at most 30 days."""
     from notifier.cli.context import opened
 
     settings = settings_for(data)
     with opened(settings) as folder:
         longest = nsmallest(limit, waiting(folder.ports, of=of, by=by), key=lambda hold: (hold.since, hold.id))
-        found = _readable(folder.ports, longest)
+        mentions = _readable(folder.ports, longest)
     if as_json:
-        print_json([held_facts(hold) for hold in found])
-    elif not found:
+        print_json([held_facts(hold) for hold in mentions])
+    elif not mentions:
         print_sentence("No mention is held.")
     else:
         rows = [
             (hold.key[:SHOWN_OF_ID], hold.since, f"@{hold.author}", _accounts(hold), _text(hold)[:SHOWN_OF_TEXT])
-            for hold in found
+            for hold in mentions
         ]
         print_table(("id", "since", "by", "of", "text"), rows)
 
@@ -65,10 +65,10 @@ def held(*, of: str | None, by: str | None, limit: int, data: Path | None, as_js
 @data_option
 @json_option
 def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_json: bool) -> None:
-    """Let held mentions go: each is told now, once, as far as its rate cap lets it.
+    """Release held mentions. Each is delivered once, now, within its rate cap.
 
-    IDS are as `notifier reach held` shows them, or their first six characters if they are clear. What else is held of
-    the account's stays so, and `deny` said meanwhile counts more.
+    IDS are ids that `notifier reach held` shows, or at least their first six characters if they are unambiguous. Other
+    held mentions of the account remain held, and a verdict `deny` that was set meanwhile takes precedence.
     """
     from notifier.cli.context import opened
     from notifier.flow.intake.held_mentions import Release
@@ -76,7 +76,7 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
     settings = settings_for(data)
     with opened(settings) as folder:
         go = Release.of(folder.ports)
-        done = _decided(folder.ports, ids, by, lambda some: go(some, who))
+        done = _decided(folder.ports, ids, by, lambda batch: go(batch, who))
         done = _readable(folder.ports, done) if as_json else done
     _print_reach_held(done, "on their way", as_json=as_json)
 
@@ -88,9 +88,9 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
 @data_option
 @json_option
 def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_json: bool) -> None:
-    """Discard held mentions: nobody is told of them, and their sender is told that they were denied.
+    """Discard held mentions. No user is notified of them.
 
-    IDS are as for `notifier reach release`.
+    Their event status reports to the sender that they were denied. IDS are as for `notifier reach release`.
     """
     from notifier.cli.context import opened
 
@@ -108,13 +108,14 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
 
 
 def _readable(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
-    """Return the holds without the text of what was retracted meanwhile."""
+    """Return the held mentions, without the text of those that were retracted meanwhile."""
     from notifier.flow.intake.held_mentions import with_current_text
 
     return with_current_text(ports.retractions, holds)
 
 
 def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> Iterator[HeldMention]:
+    """Yield the held mentions of an account, by an author, or all."""
     account, author = (None if name is None else UserId(name.removeprefix("@")) for name in (of, by))
     return (
         hold
@@ -124,29 +125,37 @@ def waiting(ports: Ports, *, of: str | None = None, by: str | None = None) -> It
 
 
 def meant(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence[HeldMention]:
-    """Those that wait and are meant, each once. Raises UsageError for a beginning that isn't clear, NotFound."""
-    if short := next((id for id in ids if len(id) < SHORTEST), None):
-        raise click.UsageError(f"{short!r} is too little of an id: give its first {SHORTEST} characters.")
-    some = [hold for hold in known if hold.key.startswith(tuple(ids))]
-    found = dict[str, HeldMention]()
+    """Return the held mentions that these ids select, each once.
+
+    Raises UsageError for an ambiguous or short prefix, and NotFound for an unknown one.
+    """
+    if short_id := next((id for id in ids if len(id) < SHORTEST), None):
+        raise click.UsageError(f"{short_id!r} is too little of an id: give its first {SHORTEST} characters.")
+    candidates = [hold for hold in known if hold.key.startswith(tuple(ids))]
+    selected = dict[str, HeldMention]()
     for id in ids:
-        named = [hold for hold in some if hold.key.startswith(id)]
-        if not named:
+        matches = [hold for hold in candidates if hold.key.startswith(id)]
+        if not matches:
             raise NotFound(f"No mention {id} waits.")
-        if len(named) > 1:
-            raise click.UsageError(f"The ids of {len(named)} mentions begin with {id}; give more of the one you mean.")
-        found[named[0].key] = named[0]
-    return list(found.values())
+        if len(matches) > 1:
+            raise click.UsageError(
+                f"The ids of {len(matches)} mentions begin with {id}; give more of the one you mean."
+            )
+        selected[matches[0].key] = matches[0]
+    return list(selected.values())
 
 
 def _decided(ports: Ports, ids: Sequence[str], by: str | None, decide: Decide) -> Sequence[HeldMention]:
-    """All that was meant, some at a time. Raises NotFound where nothing was, or somebody else was faster."""
+    """Decide the selected mentions in batches, and return those that this call has decided.
+
+    Raises NotFound if there are none, also because another operator has just decided them.
+    """
     if bool(ids) == (by is not None):
         raise click.UsageError("Give ids, as `notifier reach held` shows them, or --by an account.")
     wanted = iter(meant(ids, ports.holds.waiting()) if ids else waiting(ports, by=by))
     done = list[HeldMention]()
-    while some := list(islice(wanted, TOGETHER)):
-        done += decide(some)
+    while batch := list(islice(wanted, TOGETHER)):
+        done += decide(batch)
     if not done:
         raise NotFound(f"No mention {'by @' + by.removeprefix('@') if by else ', '.join(ids)} waits.")
     return done
@@ -186,12 +195,12 @@ def _text(hold: HeldMention) -> str:
     cls=Family, epilog=example('notifier reach set @bob --verdict hold --reason "a flood"', "notifier reach held")
 )
 def reach() -> None:
-    """Say how far an account's mentions of others carry, and decide over what is held.
+    """Set how far an account's mentions of others reach, and decide on held ones.
 
     \b
-    all   rows and alerts
-    row   rows, and no phone is woken
-    hold  nothing, until somebody lets it go; 30 days at most
+    all   inbox rows and push alerts
+    row   inbox rows, no push alerts
+    hold  nothing until an operator releases it; held for at most 30 days
     deny  nothing
     """
 
@@ -207,26 +216,27 @@ def reach() -> None:
 def set_reach(
     *, account: str, verdict: str, reason: str, unheard: bool, who: str, data: Path | None, as_json: bool
 ) -> None:
-    """Say how far an account's mentions carry, from its next mention on and until something else is said.
+    """Set how far an account's mentions reach, from its next mention on.
 
-    Exit code 1 where somebody has said something else meanwhile, which stands: then that is told.
+    The verdict applies until it is changed. Exit code 1 if another operator has set a different verdict at the same
+    time and won: then that verdict is printed.
     """
     from notifier.cli.context import opened
 
     user = named(account)
     with opened(settings_for(data)) as folder:
         ports = folder.ports
-        before = ports.reaches.standing([user]).get(user)
-        if before is None and not unheard:
+        previous = ports.reaches.standing([user]).get(user)
+        if previous is None and not unheard:
             require(ports, user)
         now = ports.clock.now()
-        word = checked(ReachWord(user=user, verdict=Verdict(verdict), reason=reason, who=who, at=now), before)
-        ports.reaches.say(word)
-        # What two say at the same moment is decided by the store, and both are in the audit.
-        stands = ports.reaches.standing([user])[user]
-    _print(stands, as_json=as_json)
-    if stands != word:
-        click.echo(f"What you said doesn't stand: {stands.who} has said this of @{user} meanwhile.", err=True)
+        verdict_ = checked(ReachWord(user=user, verdict=Verdict(verdict), reason=reason, who=who, at=now), previous)
+        ports.reaches.say(verdict_)
+        # The store resolves concurrent changes. The audit log contains both.
+        current = ports.reaches.standing([user])[user]
+    _print(current, as_json=as_json)
+    if current != verdict_:
+        click.echo(f"What you said doesn't stand: {current.who} has said this of @{user} meanwhile.", err=True)
         click.get_current_context().exit(1)
 
 
@@ -234,17 +244,17 @@ def set_reach(
 @data_option
 @json_option
 def list_reaches(data: Path | None, as_json: bool) -> None:
-    """List whose mentions don't carry all the way, with who said so, why and when."""
+    """List the accounts with a limited reach, and who set it, why and when."""
     from notifier.cli.context import opened
 
     with opened(settings_for(data)) as folder:
-        found = [word for word in folder.ports.reaches.listed() if word.verdict is not Verdict.ALL]
+        limited = [record for record in folder.ports.reaches.listed() if record.verdict is not Verdict.ALL]
     if as_json:
-        print_json([facts(word) for word in found])
-    elif not found:
+        print_json([facts(record) for record in limited])
+    elif not limited:
         print_sentence("Everybody's mentions carry all the way.")
     else:
-        rows = [(f"@{word.user}", word.verdict, word.at, word.who, word.reason) for word in found]
+        rows = [(f"@{record.user}", record.verdict, record.at, record.who, record.reason) for record in limited]
         print_table(("account", "verdict", "since", "who", "reason"), rows)
 
 
@@ -253,16 +263,16 @@ def list_reaches(data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def show(account: str, data: Path | None, as_json: bool) -> None:
-    """Show how far an account's mentions carry, and who said so last."""
+    """Show how far an account's mentions reach, and who set it."""
     from notifier.cli.context import opened
 
     user = named(account)
     with opened(settings_for(data)) as folder:
-        word = folder.ports.reaches.standing([user]).get(user)
-        if word is None:
+        record = folder.ports.reaches.standing([user]).get(user)
+        if record is None:
             require(folder.ports, user)
-    if word is not None:
-        _print(word, as_json=as_json)
+    if record is not None:
+        _print(record, as_json=as_json)
     elif as_json:
         print_json({"account": user, "verdict": str(Verdict.ALL), "reason": None, "who": None, "at": None})
     else:
@@ -270,14 +280,15 @@ def show(account: str, data: Path | None, as_json: bool) -> None:
 
 
 def named(account: str) -> UserId:
-    """Raises UsageError for what is no account's name."""
+    """Return the account name without @. Raises UsageError for an invalid name."""
     user = account.removeprefix("@")
-    if why := fault(user):
-        raise click.UsageError(f"An account's name {why}.")
+    if problem := fault(user):
+        raise click.UsageError(f"An account's name {problem}.")
     return UserId(user)
 
 
 def require(ports: Ports, user: UserId) -> None:
+    """Raise NotFound if the directory doesn't know the account."""
     if user not in ports.directory.accounts([user]):
         raise NotFound(f"The account is {user}; --unheard says it all the same.")
 

@@ -1,4 +1,4 @@
-"""The roles: `api`, `pump` and `worker`, each a process of its own; `up` runs them all."""
+"""Commands of the roles `api`, `pump` and `worker`, each of which is one process."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Platform
 
 CHATTY = ("cassandra", "kafka")
-"""Clients that tell of each connection that comes and goes; at `debug` they may."""
+"""Client libraries that log every connection. They are silenced below WARNING unless the log level is `debug`."""
 
 parent_option = click.option("--parent", type=int, default=None, hidden=True, help="End when this process ends.")
 number_option = click.option(
@@ -34,7 +34,7 @@ number_option = click.option(
 @parent_option
 @data_option
 def api(host: str | None, port: int | None, number: int, parent: int | None, data: Path | None) -> None:
-    """Run the HTTP edge alone, in one process; the services it needs run already."""
+    """Run only the HTTP API, in one process. Its services must already be running."""
     from notifier.api.server import serve
 
     role = numbered("api", number)
@@ -53,7 +53,10 @@ def api(host: str | None, port: int | None, number: int, parent: int | None, dat
 @parent_option
 @data_option
 def pump(parent: int | None, data: Path | None) -> None:
-    """Run router, coordinators, dispatcher, reconciler and monitor alone, as loops of one process."""
+    """Run only the pump, in one process.
+
+    Its loops are router, coordinators, indexers, dispatcher, reconciler and monitor.
+    """
     from notifier.cli.context import system_of
     from notifier.cli.supervisor.pump_process import run
     from notifier.profiles import choose
@@ -74,7 +77,7 @@ def pump(parent: int | None, data: Path | None) -> None:
 @parent_option
 @data_option
 def worker(pool: str, number: int, parent: int | None, data: Path | None) -> None:
-    """Run the workers of one pool alone."""
+    """Run only one worker of a pool, in one process."""
     from notifier.cli.context import system_of
     from notifier.metrics import Metrics
     from notifier.profiles import choose
@@ -84,8 +87,8 @@ def worker(pool: str, number: int, parent: int | None, data: Path | None) -> Non
 
     role = numbered(pool, number)
     settings = begin(role, settings_for(data), parent)
-    # A key that can't be used stops who sends by it, and nobody else.
-    require_credentials(settings.push, [each for each in Platform if pool in ("push", f"push.{each}")])
+    # An unusable key must stop only the workers that send with it.
+    require_credentials(settings.push, [platform for platform in Platform if pool in ("push", f"push.{platform}")])
     profile = choose(settings)
     try:
         metrics, beat = Metrics(), beating(role, settings, parent)
@@ -106,7 +109,10 @@ def numbered(role: str, number: int) -> str:
 
 
 def begin(role: str, settings: Settings, parent: int | None) -> Settings:
-    """What every role does first."""
+    """Set up the process of a role: parent watch, schema check or shared metrics, and logging.
+
+    Returns the settings. Raises NoData, and the errors of `require_schema` if the role runs alone.
+    """
     from notifier.cli.context import require_folder, require_schema
     from notifier.cli.supervisor.pid_files import share
     from workers.watchdog import end_with
@@ -117,7 +123,7 @@ def begin(role: str, settings: Settings, parent: int | None) -> Settings:
     if parent is None:
         _forget(role, settings.data)
         require_schema(settings)
-    else:  # `up` has done that, and has its roles share their metrics
+    else:  # `up` has checked the schema, and its roles share their metrics
         share(settings.data / "run" / "metrics", role)
     layout = f"%(asctime)s {role} %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log_level.upper(), format=layout)
@@ -128,26 +134,27 @@ def begin(role: str, settings: Settings, parent: int | None) -> Settings:
 
 
 def _forget(role: str, data: Path) -> None:
-    """What an earlier life of a role that runs alone left in the same folder: this one can't work yet."""
+    """Remove heartbeat and pid file of an earlier process of a role that runs alone: this one is not ready yet."""
     from notifier.cli.supervisor.pid_files import roster
 
     alone(data, role).unlink(missing_ok=True)
-    if roster(data).signed(role, os.getpid()):  # in a container every life has the same number
+    if roster(data).signed(role, os.getpid()):  # in a container every process of the role has the same pid
         (roster(data).folder / role).unlink()
 
 
 def sign(role: str, settings: Settings, beat: Callable[[], None]) -> Callable[[], None]:
-    """To be called once the role can work."""
+    """Return a function that reports the role as ready. Call it once the role can work."""
     from notifier.cli.supervisor.pid_files import roster
 
     def signed() -> None:
-        beat()  # first: whoever is up is no longer given the time of one that starts
+        beat()  # first: a role with a pid file no longer gets the longer time limit of a start
         roster(settings.data).sign(role, os.getpid())
 
     return signed
 
 
 def beating(role: str, settings: Settings, parent: int | None) -> Callable[[], None]:
+    """Return the function that sends the heartbeats of the role."""
     file = alone(settings.data, role) if parent is None else beat_file(settings.data, role)
     file.parent.mkdir(parents=True, exist_ok=True)
     return Beat(file=file)
@@ -155,10 +162,10 @@ def beating(role: str, settings: Settings, parent: int | None) -> Callable[[], N
 
 @contextmanager
 def told_to_stop() -> Iterator[Signal]:
-    """Set by SIGTERM and by Ctrl-C, while the block lasts."""
+    """Yield a signal that SIGTERM and Ctrl-C set while the block lasts."""
     stopping = Signal()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    # In a thread: the handler interrupts the main thread, which may be about to wait and then holds the signal's lock.
+    # In a thread: the handler interrupts the main thread, which may hold the lock of the signal to wait for it.
     before = [signal.signal(number, lambda *_: Thread(target=stopping.set).start()) for number in numbers]
     try:
         yield stopping

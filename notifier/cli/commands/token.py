@@ -1,4 +1,4 @@
-"""`notifier token`: a person's way in, for tests, trials and the impatient."""
+"""Command `notifier token`: prints an access token of a user, for tests."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from notifier.domain.errors import NotFound
 from notifier.domain.ids import UserId
 
 SHORTEST = timedelta(seconds=1)
-"""A token counts in seconds."""
+"""Shortest lifetime: tokens expire at whole seconds."""
 
 
 @click.command(epilog=example("notifier token u7 --ttl 1h"))
@@ -22,26 +22,32 @@ SHORTEST = timedelta(seconds=1)
 @data_option
 @json_option
 def token(user: str, ttl: timedelta, data: Path | None, as_json: bool) -> None:
-    """Print a token that opens a person's tab. Whoever has it is that person until it ends."""
+    """Print an access token for a user's inbox.
+
+    Its bearer can act as that user until it expires.
+    """
     from notifier.cli.context import opened
 
     if ttl < SHORTEST:
         raise click.UsageError("--ttl is less than a second; the token would have ended before anybody used it.")
     settings = settings_for(data)
     with opened(settings) as folder:
-        known = folder.ports.directory.accounts([UserId(user)]).get(UserId(user))
-        if known is None or known.deleted:
+        account = folder.ports.directory.accounts([UserId(user)]).get(UserId(user))
+        if account is None or account.deleted:
             raise NotFound(f"The user is {user}.")
         now = folder.ports.clock.now()
-        made = token_of_ours(settings, UserId(user), now, ttl)
+        text = token_of_ours(settings, UserId(user), now, ttl)
     if as_json:
-        print_json({"user": user, "token": made, "ends_at": stamp(now + ttl)})
+        print_json({"user": user, "token": text, "ends_at": stamp(now + ttl)})
     else:
-        click.echo(made)
+        click.echo(text)
 
 
 def token_of_ours(settings: Settings, user: UserId, now: datetime, ttl: timedelta) -> str:
-    """Signed with the folder's secret. Raises UsageError where the service takes tokens of an issuer alone."""
+    """Return a token signed with the secret of the folder.
+
+    Raises UsageError if the service accepts only tokens of an external issuer.
+    """
     from notifier.api.auth.identity import issue, keys_of
 
     if settings.issuer.name:
