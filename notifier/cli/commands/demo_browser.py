@@ -1,4 +1,4 @@
-"""The demo in a browser: a world that is loaded once and kept, the service on it, and a page that shows both."""
+"""Browser demo: loads generated users once, runs the service on them, and opens a page."""
 
 import json
 import webbrowser
@@ -31,30 +31,38 @@ if TYPE_CHECKING:
     from notifier.profiles import Profile
 
 FOLDER = Path("notifier-demo")
-"""Where the next start finds it again: beside what one has just cloned, and easy to throw away."""
+"""Default data folder: in the current folder, where the next start finds it, and easy to delete."""
 COLLAPSE = 20
-"""Seconds: longer than a storm, so that it is one burst, and short enough that somebody who waits sees the next."""
+"""Collapse window in seconds.
+
+It is longer than a storm, which so becomes one burst, and short enough that a waiting visitor sees the next burst.
+"""
 REFILL = 60
-"""Seconds until @nova may be fanned out once more, after six that may follow one another: elsewhere an hour. Whoever
-watches for ten minutes sees the budget at work, and never long a storm that only makes a count grow."""
+"""Seconds until the fan-out budget of @nova allows one more burst, after an initial six. The default is an hour.
+
+A visitor who watches for ten minutes sees the budget limit a storm, but never for long.
+"""
 UNDISTURBED = 40e-9
-"""Seconds for each follower of the first celebrity, in which her first burst has the machine for itself before the
-second celebrity is loaded: 8 s for 200 million."""
+"""Seconds per follower for which the second celebrity's load waits, so that it doesn't slow down the first burst.
+
+That is 8 s for 200 million followers.
+"""
 LOOKED_AMONG = 1 << 20
-"""Members, for the four people: there is a VIP who was here within a week among each 100,000."""
+"""Members that are searched for the four demo users. Any 100,000 include a VIP who was active within a week."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FixtureLoading:
-    """The world, loaded in front of the visitor: the page is there meanwhile, and shows how far it is."""
+    """Loads the generated users in the background, while the page already shows the progress."""
 
     world: "World"
     data: Path
     profile: "Profile"
     stopping: Signal
     begun: bool = False
+    """This start loads users."""
     again: bool = False
-    """An earlier load was cut off."""
+    """An earlier load was interrupted."""
     ending: Signal = field(default_factory=Signal)
     served: Signal = field(default_factory=Signal)
     afterwards: Callable[[], None] = lambda: None
@@ -62,25 +70,28 @@ class FixtureLoading:
     failed: BaseException | None = None
 
     def start(self) -> None:
-        """Nothing where the world is whole. Raises OtherWorld or Unwritable."""
+        """Start the thread, unless all users are already loaded. Raises OtherWorld or Unwritable."""
         from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, claim, require_nobody
 
         if (self.data / DEMO).exists():
             return
         ports = self.profile.ports()
         require_nobody(self.data, self.world, ports.directory, ports.sets)
-        # Before the first of its people: whatever cuts the load off, the next start knows whose they are.
+        # Write the note before the first user: after an interrupted load, the next start knows their origin.
         claim(self.data, self.world, DEMO_BEGUN)
         self.begun, self.thread = True, Thread(target=self._run, name="loading", daemon=True)
         self.thread.start()
 
     def then(self, act: Callable[[], None]) -> None:
-        """Done by the loading thread once the world is whole; never where nothing was loaded."""
+        """Have the loading thread call `act` once the first celebrity is loaded.
+
+        It is never called if nothing is loaded.
+        """
         self.afterwards = act
         self.served.set()
 
     def end(self) -> None:
-        """Raises what made the load fail."""
+        """Stop loading and wait for the thread. Raises the error that made the load fail."""
         self.ending.set()
         self.served.set()
         if self.thread:
@@ -119,7 +130,7 @@ class FixtureLoading:
                 file.write_text(str(percent))
 
         def first_stands() -> None:
-            """The visitor watches the first celebrity's first burst meanwhile, and isn't to wait for it."""
+            """Let the visitor watch the first celebrity's first burst, undisturbed by the rest of the load."""
             file.unlink(missing_ok=True)
             self.served.wait()
             advance(0)
@@ -128,39 +139,41 @@ class FixtureLoading:
 
         advance(0)
         Load.into(ports)(self.world, advance, first_stands)
-        # Last: a load that was cut off is done again, to the same effect.
+        # Rename the note last: an interrupted load is repeated, with the same result.
         (self.data / DEMO_BEGUN).replace(self.data / DEMO)
 
 
 class Cut(Exception):
-    """The demo ends while it loads."""
+    """Raised in the loading thread when the demo ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
+    """The browser demo with the options of the command line."""
+
     world: "World"
     data: Path
     port: int | None
-    """None: the usual one, or any other where that is taken."""
+    """None: the default port, or any free one if that is taken."""
     profile: str
     opens: bool
-    """A browser, where there is a display."""
+    """Open a browser if there is a display."""
     collapse: float
-    """Seconds of the least collapse window."""
+    """Smallest collapse window in seconds."""
     fresh: bool = False
-    """What an earlier demo kept is thrown away first."""
+    """Remove the data of an earlier demo first."""
 
     def run(self) -> None:
-        """Until Ctrl-C."""
+        """Run the demo until Ctrl-C."""
         from notifier.cli.data_folder import require_ours
         from notifier.devkit.check.instance import engines
         from notifier.devkit.engines.cassandra import Sync
 
-        began = monotonic()
+        started = monotonic()
         prepare(self.data)
         require_ours(self.data)
         with engines(self.data, self.profile, Sync.PERIODIC, fresh=self.fresh):
-            self._run(self._settings(), began)
+            self._run(self._settings(), started)
 
     def _run(self, settings: Settings, began: float) -> None:
         from notifier.cli.supervisor.heartbeat import HeartbeatLimits
@@ -191,7 +204,7 @@ class Show:
     def _settings(self) -> Settings:
         own = {"redis_url": ""} if self.profile == "embedded" else {}
         settings = Settings.read(data=self.data.absolute(), profile=self.profile, **own)
-        # Its people's devices are made up: no provider is asked about them.
+        # The devices of the generated users don't exist: never contact a real provider about them.
         settings = replace(settings, push=settings.push.alone)
         if self.port is not None:
             return replace(settings, port=self.port)
@@ -202,20 +215,23 @@ class Show:
         return settings
 
     def _environment(self, settings: Settings) -> Mapping[str, str]:
-        # The page shows bursts of celebrities, which both are in a small world, too.
+        # The page shows celebrity bursts, so both accounts must be celebrities even with few followers.
         threshold = min(settings.threshold, *(self.world.size(star) for star in range(min(2, self.world.celebrities))))
         own = {
             "DEMO": ",".join(people(self.world)),
             "COMMAND": command(),
             "COLLAPSE": f"{self.collapse:f}",
             "REFILL": str(REFILL),
-            "ROLL_UP_EVERY": "0",  # whoever shows an idle person's tab shows an idle person
+            "ROLL_UP_EVERY": "0",  # opening the inbox of an idle user must not make that user active
             "THRESHOLD": str(threshold),
         }
         return {PREFIX + name: value for name, value in own.items()}
 
     def _settle(self, loading: FixtureLoading) -> None:
-        """What an earlier process left, before anything runs on it. Raises NotOurs, OtherWorld or Unwritable."""
+        """Prepare the data folder that an earlier process left, before anything runs on it.
+
+        Raises NotOurs, OtherWorld or Unwritable.
+        """
         from notifier.api.processes import loading_file
         from notifier.cli.data_folder import forget, half_forgotten, untouched
         from notifier.devkit.fixture.load import DEMO_BEGUN, claim
@@ -223,14 +239,14 @@ class Show:
         if self.fresh or half_forgotten(self.data):
             forget(self.data)
         self._require_same()
-        loading_file(self.data).unlink(missing_ok=True)  # of one who was killed as it loaded: nobody does now
+        loading_file(self.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
         loading.again = (self.data / DEMO_BEGUN).exists()
-        # Before the first store: whatever ends this, what it leaves is known as a demo's.
+        # Write the note before the first store: even after a crash the folder is known as a demo's.
         if untouched(self.data):
             claim(self.data, self.world, DEMO_BEGUN)
 
     def _require_same(self) -> None:
-        """Raises OtherWorld."""
+        """Raise OtherWorld if the folder has other generated users."""
         from notifier.devkit.fixture.load import DEMO, DEMO_BEGUN, notes_a_world, require_same
 
         try:
@@ -257,7 +273,7 @@ class Show:
             webbrowser.open(ready.url)
 
     def _begin(self, ready: Ready) -> None:
-        """A first mention of the star, and one of each of the people: neither the map nor an inbox is empty."""
+        """Send a first mention of the celebrity and of each demo user, so that neither map nor inboxes are empty."""
         from notifier.api.demo.traffic import AUTHORS, STARS, letter
 
         names = [STARS[0], *people(self.world)]
@@ -267,10 +283,11 @@ class Show:
 
 
 def people(world: "World") -> list[str]:
-    """A VIP, one who is active, one who comes now and then and one who is away: the first who follow and see nova, and
-    orion if there are any, of those whose phones can ring, and in English, as the page is, before other languages.
+    """Return the names of four demo users: a VIP, an active user, an occasional user and an absent one.
 
-    In a small world, where there is no such person, the first follower.
+    Each is the first user of the kind who follows nova without a mute, and also orion if possible. Users with a device
+    come first, and among them those whose language is English, like the page. With few users, where a kind is missing,
+    the first follower of nova takes its place.
     """
     import numpy as np
 
@@ -278,18 +295,18 @@ def people(world: "World") -> list[str]:
     from notifier.devkit.fixture.world import ACTIVE_7D, ACTIVE_24H, ACTIVE_30D, Flags, Members, user
     from notifier.domain.push.translations import ENGLISH
 
-    everybody: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
+    all_members: Members = np.arange(min(world.universe, LOOKED_AMONG), dtype=np.int64)
     ringing = world.reachable()[:LOOKED_AMONG]
-    m = np.concatenate([ringing[ringing % len(LOCALES) == LOCALES.index(ENGLISH)], ringing, everybody])
+    m = np.concatenate([ringing[ringing % len(LOCALES) == LOCALES.index(ENGLISH)], ringing, all_members])
     seeing: Flags = world.follows(0, m) & ~world.mutes(0, m)
-    both: Flags = seeing & world.follows(1, m) & ~world.mutes(1, m) if world.celebrities > 1 else seeing
+    sees_both: Flags = seeing & world.follows(1, m) & ~world.mutes(1, m) if world.celebrities > 1 else seeing
     idle, vip = world.idleness(m), world.vip(m)
-    wanted: list[Flags] = [
+    kinds: list[Flags] = [
         vip & (idle < ACTIVE_7D),
         ~vip & (idle < ACTIVE_24H),
         ~vip & (idle >= ACTIVE_7D) & (idle < ACTIVE_30D),
         ~vip & (idle >= ACTIVE_30D),
     ]
-    found = [m[both & kind] if (both & kind).any() else m[seeing & kind] for kind in wanted]
+    by_kind = [m[sees_both & kind] if (sees_both & kind).any() else m[seeing & kind] for kind in kinds]
     fallback = [*m[seeing].tolist(), 0]
-    return [user(int(each[0]) if len(each) else fallback[0]) for each in found]
+    return [user(int(members[0]) if len(members) else fallback[0]) for members in by_kind]

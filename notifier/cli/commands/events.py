@@ -89,10 +89,8 @@ def retract(*, author: str, tweet: str | None, everything: bool, protected: bool
 
 def retract_event(author: str, tweet: str | None, *, protected: bool, now: datetime) -> Mapping[str, object]:
     """Return a CloudEvent like those of the tweet service, or of the account service if `tweet` is None."""
-    author_type = PROTECTED_TYPE if protected else ERASED_TYPE
-    kind, data = (
-        (author_type, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
-    )
+    all_type = PROTECTED_TYPE if protected else ERASED_TYPE
+    kind, data = (all_type, {"user": author}) if tweet is None else (DELETED_TYPE, {"tweet": tweet, "author": author})
     return cloud_event(kind, data, now)
 
 

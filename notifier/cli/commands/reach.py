@@ -90,7 +90,7 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
 def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_json: bool) -> None:
     """Discard held mentions. No user is notified of them.
 
-    Their event status reports to the sender that they were denied. IDS are as for `notifier reach release`.
+    The status of their events says that they were denied. IDS are as in `notifier reach release`.
     """
     from notifier.cli.context import opened
 
@@ -134,14 +134,12 @@ def meant(ids: Sequence[str], known: Iterable[HeldMention]) -> Sequence[HeldMent
     candidates = [hold for hold in known if hold.key.startswith(tuple(ids))]
     selected = dict[str, HeldMention]()
     for id in ids:
-        matches = [hold for hold in candidates if hold.key.startswith(id)]
-        if not matches:
+        holds = [hold for hold in candidates if hold.key.startswith(id)]
+        if not holds:
             raise NotFound(f"No mention {id} waits.")
-        if len(matches) > 1:
-            raise click.UsageError(
-                f"The ids of {len(matches)} mentions begin with {id}; give more of the one you mean."
-            )
-        selected[matches[0].key] = matches[0]
+        if len(holds) > 1:
+            raise click.UsageError(f"The ids of {len(holds)} mentions begin with {id}; give more of the one you mean.")
+        selected[holds[0].key] = holds[0]
     return list(selected.values())
 
 
@@ -230,12 +228,12 @@ def set_reach(
         if previous is None and not unheard:
             require(ports, user)
         now = ports.clock.now()
-        verdict_ = checked(ReachWord(user=user, verdict=Verdict(verdict), reason=reason, who=who, at=now), previous)
-        ports.reaches.say(verdict_)
+        record = checked(ReachWord(user=user, verdict=Verdict(verdict), reason=reason, who=who, at=now), previous)
+        ports.reaches.say(record)
         # The store resolves concurrent changes. The audit log contains both.
         current = ports.reaches.standing([user])[user]
     _print(current, as_json=as_json)
-    if current != verdict_:
+    if current != record:
         click.echo(f"What you said doesn't stand: {current.who} has said this of @{user} meanwhile.", err=True)
         click.get_current_context().exit(1)
 

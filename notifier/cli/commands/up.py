@@ -1,4 +1,4 @@
-"""`notifier up`: everything on this machine, from one command."""
+"""Command `notifier up`: runs the whole service on this machine."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,7 @@ def up(
 ) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
-    The ready file is written once everything is up, and again whenever a process was replaced: JSON with url,
+    The ready file is written once everything is up, and again whenever a process is replaced. It is JSON with url,
     service_key, pids by role, data and version. Logs are in DIR/logs.
     """
     began = monotonic()
@@ -114,13 +114,13 @@ def run_service(
 
     require_script(settings.push)
     require_credentials(settings.push)
-    tier_rule(settings.tier_rule)  # refused here, and not by each role for itself
+    tier_rule(settings.tier_rule)  # fail here, instead of in each role
     prepare(settings.data)
     profile = choose(settings)
     try:
         with told_to_stop() as stopping, profile.services() as environment:
             profile.migrate()
-            loading_file(settings.data).unlink(missing_ok=True)  # of a demo that was killed: nobody loads now
+            loading_file(settings.data).unlink(missing_ok=True)  # left by a demo that was killed while it loaded
             upkeep = Upkeep(
                 settings,
                 profile,
@@ -136,7 +136,10 @@ def run_service(
 
 
 def _scripted(push: PushSettings, script: str | None) -> PushSettings:
-    """Raises UsageError for an option that can't be played; a setting is refused as one."""
+    """Return the settings with the script of the command line. Raises UsageError if that is invalid.
+
+    A script from the settings is checked later, as a setting.
+    """
     if script is None:
         return push
     behaviour(script, Platform.APNS)
@@ -144,7 +147,7 @@ def _scripted(push: PushSettings, script: str | None) -> PushSettings:
 
 
 class Upkeep:
-    """The roles of one data folder, from the first start to the last end."""
+    """Runs the roles of one data folder, from start to stop."""
 
     def __init__(
         self,
@@ -162,20 +165,20 @@ class Upkeep:
         self.profile = profile
         self.services = services
         self.port = settings.port
-        """The one that was reserved, once it runs."""
+        """Port of the settings. While the roles run: the reserved one."""
         self.processes = processes(api=api_processes(settings), pools=profile.processes())
         self.ready_files = [ready_path(settings.data), *([ready_file] if ready_file else [])]
         self.began = began
         self.since = stamp(datetime.now(UTC))
         self.patience = patience
         self.says = says or banner
-        """Called once, when all is up, with how long that took."""
+        """Called once everything is up, with the seconds that this took."""
         self.forks_for = forks_for
         self.announced = False
         self.fakes = Fakes.of(settings, free_port)
 
     def run(self, stopping: Signal) -> None:
-        """Until it is told to stop. Raises PortTaken, BadSetting or Environment."""
+        """Run the roles until `stopping` is set. Raises PortTaken, BadSetting or Environment."""
         with reserved(self.settings.host, self.settings.port) as address:
             self.port = address.port
             self._run(stopping)
@@ -190,10 +193,10 @@ class Upkeep:
         with self.forks_for(self.settings.profile, logs) as forks:
             share(run / "metrics", "up")
             replaced = Metrics().replaced
-            wanted = {**self.processes, **({ROLE: self.fakes.words} if self.fakes.ports else {})}
+            arguments = {**self.processes, **({ROLE: self.fakes.words} if self.fakes.ports else {})}
             self.fakes.tell()
             supervisor = Supervisor(
-                children=[self._child(role, words, logs, replaced, forks) for role, words in wanted.items()],
+                children=[self._child(role, words, logs, replaced, forks) for role, words in arguments.items()],
                 roster=roster(self.settings.data),
                 answers=self._answers,
                 announce=self._announce,
@@ -220,7 +223,7 @@ class Upkeep:
         )
 
     def _clear(self, run: Path) -> None:
-        """What an earlier run left: its counters, its roster, its beats, its ready files."""
+        """Remove the metrics, pid files, heartbeats and ready files of an earlier run."""
         for path in self.ready_files:
             path.unlink(missing_ok=True)
         for folder in ("metrics", "up", "beats"):
@@ -230,11 +233,11 @@ class Upkeep:
     def _environment(self) -> Mapping[str, str]:
         from notifier.profiles.data_folder import instance
 
-        s = self.settings
-        own = {"DATA": str(s.data), "PROFILE": s.profile, "HOST": s.host, "PORT": str(self.port)}
-        own["INSECURE_DEV"] = plain(s.insecure_dev)
-        # Another name than that of a pump which somebody starts beside it: two of one name throw each other out.
-        own["INSTANCE"] = f"{instance(s)}-up"
+        settings = self.settings
+        own = {"DATA": str(settings.data), "PROFILE": settings.profile, "HOST": settings.host, "PORT": str(self.port)}
+        own["INSECURE_DEV"] = plain(settings.insecure_dev)
+        # A pump that is started separately needs another name: two consumers with the same name evict each other.
+        own["INSTANCE"] = f"{instance(settings)}-up"
         return {
             **{PREFIX + name: value for name, value in own.items()},
             **self.fakes.environment,
@@ -274,7 +277,7 @@ class Upkeep:
 
 
 def banner(ready: Ready, seconds: float) -> None:
-    """With commands that work as they stand: for another folder than the default they name it."""
+    """Print the address, folders and next commands. The commands name the data folder unless it is the default."""
     from notifier.api.auth.dev_mode import LETS_IN
 
     folder = None if Path(ready.data) == Settings().data.absolute() else Path(ready.data)
@@ -288,5 +291,5 @@ def banner(ready: Ready, seconds: float) -> None:
 
 
 def reachable(host: str) -> str:
-    """An address that reaches a server listening on the host."""
+    """Return an address that reaches a server listening on this host."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
