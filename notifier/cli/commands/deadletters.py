@@ -69,7 +69,7 @@ def list_letters(*, limit: int, data: Path | None, as_json: bool) -> None:
 @data_option
 @json_option
 def lanes(data: Path | None, as_json: bool) -> None:
-    """List the lanes, how many of their records failed recently, and which are stopped.
+    """List the lanes, their recent failures, and which of them are stopped.
 
     A lane is one stream of the log, or one pool of slices.
     """

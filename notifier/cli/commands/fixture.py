@@ -48,8 +48,8 @@ def fixture(
 ) -> None:
     """Load users u0, u1, … and celebrities nova, orion, lyra, … into the data folder.
 
-    A few formulas on the numbers of the users decide who follows whom, and who is active, muted or a VIP
-    (docs/fixture.md). So everything that a user must see can be computed independently. Loading the same data again
+    A few formulas on the numbers of the users determine all follows, mutes, VIPs and active users (docs/fixture.md). So
+    everything that a user must see can be computed independently. Loading the same data again
     changes nothing. A folder with other generated data, or with users of unknown origin, is refused. A running notifier
     may continue.
     """

@@ -85,9 +85,9 @@ def _print(found: PreviewBody) -> None:
             f"A mention of @{found.account} would reach nobody but perhaps @{found.account}: {found.refusal}."
         )
         return
-    what = "join" if found.count > 1 else "open"
+    verb = "join" if found.count > 1 else "open"
     print_sentence(
-        f"A mention of @{found.account} would {what} {found.burst}, in the {found.lane} lane, with the verdict"
+        f"A mention of @{found.account} would {verb} {found.burst}, in the {found.lane} lane, with the verdict"
         f" {found.verdict} ({found.followers:,} followers)."
     )
     if found.note:

@@ -108,7 +108,7 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
 
 
 def _readable(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
-    """Return the held mentions, without the text of those that were retracted meanwhile."""
+    """Return the held mentions, without text if they were retracted meanwhile."""
     from notifier.flow.intake.held_mentions import with_current_text
 
     return with_current_text(ports.retractions, holds)
@@ -205,7 +205,7 @@ def reach() -> None:
 
 @reach.command("set", epilog=example('notifier reach set @bob --verdict hold --reason "a flood of links"'))
 @click.argument("account")
-@click.option("--verdict", type=click.Choice([str(each) for each in Verdict]), required=True, help="How far.")
+@click.option("--verdict", type=click.Choice([str(choice) for choice in Verdict]), required=True, help="How far.")
 @click.option("--reason", required=True, help="For whoever sees it next.")
 @click.option("--unheard", is_flag=True, help="Also of an account that the directory has never heard of.")
 @who_option

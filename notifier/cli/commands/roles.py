@@ -1,4 +1,4 @@
-"""Commands of the roles `api`, `pump` and `worker`, each of which is one process."""
+"""Commands that run one process of the role `api`, `pump` or `worker`."""
 
 import logging
 import os

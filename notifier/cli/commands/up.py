@@ -89,10 +89,10 @@ def up(
     service_key, pids by role, data and version. Logs are in DIR/logs.
     """
     began = monotonic()
-    given = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
-    settings = settings_for(data, **given)
+    options = {"host": host, "port": port, "api_workers": workers, "insecure_dev": insecure_dev or None}
+    settings = settings_for(data, **options)
     if left_behind(settings.data):
-        settings = settings_for(data, **given)
+        settings = settings_for(data, **options)
     settings = replace(settings, data=settings.data.absolute(), push=_scripted(settings.push, fake_script))
     run_service(settings, ready_file=ready_file, patience=HeartbeatLimits(silent_for=hung_after), began=began)
 
@@ -196,7 +196,7 @@ class Upkeep:
             arguments = {**self.processes, **({ROLE: self.fakes.words} if self.fakes.ports else {})}
             self.fakes.tell()
             supervisor = Supervisor(
-                children=[self._child(role, words, logs, replaced, forks) for role, words in arguments.items()],
+                children=[self._child(role, command, logs, replaced, forks) for role, command in arguments.items()],
                 roster=roster(self.settings.data),
                 answers=self._answers,
                 announce=self._announce,

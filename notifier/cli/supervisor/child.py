@@ -22,7 +22,7 @@ LOGGER = logging.getLogger("notifier.up")
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
 """Delay between the death of a process and its restart."""
 STEADY_AFTER = 10.0
-"""Seconds of life after which a death counts as the first again."""
+"""Seconds of uptime after which the restart delay is reset."""
 NOT_STARTED = 126
 """Exit code of a role that could not be started, as in a shell."""
 LONGEST_LOG = 16 << 20

@@ -52,7 +52,7 @@ class ForkRequest:
 
 
 def main(profile: str, parent: int) -> None:
-    """Return when `up` has ended; in a fork, when its role has."""
+    """Run the fork server until `up` has ended. In a fork, run its role."""
     end_with_parent(parent)
     set_command_line([sys.executable, "-m", __spec__.name, profile, str(parent)])
     with socket(fileno=os.dup(0)) as channel:
@@ -65,7 +65,10 @@ def main(profile: str, parent: int) -> None:
 
 
 def _freeze() -> None:
-    """Raise RuntimeError if an import started a thread, which no fork would have."""
+    """Exclude all current objects from garbage collection.
+
+    Raises RuntimeError if an import started a thread, which would be missing in forks.
+    """
     if threading.active_count() > 1 or len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("An import started a thread, which would be lost in a fork.")
     gc.collect()

@@ -45,7 +45,7 @@ class RoleProcess(Protocol):
         """Return its exit code, or None while it runs."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises subprocess.TimeoutExpired."""
+        """Wait for its end and return its exit code. Raises subprocess.TimeoutExpired."""
 
     def terminate(self) -> None: ...
 
@@ -90,7 +90,7 @@ class ForkedRole:
         return code
 
     def terminate(self) -> None:
-        if self.poll() is None:  # after its end another process may have the number
+        if self.poll() is None:  # after its end, another process may have its id
             os.kill(self.pid, SIGTERM)
 
 

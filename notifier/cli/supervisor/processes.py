@@ -33,7 +33,7 @@ def processes(*, api: int, pools: Mapping[Pool, int]) -> Mapping[str, Sequence[s
 
 
 def is_awaited(process: str) -> bool:
-    """Return whether `up` is ready only once this process is: the first API process can answer alone."""
+    """Return whether `up` waits for this process to be ready. Of the API it waits only for the first process."""
     return not process.startswith(f"{API}-")
 
 

@@ -107,8 +107,8 @@ def services_finding(settings: Settings) -> DoctorFinding:
         return DoctorFinding(name="valkey", level=Level.FAIL, detail=str(error), remedy=remedy)
     finally:
         profile.close()
-    given = settings.redis_url != ""
-    return DoctorFinding(name="valkey", detail="The given server answers." if given else "Its binary is here.")
+    external = settings.redis_url != ""
+    return DoctorFinding(name="valkey", detail="The given server answers." if external else "Its binary is here.")
 
 
 def schema_finding(profile: Profile) -> DoctorFinding:
@@ -129,10 +129,10 @@ def running_finding(settings: Settings) -> DoctorFinding:
         return DoctorFinding(
             name="running", level=Level.WARN, detail="Nothing runs on it.", remedy="`notifier up` starts it."
         )
-    gone = sorted(role for role, pid in ready.pids.items() if not alive(pid))
-    level = Level.WARN if gone else Level.OK
-    remedy = f"Of {', '.join(gone)} the logs say why: {settings.data / 'logs'}." if gone else ""
-    detail = f"At {ready.url}, {len(ready.pids) - len(gone)} of {len(ready.pids)} processes."
+    dead = sorted(role for role, pid in ready.pids.items() if not alive(pid))
+    level = Level.WARN if dead else Level.OK
+    remedy = f"Of {', '.join(dead)} the logs say why: {settings.data / 'logs'}." if dead else ""
+    detail = f"At {ready.url}, {len(ready.pids) - len(dead)} of {len(ready.pids)} processes."
     return DoctorFinding(name="running", level=level, detail=detail, remedy=remedy, value=ready.url)
 
 

@@ -123,7 +123,7 @@ def of_a_file(at_once: int) -> Callable[[F], F]:
 )
 @of_a_file(EDGES_AT_ONCE)
 def followers(since: datetime | None, **given: Any) -> None:
-    """Import who follows whom: rows with `follower` and `followed`.
+    """Import follows: rows with `follower` and `followed`.
 
     FILE is CSV, NDJSON or Parquet, plain or compressed with gzip or zstd; - is the standard input. After an
     interruption the same command resumes where it stopped, but the standard input starts again. The import only adds
