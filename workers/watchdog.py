@@ -13,8 +13,8 @@ from collections.abc import Callable
 YOUNG, MIDDLE, OLD = 20_000, 50, 100
 """Thresholds of the garbage collector: new objects per young collection, then collections per older generation.
 
-With Python's default of 700, a third of the time that a worker spent on rows for Cassandra went to scanning messages
-that were still in flight.
+With Python's default of 700, a worker that wrote rows to Cassandra spent a third of its time scanning messages that
+were still in flight.
 """
 
 
