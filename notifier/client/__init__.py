@@ -1,4 +1,4 @@
-"""What the tweet service imports to say who was mentioned; it needs nothing but Python."""
+"""Client library with which the tweet service sends mention events; uses the standard library only."""
 
 from notifier.client.client import Client
 from notifier.client.errors import AccessDenied, ClientError, InvalidClientSetting, NotTheService, Unanswered

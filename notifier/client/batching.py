@@ -1,18 +1,18 @@
-"""Batches: events cut to what one request may carry."""
+"""Groups events into batches that fit into one request."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from notifier.client.event import EventRefusal, MentionEvent
 
-# The limits of `POST /v1/events`, from docs/http.md.
+# Limits of `POST /v1/events`, from docs/http.md.
 MOST_EVENTS = 1_000
 MOST_BYTES = 4 * 1024 * 1024
-"""Of a batch's body."""
+"""Size of the body of a batch."""
 LARGEST_EVENT = 64 * 1024
 
 BRACKETS = len("[]") - len(",")
-"""Every event is counted with a comma, and there is one comma less than events."""
+"""Bytes of a batch besides its events. Each event is counted with a comma, but the last one has none."""
 
 ONE = "application/cloudevents+json"
 MANY = "application/cloudevents-batch+json"
@@ -22,12 +22,12 @@ TOO_LARGE = EventRefusal(
     title="The body is larger than this service takes.",
     detail=f"An event may have {LARGEST_EVENT} bytes.",
 )
-"""In the words of the service, which would close the connection in the middle of such an event."""
+"""Same code and texts as the service's refusal. The service would close the connection amid such an event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedEvent:
-    """An event and its bytes."""
+    """An event with its encoded content."""
 
     event: MentionEvent
     content: bytes
@@ -39,7 +39,7 @@ class QueuedEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """One request's letters, in order; never empty."""
+    """Events of one request, in order. Never empty."""
 
     letters: tuple[QueuedEvent, ...]
 
@@ -59,17 +59,17 @@ class EventBatch:
 
 
 def batches(events: Iterable[MentionEvent], source: str) -> Iterator[EventBatch]:
-    """As few as the limits allow, in order. An event that is too large for any request is alone in its batch."""
-    waiting: list[QueuedEvent] = []
+    """Yield as few batches as the limits allow, in order. An event that exceeds the limit gets its own batch."""
+    queued: list[QueuedEvent] = []
     size = BRACKETS
     for event in events:
-        letter = QueuedEvent(event=event, content=event.spelled(source))
-        more = len(letter.content) + len(",")
-        full = len(waiting) == MOST_EVENTS or size + more > MOST_BYTES
-        if waiting and (full or letter.too_large or waiting[-1].too_large):
-            yield EventBatch(tuple(waiting))
-            waiting, size = [], BRACKETS
-        waiting.append(letter)
-        size += more
-    if waiting:
-        yield EventBatch(tuple(waiting))
+        encoded = QueuedEvent(event=event, content=event.spelled(source))
+        added_size = len(encoded.content) + len(",")
+        full = len(queued) == MOST_EVENTS or size + added_size > MOST_BYTES
+        if queued and (full or encoded.too_large or queued[-1].too_large):
+            yield EventBatch(tuple(queued))
+            queued, size = [], BRACKETS
+        queued.append(encoded)
+        size += added_size
+    if queued:
+        yield EventBatch(tuple(queued))

@@ -1,4 +1,4 @@
-"""The client: events go to the service until each is answered, or the time is up."""
+"""Client that sends events, with retries, until each is answered or a deadline passes."""
 
 import json
 import random
@@ -18,40 +18,43 @@ from notifier.client.http import HttpConnections, HttpReply, NoResponse, RetryBu
 PATH = "/v1/events"
 
 ANSWERS_WITHIN = timedelta(seconds=10)
-"""One try; the service itself gives up on a busy disk earlier."""
+"""Timeout of one attempt. It is longer than the time after which the service itself gives up on a busy disk."""
 SENT_WITHIN = timedelta(seconds=30)
-"""All tries."""
+"""Deadline of all attempts together."""
 
 LATER = frozenset({408, 429})
-"""And every 5xx: not now. Nobody knows whether a 500 or a 502 came before or after the event was stored."""
+"""Statuses that are retried, as is every 5xx: a 500 or 502 leaves open whether the event was stored."""
 NOT_AS_IT_IS = frozenset({400, 409, 413, 422})
-"""About the events. Of a batch: not one of them was taken, and this is about the first."""
+"""Statuses that refuse the events. A refused batch was not stored at all, and the problem describes its first event."""
 
 
 @dataclass(slots=True)
 class Client:
-    """Sends events, and sends them again with the same ids until they are answered.
+    """Sends events, and retries them with the same ids until each is answered.
 
-    That is safe: an event that arrived although its answer was lost is answered as a duplicate. `http.client` of the
-    standard library does the talking, because one POST over kept connections is all there is to say, and a library
-    for it would be one more that the tweet service has to agree with us on. Any number of threads may share a client;
-    processes may not, so make it after a fork. Nothing connects before the first event.
+    Retries are idempotent: if an event arrived and only its response was lost, the retry gets a duplicate receipt.
+
+    The client uses `http.client` of the standard library. It needs one POST over persistent connections, and an HTTP
+    library would be a dependency whose version both services have to share.
+
+    A client is thread-safe. It cannot be shared with a forked process: create it after the fork. It connects when it
+    sends the first event.
     """
 
     url: str
     key: str = field(repr=False)
     _: KW_ONLY
     source: str = "//tweet-service"
-    """Who speaks; ids are unique within a source."""
+    """CloudEvents `source` of all events. Ids are unique within a source."""
     answers_within: timedelta = ANSWERS_WITHIN
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = field(default_factory=lambda: random.Random().random)
-    """Of the client's own: whoever seeds the process's random numbers finds them undisturbed."""
+    """Returns a random number from 0 to 1. The default does not touch the global generator, which may be seeded."""
     _wire: HttpConnections = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises BadSetting."""
+        """Raises InvalidClientSetting."""
         self._wire = HttpConnections(self.url, self.key)
 
     def __enter__(self) -> Self:
@@ -61,7 +64,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Idle connections are closed; a client that is used again opens new ones."""
+        """Close idle connections. A client that is used again opens new ones."""
         self._wire.close()
 
     def mention(
@@ -76,7 +79,7 @@ class Client:
         id: str | None = None,
         within: timedelta = SENT_WITHIN,
     ) -> EventReceipt:
-        """Sends one event; without an `id` it has the tweet's. Raises what `send` raises."""
+        """Send one event and return its receipt. The `id` defaults to the tweet id. Raises what `send` raises."""
         event = MentionEvent(
             id=tweet if id is None else id,
             at=at,
@@ -89,26 +92,26 @@ class Client:
         return self.send([event], within=within)[0]
 
     def send(self, events: Iterable[MentionEvent], *, within: timedelta = SENT_WITHIN) -> Sequence[EventReceipt]:
-        """A receipt an event, in their order; refusals are receipts.
+        """Send events and return one receipt per event, in the same order. A refused event has a receipt, too.
 
-        Raises Unanswered when the time is up, Denied or NotTheService; the error has the receipts there are and the
-        events that have none.
+        Raises Unanswered when `within` has passed, AccessDenied if the key is rejected, and NotTheService if another
+        server responds. The error holds the receipts received so far and the events without a receipt.
         """
-        wanted = tuple(events)
-        patience = RetryBudget(
+        requested = tuple(events)
+        budget = RetryBudget(
             deadline=self.clock() + within.total_seconds(), clock=self.clock, sleep=self.sleep, chance=self.chance
         )
         receipts: list[EventReceipt] = []
         try:
-            for found in self._answers(deque(batches(wanted, self.source)), patience):
-                receipts += found
+            for batch_receipts in self._answers(deque(batches(requested, self.source)), budget):
+                receipts += batch_receipts
         except ClientError as error:
-            error.receipts, error.events = tuple(receipts), wanted[len(receipts) :]
+            error.receipts, error.events = tuple(receipts), requested[len(receipts) :]
             raise
         return receipts
 
     def _answers(self, waiting: deque[EventBatch], patience: RetryBudget) -> "Iterable[Sequence[EventReceipt]]":
-        """In the order of the events."""
+        """Yield the receipts of each batch, in the order of the events."""
         while waiting:
             batch = waiting.popleft()
             if batch.letters[0].too_large:
@@ -116,14 +119,14 @@ class Client:
                 continue
             reply = self._reply(batch, patience)
             if reply.status in NOT_AS_IT_IS and len(batch.letters) > 1:
-                # What is said of the first isn't said of the others: halves, until each has a refusal of its own. It
-                # is also what helps when a proxy takes smaller bodies than the service.
+                # The refusal describes only the first event. Split the batch until each event has its own answer.
+                # Splitting also helps if a proxy accepts smaller bodies than the service.
                 waiting.extendleft(reversed(batch.halves()))
             else:
                 yield _receipts(batch, reply)
 
     def _reply(self, batch: EventBatch, patience: RetryBudget) -> HttpReply:
-        """The first that isn't "not now"."""
+        """Post the batch until the response is not a retryable status, and return that response."""
         body = batch.body
         while True:
             try:
@@ -138,7 +141,7 @@ class Client:
 
 
 def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
-    """Raises Denied or NotTheService."""
+    """Convert the response to receipts, one per event. Raises AccessDenied or NotTheService."""
     if reply.status in (401, 403):
         raise AccessDenied(f"It says {_said(reply)}.")
     try:
@@ -166,7 +169,7 @@ def _refusal(reply: HttpReply) -> EventRefusal:
 
 
 def _said(reply: HttpReply) -> str:
-    """The problem's code and words, or the bare status."""
+    """Return the status, with the code and text of the problem if the response has one."""
     try:
         return f"{reply.status} {_refusal(reply)}".rstrip(".")
     except (ValueError, KeyError, TypeError):

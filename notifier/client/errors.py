@@ -1,12 +1,12 @@
-"""What can keep events from being answered, as one tree; an error's docstring is its message.
+"""Errors of the client, as one tree.
 
 ClientError
-├── BadSetting      the address or the key can't be used; nothing was sent
-├── Denied          the key is not the service's
-├── NotTheService   somebody else answers at that address
-└── Unanswered      the time is up, and the service couldn't or didn't answer
+├── InvalidClientSetting  the URL or the key is malformed; nothing was sent
+├── AccessDenied          the service rejects the key
+├── NotTheService         another server responds at that URL
+└── Unanswered            the deadline passed without a final response from the service
 
-A refused event is no error: its receipt says so.
+A refused event is not an error: its receipt has the reason. The first line of an error's docstring is its message.
 """
 
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ class ClientError(Exception):
     """The events could not be sent."""
 
     receipts: "Sequence[EventReceipt]" = ()
-    """Of the events that were answered before, in their order."""
+    """Receipts of the events that were answered before the error, in order."""
     events: "Sequence[MentionEvent]" = ()
-    """The others, in their order. Some may have arrived; to send them all again, as they are, is safe."""
+    """Events without a receipt, in order. Some may have arrived. Sending all of them again, unchanged, is safe."""
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail)
@@ -51,6 +51,6 @@ class Unanswered(ClientError):
     def __init__(self, detail: str = "", *, asked: float = 0.0, status: int = 0) -> None:
         super().__init__(detail)
         self.status = status
-        """Of the last answer; 0 when there was none."""
+        """HTTP status of the last response; 0 if there was no response."""
         self.asked = asked
-        """Seconds for which it wants to be left alone."""
+        """Seconds to wait before the next attempt, as the service requested."""

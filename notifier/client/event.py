@@ -1,4 +1,4 @@
-"""One event: a tweet that mentions somebody, and how it is spelled on the wire (CloudEvents 1.0 in JSON)."""
+"""Mention events, encoded as CloudEvents 1.0 in JSON, and their receipts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,36 +10,40 @@ from typing import Any
 TYPE = "notifier.tweet.mentioned.v1"
 
 TEXT_KEPT = 1_000
-"""Characters; the service keeps no more, and only the beginning is ever shown."""
+"""Characters of the text that are sent. The service keeps no more, and shows only the beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionEvent:
-    """Immutable, so that every retry is spelled the same: the same id with other words is refused as a conflict."""
+    """A tweet that mentions at least one account.
+
+    Events are immutable, so that every retry has the same content. The service refuses a known id with other content
+    as a conflict.
+    """
 
     id: str
-    """The same for the same tweet, also after a restart; the tweet's own id is a good one."""
+    """Event id. It must be the same for the same tweet, also after a restart. The tweet id is a good choice."""
     at: datetime
-    """When it was tweeted, with its time zone; not when it is sent, which differs from one try to the next."""
+    """Time of the tweet, with its time zone. The time of sending does not work: it differs between retries."""
     tweet: str
     author: str
     mentions: Sequence[str]
-    """Accounts, 1 to 100."""
+    """Mentioned accounts, 1 to 100."""
     text: str = ""
     protected: bool = False
-    """The author's tweets are for the author's followers only."""
+    """Whether the author's tweets are visible to the author's followers only."""
 
     def __post_init__(self) -> None:
         if isinstance(self.mentions, str):
             raise TypeError(f"mentions is a list of accounts; write [{self.mentions!r}].")
 
     def spelled(self, source: str) -> bytes:
-        """ASCII, whatever the words are. What is wrong with an event is for the service alone to say."""
+        """Encode the event as ASCII JSON. The service validates it, not the client."""
         data = {
             "tweet": self.tweet,
             "author": self.author,
             "mentions": list(self.mentions),
-            # Half a character, as some phones send them, would have the whole event refused.
+            # Some phones send unpaired surrogates. The service would refuse the event for one.
             "text": self.text[:TEXT_KEPT].encode("utf-8", "replace").decode(),
             "protected": self.protected,
         }
@@ -47,23 +51,26 @@ class MentionEvent:
         return json.dumps({**head, "data": data}, separators=(",", ":")).encode()
 
 
-# Receipts: what the service answered to an event.
+# Receipts: the service's answer to each event.
 
 
 class ReceiptStatus(StrEnum):
     ACCEPTED = "accepted"
-    """It survives a crash of any process of the service."""
+    """The event is stored durably: it survives a crash of any process of the service."""
     DUPLICATE = "duplicate"
-    """It was accepted before, perhaps by a try whose answer was lost; nothing happens twice."""
+    """The event was accepted before, perhaps by an attempt whose response was lost. It is processed once."""
     REFUSED = "refused"
-    """It will never be taken as it is."""
+    """The event is invalid. The service never accepts it unchanged."""
     ASIDE = "aside"
-    """An outbox's own: the service failed at it every time. It is kept, and sent again by order."""
+    """Quarantined by an outbox because the service failed at every attempt. `Outbox.again` sends it once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRefusal:
-    """What docs/tweet-service.md tells you to do depends on `code`, which never changes; the texts may."""
+    """Reason why an event was not accepted.
+
+    A `code` is stable, and docs/tweet-service.md has the remedy for each. The texts may change.
+    """
 
     code: str
     title: str
@@ -78,7 +85,7 @@ class EventReceipt:
     id: str
     status: ReceiptStatus
     refusal: EventRefusal | None = None
-    """Of one that wasn't taken."""
+    """Reason, if the event was refused or quarantined."""
 
     @property
     def taken(self) -> bool:
@@ -90,5 +97,5 @@ def refused(id: str, refusal: EventRefusal) -> EventReceipt:
 
 
 def refusal_of(problem: Mapping[str, Any]) -> EventRefusal:
-    """From problem+json. Raises KeyError when it is none of ours."""
+    """Read the reason from a problem+json body. Raises KeyError if another server wrote the body."""
     return EventRefusal(code=str(problem["code"]), title=str(problem["title"]), detail=str(problem.get("detail", "")))

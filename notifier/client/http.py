@@ -1,4 +1,4 @@
-"""The wire: HTTP/1.1 requests over connections that are kept."""
+"""HTTP/1.1 requests over persistent connections, and the retry schedule."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,36 +12,36 @@ from notifier.client.errors import InvalidClientSetting, Unanswered
 
 
 class NoResponse(Exception):
-    """The request may have arrived, and may not."""
+    """No response was received. The request may have arrived."""
 
 
 class Stale(NoResponse):
-    """The other side broke the connection off, as it does with one that was idle for long."""
+    """The peer reset the connection, as servers do with connections that were idle for long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
     status: int
     retry_after: str
-    """As the header has it, or empty."""
+    """Value of the `Retry-After` header, or empty."""
     body: bytes
 
 
 @dataclass(slots=True)
 class HttpConnections:
-    """For any number of threads: each request has a connection to itself. The first request opens the first one."""
+    """Thread-safe pool of persistent connections. Each request uses one exclusively; the first request opens one."""
 
     url: str
     key: str = field(repr=False)
     _: KW_ONLY
     _kept: list[HTTPConnection] = field(default_factory=list, init=False, repr=False)
-    """Lists are safe to push and pop from several threads."""
+    """Idle connections. Appending to a list and popping from it is thread-safe."""
 
     def __post_init__(self) -> None:
-        """Raises BadSetting, so that no request has to."""
+        """Validate the URL and the key once, so that no request has to. Raises InvalidClientSetting."""
         try:
-            place = urlsplit(self.url)
-            usable = place.scheme in ("http", "https") and place.hostname and place.port != 0
+            address = urlsplit(self.url)
+            usable = address.scheme in ("http", "https") and address.hostname and address.port != 0
         except ValueError:
             usable = False
         if not usable or not _printable(self.url) or " " in self.url:
@@ -52,51 +52,51 @@ class HttpConnections:
             )
 
     def post(self, path: str, kind: str, body: bytes, within: float) -> HttpReply:
-        """`within` bounds each single wait for the other side, in seconds. Raises NoAnswer."""
+        """Post the body and return the response. `within` is the socket timeout in seconds. Raises NoResponse."""
         if self._kept:
-            # The service may have closed it while nothing was said, which means nothing: at once again on a new one.
+            # The service may have closed the connection while it was idle. Retry at once on a new one.
             with suppress(Stale, IndexError):
                 return self._exchange(self._kept.pop(), path, kind, body, within)
         return self._exchange(self._new(), path, kind, body, within)
 
     def close(self) -> None:
-        """Closes what is idle; the next request opens a connection again."""
+        """Close idle connections. The next request opens a new one."""
         with suppress(IndexError):
             while True:
                 self._kept.pop().close()
 
     def _new(self) -> HTTPConnection:
-        place = urlsplit(self.url)
-        kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
-        return kind(place.hostname or "", place.port)
+        address = urlsplit(self.url)
+        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+        return kind(address.hostname or "", address.port)
 
     def _exchange(self, connection: HTTPConnection, path: str, kind: str, body: bytes, within: float) -> HttpReply:
         connection.timeout = within
         if connection.sock:
             connection.sock.settimeout(within)
         try:
-            whole = self._ask(connection, path, kind, body)
-            answer = connection.getresponse()
-            later = answer.headers.get("Retry-After", "")
-            reply = HttpReply(status=answer.status, retry_after=later, body=answer.read())
+            body_sent = self._ask(connection, path, kind, body)
+            response = connection.getresponse()
+            retry_after = response.headers.get("Retry-After", "")
+            reply = HttpReply(status=response.status, retry_after=retry_after, body=response.read())
         except (ConnectionResetError, BrokenPipeError) as error:
             connection.close()
             raise Stale(_words(error)) from error
         except (OSError, HTTPException) as error:
             connection.close()
             raise NoResponse(_words(error)) from error
-        if whole:
+        if body_sent:
             self._kept.append(connection)
         else:
             connection.close()
         return reply
 
     def _ask(self, connection: HTTPConnection, path: str, kind: str, body: bytes) -> bool:
-        """False when the other side stopped listening: a refusal may be sent before the body was read."""
-        place = urlsplit(self.url)
+        """Send the request. Return False if the peer stopped reading: it may refuse a request before the body ends."""
+        address = urlsplit(self.url)
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": kind, "Accept": "application/json"}
         try:
-            connection.request("POST", place.path.rstrip("/") + path, body, headers)
+            connection.request("POST", address.path.rstrip("/") + path, body, headers)
         except (ConnectionResetError, BrokenPipeError):
             if connection.sock is None:
                 raise
@@ -112,34 +112,34 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-# Patience: how long to wait before the next try, and when to give up.
+# Retry schedule: exponential backoff with full jitter, up to a deadline.
 
 FIRST = 0.1
-"""Seconds: the first pause is at most this long, each later one twice as long as the one before."""
+"""Seconds. Upper bound of the first pause; it doubles with each attempt."""
 LONGEST = 10.0
-"""The service asks for one second when it is restarted and ten when its disk is full."""
+"""Seconds. The service requests one second when it restarts and ten when its disk is full."""
 LONGEST_ASKED = 30.0
-"""Whatever `Retry-After` says: a proxy that says an hour would be believed for an hour after it is mended."""
+"""Seconds. Cap on `Retry-After`: a proxy that sends an hour would block the client long after its repair."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RetryBudget:
-    """Of one call. Pauses are random from nothing up ("full jitter"), so that many callers don't come back together."""
+    """Retries of one call. Pauses have full jitter, so that many clients do not retry at the same time."""
 
     deadline: float
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     chance: Callable[[], float]
-    """From 0 up to 1."""
+    """Returns a random number from 0 to 1."""
     tries: int = 0
 
     def left(self) -> float:
         return self.deadline - self.clock()
 
     def pause(self, why: str, asked: float = 0.0, status: int = 0) -> None:
-        """`asked` is the least it waits, `status` what was answered.
+        """Sleep before the next attempt, for at least `asked` seconds.
 
-        Raises Unanswered when no time would be left for another try.
+        Raises Unanswered, with `why` and `status`, if no time would be left for another attempt.
         """
         asked = min(asked, LONGEST_ASKED)
         spare = self.left() - asked
@@ -151,7 +151,7 @@ class RetryBudget:
 
 
 def asked_for(said: str) -> float:
-    """Seconds, from a `Retry-After` in either of its spellings; 0 when it says nothing that can be read."""
+    """Parse a `Retry-After` header, a number or a date, into seconds. Return 0 if it is empty or malformed."""
     try:
         return max(0.0, float(said) if said.isdecimal() else _until(said))
     except (ValueError, TypeError):

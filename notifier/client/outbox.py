@@ -1,4 +1,4 @@
-"""The outbox: events leave in a thread of their own, so that who tweets never waits."""
+"""Outbox: sends events from a background thread, so that posting a tweet never waits."""
 
 import logging
 from collections import deque
@@ -19,11 +19,11 @@ from notifier.client.quarantine import Aside
 LOGGER = logging.getLogger("notifier.client")
 
 ROUND = timedelta(seconds=30)
-"""So often it tells that nothing moves; and as long as an event fails alone, it is tried."""
+"""Deadline of one send; also the interval of warnings while nothing gets through."""
 PROBE = timedelta(seconds=2)
-"""For each half, while the event is looked for at which the service fails: ten halves of a full batch."""
+"""Deadline of one send during the bisection for a failing event. A full batch takes ten halvings."""
 FAILS = 500
-"""The one answer that may be about an event and no other. A 502, a 503 or none at all is about the service."""
+"""The only status that a single event may cause. A 502, a 503 or no response is a failure of the service."""
 CLOSED_WITHIN = timedelta(seconds=5)
 
 
@@ -36,46 +36,52 @@ def log_refusal(receipt: EventReceipt) -> None:
 
 @dataclass(slots=True)
 class Outbox:
-    """A bounded line of events in memory, in order, and one thread that sends from its head.
+    """Bounded, ordered in-memory queue of events, and one thread that sends from its head.
 
-    An event leaves the line when it is answered and not before; while the service is away the line grows until it is
-    full, and then `submit` says so. What is in line dies with the process: who can't have that keeps the event in
-    the transaction that stores the tweet, and sends from there with a client.
+    An event leaves the queue once it is answered. While the service is down the queue grows to its capacity; then
+    `submit` returns False.
 
-    One event at which the service fails every time (500) holds up nobody behind it: it is found among its batch, has
-    a round to itself, and is then set aside, with a receipt that says so, until `again`.
+    Queued events are lost if the process dies. If that is not acceptable, store each event in the transaction that
+    stores its tweet, and send it from there with a `Client`.
+
+    An event at which the service fails every time (status 500) does not block the events behind it. The outbox
+    bisects the batch, retries the failing event alone for 30 seconds, and then quarantines it. Its receipt has the
+    status ASIDE, and `again` sends it once more.
     """
 
     client: Client
     _: KW_ONLY
     capacity: int = 10_000
-    """Events; a typical one is half a kilobyte."""
+    """Maximum number of events. A typical event takes half a kilobyte."""
     told: Callable[[EventReceipt], None] = log_refusal
-    """Gets every receipt, in the outbox's thread."""
+    """Callback for each receipt. It runs in the outbox's thread."""
     closed_within: timedelta = CLOSED_WITHIN
-    """For what is still in line at the end of its block."""
+    """Time to send the events that are still queued when the `with` block ends."""
     aside: Aside = field(default_factory=Aside)
-    """With a path, what is set aside outlives the process; without one it counts in the capacity."""
+    """Quarantined events. They survive a restart if it has a path; else they count toward the capacity."""
     _line: deque[MentionEvent] = field(default_factory=deque, init=False, repr=False)
     _changed: Condition = field(default_factory=Condition, init=False, repr=False)
     _thread: Thread | None = field(default=None, init=False, repr=False)
     _closed: bool = field(default=False, init=False)
-    """Takes no more."""
+    """Whether `submit` rejects new events."""
     _over: bool = field(default=False, init=False)
-    """Sends no more."""
+    """Whether sending has stopped."""
     _suspects: int = field(default=0, init=False)
-    """Events at the head of the line among which one is that the service fails at; 0: nobody is suspected."""
+    """Number of events at the head of the queue that contain a failing one; 0 if no event is suspected."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        if left := self.close(self.closed_within):
-            LOGGER.error("%d events were not sent; the first is %s", len(left), left[0].id)
+        if unsent := self.close(self.closed_within):
+            LOGGER.error("%d events were not sent; the first is %s", len(unsent), unsent[0].id)
 
     def submit(self, event: MentionEvent) -> bool:
-        """Never waits for the service. False when the line is full or closed: the event stays the caller's to keep."""
-        event.spelled(self.client.source)  # what can't be spelled fails here, and not in the thread for ever after
+        """Queue an event without waiting for the service.
+
+        Return False if the outbox is full or closed; then the caller has to keep the event.
+        """
+        event.spelled(self.client.source)  # fail here if it cannot be encoded: the thread would retry it forever
         with self._changed:
             if self._closed or len(self._line) + len(self._unsafe()) >= self.capacity:
                 return False
@@ -83,36 +89,39 @@ class Outbox:
         return True
 
     def again(self) -> int:
-        """Lines up once more what was set aside, by this process or an earlier one with the same file; how many.
+        """Queue all quarantined events once more and return their number. Includes those of earlier processes.
 
-        They stay set aside until they are answered, so that none is lost by whatever happens meanwhile.
+        An event stays in quarantine until it is answered, so a crash does not lose it.
         """
         with self._changed:
-            waiting = {event.id for event in self._line}
-            found = [] if self._closed else [event for event in self.aside.events() if event.id not in waiting]
-            for event in found:
+            queued = {event.id for event in self._line}
+            events = [] if self._closed else [event for event in self.aside.events() if event.id not in queued]
+            for event in events:
                 self._queue(event)
-        return len(found)
+        return len(events)
 
     def flush(self, within: timedelta) -> Sequence[MentionEvent]:
-        """Waits until everything is answered or the time is up; returns what isn't answered, in order.
+        """Wait until all events are answered or `within` has passed, and return the unanswered events in order.
 
-        With it, and before it, what is set aside in no file.
+        Events that are quarantined in memory only come first.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._line, within.total_seconds())
-            waiting = {event.id for event in self._line}
-            return (*(event for event in self._unsafe() if event.id not in waiting), *self._line)
+            queued = {event.id for event in self._line}
+            return (*(event for event in self._unsafe() if event.id not in queued), *self._line)
 
     def close(self, within: timedelta) -> Sequence[MentionEvent]:
-        """Takes no more and flushes. Of what it returns some may have arrived; to send all of it again is safe."""
+        """Reject new events, flush, and return the unanswered events.
+
+        Some of them may have arrived. Sending all of them again is safe.
+        """
         with self._changed:
             self._closed = True
-        left = self.flush(within)
+        unanswered = self.flush(within)
         with self._changed:
             self._over = True
             self._changed.notify_all()
-        return left
+        return unanswered
 
     def _queue(self, event: MentionEvent) -> None:
         self._line.append(event)
@@ -137,21 +146,24 @@ class Outbox:
                     continue
                 self._suspects = 0
                 LOGGER.warning("%d events wait: %s", len(self._line), error)
-                # Who gave no answer had the whole round for it, unless it asked for more than the round had left.
+                # An unanswered send has already used its whole deadline, except where `Retry-After` exceeded it.
                 self._rest(error.asked if isinstance(error, Unanswered) else ROUND.total_seconds())
             except Exception:
                 LOGGER.exception("%d events wait", len(self._line))
                 self._rest(ROUND.total_seconds())
 
     def _head(self) -> Sequence[MentionEvent]:
-        """Waits for events; they stay in line. None of them when it is over. Of suspects the first half."""
+        """Wait for events and return the next batch without dequeuing it; empty once sending has stopped.
+
+        During a bisection the batch is the first half of the suspects.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._over or self._line)
-            most = (self._suspects + 1) // 2 or MOST_EVENTS
-            return () if self._over else tuple(islice(self._line, most))
+            count = (self._suspects + 1) // 2 or MOST_EVENTS
+            return () if self._over else tuple(islice(self._line, count))
 
     def _suspect(self, error: Unanswered) -> None:
-        """The one it fails at is among these; once it is alone it leaves the line, after it is safe elsewhere."""
+        """Narrow the suspects to the unanswered events. Quarantine a single suspect before it leaves the queue."""
         if len(error.events) > 1:
             LOGGER.warning("%d events wait: %s", len(self._line), error)
             self._suspects = len(error.events)
@@ -186,5 +198,5 @@ class Outbox:
     def _settled(self, ids: Sequence[str]) -> None:
         try:
             self.aside.drop(ids)
-        except (OSError, ValueError):  # sent again they are duplicates
+        except (OSError, ValueError):  # harmless: sent again, the events are duplicates
             LOGGER.exception("What was set aside and is answered can't be taken from its file")

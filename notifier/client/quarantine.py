@@ -1,4 +1,4 @@
-"""Events set aside: each was answered with a failure every time, and waits for somebody's order to be sent again."""
+"""Quarantined events: the service failed at them every time, and they wait for a manual retry."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from notifier.client.event import MentionEvent
 
 @dataclass(slots=True)
 class Aside:
-    """By id, in the order in which they were set aside. For any number of threads of one process."""
+    """Quarantined events, unique by id, in the order of their arrival. Thread-safe within one process."""
 
     path: Path | None = None
-    """A file with an event a line, read when it is first needed; None: they live as long as the process."""
+    """File with one event per line, read at first use. None keeps the events in memory only."""
     _events: dict[str, MentionEvent] | None = field(default=None, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
@@ -25,16 +25,16 @@ class Aside:
 
     @property
     def kept(self) -> bool:
-        """They outlive the process."""
+        """Whether the events survive a restart of the process."""
         return self.path is not None
 
     def events(self) -> Sequence[MentionEvent]:
-        """Raises OSError or ValueError for a file that can't be read."""
+        """Return all quarantined events. Raises OSError or ValueError if the file is unreadable."""
         with self._lock:
             return tuple(self._known().values())
 
     def put(self, event: MentionEvent) -> None:
-        """Durable when it returns. Raises OSError, and then it isn't set aside."""
+        """Add an event durably. Raises OSError, and then the event is not quarantined."""
         with self._lock:
             known = self._known()
             if self.path is not None and event.id not in known:
@@ -43,15 +43,15 @@ class Aside:
             known[event.id] = event
 
     def drop(self, ids: Iterable[str]) -> None:
-        """They were answered. A crash before leaves them to be sent once more, which is safe."""
+        """Remove events that were answered. After a crash before this call they are sent again, which is safe."""
         with self._lock:
-            known, gone = self._known(), set(ids)
-            left = {id: event for id, event in known.items() if id not in gone}
-            if len(left) == len(known):
+            known, answered = self._known(), set(ids)
+            remaining = {id: event for id, event in known.items() if id not in answered}
+            if len(remaining) == len(known):
                 return
             if self.path is not None:
-                _write(self.path, left.values())
-            self._events = left
+                _write(self.path, remaining.values())
+            self._events = remaining
 
     def _known(self) -> dict[str, MentionEvent]:
         if self._events is None:
@@ -61,7 +61,7 @@ class Aside:
 
 
 def _write(path: Path, events: Iterable[MentionEvent]) -> None:
-    """Whoever reads finds the old file or the new one: they are few, and half of one would lose an event."""
+    """Replace the file atomically. Rewriting it is cheap, and a partly written file would lose an event."""
     draft = path.with_name(f"{path.name}.draft")
     with draft.open("w", encoding="utf-8") as file:
         file.writelines(_line(event) for event in events)
@@ -70,7 +70,7 @@ def _write(path: Path, events: Iterable[MentionEvent]) -> None:
     draft.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the name, too: without this, it is the old file that is there after a power cut
+        os.fsync(folder)  # makes the rename durable: else the old file reappears after a power cut
     finally:
         os.close(folder)
 
@@ -82,7 +82,7 @@ def _line(event: MentionEvent) -> str:
 def _read(line: str) -> MentionEvent:
     """Raises ValueError."""
     try:
-        found = json.loads(line)
-        return MentionEvent(**{**found, "at": datetime.fromisoformat(found["at"])})
-    except (TypeError, KeyError) as error:  # JSON, and no event of this version's
+        fields = json.loads(line)
+        return MentionEvent(**{**fields, "at": datetime.fromisoformat(fields["at"])})
+    except (TypeError, KeyError) as error:  # valid JSON, but not an event of this version
         raise ValueError(f"It is no event: {line!r}.") from error
