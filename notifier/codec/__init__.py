@@ -1,4 +1,4 @@
-"""Domain values as bytes and back: as the store and the log keep them, and as the tweet service writes them."""
+"""Encoding and decoding of domain values, for the store, the log and upstream events."""
 
 from notifier.codec.cloudevents import ReceivedEvent, UpstreamEvent, read_batch, read_event
 from notifier.codec.storage import SnapshotFacts, names, pack, pack_seal, unpack, unpack_part, unpack_seal

@@ -1,6 +1,6 @@
-"""Decodes and validates the events of other services: CloudEvents 1.0 in JSON, single or in batches.
+"""Decodes and validates upstream events: CloudEvents 1.0 in JSON, single or in batches.
 
-Unknown fields are ignored. Each event is decoded once; what is handed on is a value of the domain.
+Unknown fields are ignored. Each event is decoded once, to a domain value.
 """
 
 from datetime import datetime
@@ -37,7 +37,7 @@ from notifier.domain.upstream.validation import (
 )
 from notifier.domain.users.user_blocks import PartingChange
 
-# Events as services write them. The type of an event determines its `data`.
+# Events as upstream services write them. The type of an event determines its `data`.
 
 UpstreamEvent = Event | GraphChange | PartingChange | AccountChange | Sighting | Retraction
 
@@ -121,7 +121,7 @@ class _Followed(_CloudEvent, tag=FOLLOWED_TYPE):
 
 
 class _Approved(_Followed, tag=APPROVED_TYPE):
-    """A follow like any other: nothing of before the approval is shown."""
+    """An approved follow request. It is an ordinary follow: bursts from before the approval are not shown."""
 
 
 class _Unfollowed(_CloudEvent, tag=UNFOLLOWED_TYPE):
@@ -274,9 +274,9 @@ class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One event of a request, decoded and validated."""
 
     type: str | None
-    """The CloudEvents type, also of an event that is invalid otherwise; None if it can't be decoded."""
+    """CloudEvents type. An event that fails validation has one, too; None if the event cannot be decoded."""
     event: UpstreamEvent | NotifierError
-    """The event, or the reason why it is refused."""
+    """The event, or the reason for its refusal."""
 
 
 _EVENT: msgspec.json.Decoder[Written] = msgspec.json.Decoder(Written)
@@ -289,9 +289,9 @@ def read_event(body: bytes, now: datetime) -> ReceivedEvent:
 
 
 def read_batch(body: bytes, now: datetime) -> list[ReceivedEvent]:
-    """Decode and validate each event of a batch; an invalid one doesn't affect the others.
+    """Decode and validate each event of a batch. An invalid event does not affect the others.
 
-    Raises BadEvent or TooLarge if the body isn't a batch.
+    Raises BadEvent if the body is not a JSON array, and TooLarge if it has too many events.
     """
     try:
         events = _BATCH.decode(body)

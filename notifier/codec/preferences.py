@@ -1,4 +1,4 @@
-"""What a person says of everything, as the stores keep it: a text for each thing that was said something of."""
+"""Text encoding of account preferences for the stores, one text per field."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, time
@@ -13,15 +13,19 @@ from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import ALWAYS, Volume
 
 Told = tuple[tuple[str, str], ...]
-"""Things and texts of one member, in the order of the things."""
+"""Field names and encoded values of one member, in the order of the fields."""
 
 
 def said(word: OverallWord) -> Mapping[str, str]:
-    return {thing: _text(value) for thing in THINGS if (value := getattr(word, thing)) is not None}
+    """Encode the fields that the change sets."""
+    return {field: _text(value) for field in THINGS if (value := getattr(word, field)) is not None}
 
 
 def overall_of(things: Mapping[str, tuple[str, datetime]]) -> Overall:
-    """By what was said of each thing, and when. What a later version of this said is passed over."""
+    """Decode account preferences from each field's text and time of change.
+
+    Fields that a newer version of this code wrote are ignored.
+    """
     known = {thing: _READ[thing](text) for thing, (text, _) in things.items() if thing in _READ}
     return Overall(at=max((at for _, at in things.values()), default=ALWAYS), **known)
 
@@ -29,17 +33,18 @@ def overall_of(things: Mapping[str, tuple[str, datetime]]) -> Overall:
 def spared(
     told: Iterable[tuple[Member, Told]], own: Mapping[Member, Volume], burst: Burst, now: datetime
 ) -> Iterator[tuple[Member, Unwanted | Asleep]]:
-    """Those whose phones stay silent for it by what they say of everything; `own` are their words of its subject.
+    """Yield members whose account preferences suppress push alerts for the burst, with the reason.
 
-    Judged once for all who say the same: of many shards' words few differ.
+    `own` has the members' volumes for the burst's subject. Each combination of preferences is evaluated once: even
+    across many shards only a few differ.
     """
-    judged: dict[tuple[Told, Volume], Unwanted | Asleep | None] = {}
-    for member, things in told:
-        case = things, own.get(member, Volume.DEFAULT)
-        if case not in judged:
-            judged[case] = spares(overall_of({thing: (text, ALWAYS) for thing, text in things}), case[1], burst, now)
-        if (found := judged[case]) is not None:
-            yield member, found
+    reasons: dict[tuple[Told, Volume], Unwanted | Asleep | None] = {}
+    for member, fields in told:
+        case = fields, own.get(member, Volume.DEFAULT)
+        if case not in reasons:
+            reasons[case] = spares(overall_of({field: (text, ALWAYS) for field, text in fields}), case[1], burst, now)
+        if (reason := reasons[case]) is not None:
+            yield member, reason
 
 
 def _text(value: object) -> str:

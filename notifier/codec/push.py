@@ -1,4 +1,4 @@
-"""Devices as the stores and the log keep them: an address by its kind, and a word whole or as what ends it."""
+"""Encoding of devices, rate limits, alert history and send logs for the stores and the log."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -54,7 +54,7 @@ class _Web(msgspec.Struct, array_like=True, tag="web"):
 
 
 class _Told(msgspec.Struct, array_like=True):
-    """What a registration says, beside whose it is and when that was."""
+    """Device registration without its member and its time."""
 
     address: _Apple | _FirebaseToken | _FirebaseInstallation | _Web
     locale: str
@@ -67,7 +67,7 @@ class _Word(msgspec.Struct, array_like=True):
     id: DeviceId
     platform: Platform
     told: _Told | None
-    """None: it is gone."""
+    """Registration of the device. None: the device was removed."""
 
 
 class _Record(msgspec.Struct, array_like=True):
@@ -81,20 +81,20 @@ def pack_told(device: Device) -> bytes:
 
 
 def unpack_told(member: Member, told: bytes, at: int) -> Device:
-    """As it was registered at that millisecond. Raises Poison."""
+    """Decode a device that was registered at the given millisecond. Raises Poison."""
     return _device(member, unpack(_Told, told), at)
 
 
 def pack_device_record(record: DeviceRecord) -> bytes:
-    word = None if record.word is None else _word(record.word)
-    return pack(_Record(word, record.known, record.anew))
+    change = None if record.word is None else _word(record.word)
+    return pack(_Record(change, record.known, record.anew))
 
 
 def unpack_device_record(blob: bytes) -> DeviceRecord:
     """Raises Poison."""
-    found = unpack(_Record, blob)
-    word = None if found.word is None else _said(found.word)
-    return DeviceRecord(word=word, known=found.known, anew=found.anew)
+    record = unpack(_Record, blob)
+    change = None if record.word is None else _said(record.word)
+    return DeviceRecord(word=change, known=record.known, anew=record.anew)
 
 
 def _word(word: DeviceWord) -> _Word:
@@ -149,7 +149,7 @@ def _address(packed: _Apple | _FirebaseToken | _FirebaseInstallation | _Web) -> 
             return WebSubscription(endpoint=packed.endpoint, key=packed.key, secret=packed.secret)
 
 
-# What bounds alerts, as Redis keeps it: a pace in 40 bytes, and 24 for each alert of a person's day.
+# Alert limits as Redis keeps them: 40 bytes per provider rate, and 24 bytes per alert in a member's history.
 
 _PACE = Struct("<ddqqq")
 _RUNG = Struct("<q8s8s")
@@ -194,12 +194,12 @@ def unpack_history(blob: bytes) -> History:
 
 @lru_cache(maxsize=4096)
 def _rung(packed: bytes) -> Rung:
-    """Thousands rang at the same moment for the same burst: reading each anew would cost ten times as much."""
+    """Decode one alert, cached: thousands of members have the same one, and decoding each costs ten times as much."""
     at, burst, tweet = _RUNG.unpack(packed)
     return Rung(at=from_ms(at), cause=CountedAlert(burst=burst, tweet=tweet))
 
 
-# Batches of the send log as the stores keep them: what is about to be sent, and later what was not accepted of it.
+# Batches of the send log: the intent is written before sending, the outcome (what was not accepted) afterwards.
 
 
 class _Try(msgspec.Struct, array_like=True):
@@ -242,20 +242,20 @@ def pack_intent(window: Window) -> bytes:
 
 
 def pack_outcome(window: Window) -> bytes:
-    """Of one that was sent: nothing missed is an outcome, too."""
+    """Encode the outcome of a batch that was sent. It is also written if every alert was accepted."""
     return pack(_Outcome(tuple(map(_packed_missed, window.missed or ()))))
 
 
 def unpack_window(n: int, intent: bytes, outcome: bytes | None) -> Window:
-    """Raises Poison."""
-    found = unpack(_Intent, intent)
+    """Decode one batch; `outcome` is None while it is being sent. Raises Poison."""
+    unpacked = unpack(_Intent, intent)
     return Window(
         n=n,
-        at=found.at,
-        people=decode(found.people),
-        away={olders: decode(blob) for olders, blob in found.away},
-        silent={why: decode(blob) for why, blob in found.silent.items()},
-        again=tuple(map(_tried, found.again)),
+        at=unpacked.at,
+        people=decode(unpacked.people),
+        away={olders: decode(blob) for olders, blob in unpacked.away},
+        silent={why: decode(blob) for why, blob in unpacked.silent.items()},
+        again=tuple(map(_tried, unpacked.again)),
         missed=None if outcome is None else tuple(map(_missed, unpack(_Outcome, outcome).missed)),
     )
 
@@ -276,13 +276,17 @@ def _missed(one: _Missed) -> FailedAttempt:
     return FailedAttempt(tried=_tried(one.tried), fate=one.fate, at=one.at, reason=one.reason)
 
 
-# Who is to be spared an alert, as a store found it: shard by shard, and who merely sleeps apart from the others.
+# Push suppression by shard: members who never get the alert, and members who are in quiet hours.
 
 
 def spares(
     shards: Collection[int], never: Iterable[Member], said: Iterable[tuple[Member, Unwanted | Asleep]]
 ) -> Mapping[int, Spare]:
-    """Of each of the shards; `said` is what they say of everything. Whoever is in both is never alerted."""
+    """Return the push suppression of each shard.
+
+    `never` has members who never get an alert for the burst. `said` has members suppressed by their account preferences.
+    Permanent suppression wins over quiet hours.
+    """
     out: Mapping[int, set[int]] = {shard: set() for shard in shards}
     asleep: Mapping[int, dict[int, datetime]] = {shard: {} for shard in shards}
     for member in never:
@@ -297,9 +301,9 @@ def spares(
 
 
 def _spare(never: Collection[int], asleep: Mapping[int, datetime]) -> Spare:
-    others = {place: until for place, until in asleep.items() if place not in never}
+    only_asleep = {offset: until for offset, until in asleep.items() if offset not in never}
     return Spare(
         never=from_offsets(never) if never else nobody(),
-        asleep=from_offsets(others) if others else nobody(),
-        until=min(others.values(), default=None),
+        asleep=from_offsets(only_asleep) if only_asleep else nobody(),
+        until=min(only_asleep.values(), default=None),
     )

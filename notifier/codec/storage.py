@@ -1,4 +1,4 @@
-"""Domain values as the store and the log keep them; bytes that can't be read are poison, never a guess."""
+"""MessagePack encoding of domain values for the store and the log."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from notifier.domain.audience.snapshot import Seal, SnapshotCounts, TierSnapshot
 from notifier.domain.audience.tiers import TIERS, Tier
 from notifier.domain.errors import Poison
 
-# Moments as whole milliseconds since 1970, as every store keeps them, and as Cassandra's microseconds of a write.
+# Times as milliseconds since 1970, which every store keeps, and as microseconds for Cassandra's write timestamps.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND, _MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
@@ -38,11 +38,12 @@ LAST_MS = to_ms(datetime.max.replace(tzinfo=UTC))
 
 
 def pack(value: object) -> bytes:
-    """Any value of the domain that holds no bitmap."""
+    """Encode any domain value that contains no bitmap."""
     return _PACK.encode(value)
 
 
 def unpack(kind: type[T], blob: bytes) -> T:
+    """Decode a value of the given type. Raises Poison if the bytes are corrupt."""
     try:
         return msgspec.msgpack.decode(blob, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -50,7 +51,7 @@ def unpack(kind: type[T], blob: bytes) -> T:
 
 
 def names(blob: bytes, users: Collection[str]) -> bool:
-    """Whether the name of one of them is in it; of bytes that nobody can read, whether it is anywhere in them."""
+    """Return whether the encoded value contains one of the user ids. Corrupt bytes are searched as a whole."""
     try:
         return _within(msgspec.msgpack.decode(blob), users)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -60,9 +61,9 @@ def names(blob: bytes, users: Collection[str]) -> bool:
 def _within(value: object, users: Collection[str]) -> bool:
     match value:
         case dict():
-            return any(_within(each, users) for pair in value.items() for each in pair)
+            return any(_within(item, users) for pair in value.items() for item in pair)
         case list() | tuple():
-            return any(_within(each, users) for each in value)
+            return any(_within(item, users) for item in value)
         case bytes():
             return _anywhere(value, users)
         case str():
@@ -76,21 +77,21 @@ def _anywhere(blob: bytes, users: Collection[str]) -> bool:
 
 
 class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
-    """What a seal says beside its bitmaps."""
+    """Everything in an audience snapshot but its bitmaps."""
 
     reached: tuple[int, int, int]
     dormant: int
     suppressed: dict[str, int]
     phones: tuple[int, int, int]
-    """How many are alerted once each tier's rows stand."""
+    """Number of members to alert once each tier's rows are written."""
     opened_ms: Annotated[int, msgspec.Meta(ge=0, le=LAST_MS)]
-    """The opening time that the rows of the shard have in their keys."""
+    """Opening time of the burst, which is part of the key of the shard's rows."""
 
     @classmethod
     def of(cls, seal: Seal) -> "SnapshotFacts":
         p0, p1, p2 = (seal.reached(tier) for tier in TIERS)
-        rung = (seal.phones(Tier.P0), seal.phones(Tier.P1), seal.phones(Tier.P2))
-        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), rung, to_ms(seal.opened_at))
+        phones = (seal.phones(Tier.P0), seal.phones(Tier.P1), seal.phones(Tier.P2))
+        return cls((p0, p1, p2), seal.dormant, dict(seal.suppressed), phones, to_ms(seal.opened_at))
 
     @property
     def opened_at(self) -> datetime:
@@ -100,7 +101,7 @@ class SnapshotFacts(msgspec.Struct, array_like=True, frozen=True):
         return self.phones[TIERS.index(tier)]
 
     def may_alert(self, tier: Tier) -> bool:
-        """Return whether somebody of the tier may be alerted. P2's number counts the dormant, too."""
+        """Return whether any member of the tier may be alerted. P2's number includes dormant members."""
         return self.phones_of(Tier.P2 if tier is Tier.DORMANT else tier) > 0
 
     def tally(self, shard: int) -> SnapshotCounts:
@@ -119,7 +120,7 @@ class _PackedSeal(msgspec.Struct, array_like=True):
 
 
 def pack_seal(seal: Seal, facts: SnapshotFacts | None = None) -> bytes:
-    """Pack the seal with its facts, which are counted unless the caller has them."""
+    """Encode the audience snapshot with its facts, which are counted unless the caller passes them."""
     p0, p1, p2 = (encode_bits(seal.tiers[tier]) for tier in TIERS)
     return pack(_PackedSeal(tiers=(p0, p1, p2), push=encode_bits(seal.push), facts=facts or SnapshotFacts.of(seal)))
 
@@ -137,7 +138,7 @@ def unpack_seal(shard: int, blob: bytes) -> Seal:
 
 
 def unpack_part(shard: int, blob: bytes, tier: Tier) -> TierSnapshot:
-    """Of one tier; the other bitmaps stay as they are."""
+    """Decode one tier of an audience snapshot. The other bitmaps are not decoded."""
     packed = unpack(_PackedSeal, blob)
     members = decode_bits(packed.tiers[TIERS.index(tier)])
     return TierSnapshot(

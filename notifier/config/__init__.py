@@ -1,4 +1,4 @@
-"""The settings: every one with its default and its reason; the only reader of the environment."""
+"""Settings with their defaults and meanings. Only this package reads the process environment."""
 
 from notifier.config.auth import Issuer
 from notifier.config.cluster import BrokerSettings, CassandraSettings, KafkaSettings

@@ -1,4 +1,4 @@
-"""The settings of the issuer: who signs people's tokens where this service doesn't sign them itself."""
+"""Settings of the external token issuer."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -8,7 +8,7 @@ from notifier.config.field import setting, variable
 from notifier.domain.errors import BadSetting
 
 LONGEST = 256
-"""Characters of a name and an audience: a URL of an ordinary length."""
+"""Maximum characters of an issuer's name, audience or JWKS URL."""
 
 
 def _is_word(text: str) -> bool:
@@ -16,12 +16,12 @@ def _is_word(text: str) -> bool:
 
 
 def _is_safe(url: str) -> bool:
-    """Whoever can answer in the issuer's place can be anybody: so TLS, or a line that never leaves this machine."""
+    """Return whether the URL uses TLS or a loopback host: an impostor of the issuer could sign in as any user."""
     try:
-        at = urlsplit(url)
-        if not _is_word(url) or not at.hostname or "@" in at.netloc or at.port == 0:
+        address = urlsplit(url)
+        if not _is_word(url) or not address.hostname or "@" in address.netloc or address.port == 0:
             return False
-        return at.scheme == "https" or (at.scheme == "http" and is_loopback(at.hostname))
+        return address.scheme == "https" or (address.scheme == "http" and is_loopback(address.hostname))
     except ValueError:
         return False
 
@@ -56,7 +56,7 @@ class Issuer:
     )
 
     def __post_init__(self) -> None:
-        """Half an issuer would be read as none: then tokens of ours would open what somebody meant to close."""
+        """Reject an incomplete issuer. Else it would count as none, and tokens of this service would stay valid."""
         if bool(self.name) != bool(self.jwks or self.key):
             raise BadSetting(
                 f"An issuer has {variable('issuer', 'name')}, and {variable('issuer', 'jwks')} or"

@@ -1,4 +1,4 @@
-"""The settings of the engines that a cluster runs on: where they are, and who they let in."""
+"""Settings of the cluster's engines: addresses and credentials."""
 
 import re
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ def matches(pattern: str) -> Any:
 
 
 def listed(pattern: str) -> Any:
-    """Empty, or several with commas between them."""
+    """Return a validator for an empty text or a comma-separated list."""
     return matches(rf"|({pattern})(,({pattern}))*")
 
 
@@ -79,7 +79,7 @@ class CassandraSettings:
 
 HOSTS = rf"({HOST})(:[0-9]+)?(,({HOST})(:[0-9]+)?)*"
 REDIS = rf"(redis|rediss|unix)://\S+|rediss?\+sentinel://([^@\s]*@)?{HOSTS}/[^/\s]+\S*|rediss?\+cluster://([^@\s]*@)?{HOSTS}\S*"
-"""One server; the primary that sentinels know of by a name; the nodes of a cluster to ask first."""
+"""One server, a primary by its name at the sentinels, or some nodes of a Redis Cluster."""
 
 BROKER = r"(rediss?|amqps?)://\S+"
 

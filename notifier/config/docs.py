@@ -1,4 +1,4 @@
-"""The page of the settings, docs/settings.md, as the code knows them."""
+"""Generates docs/settings.md from the declared settings."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,8 +28,8 @@ def page() -> str:
 
 
 def _rows() -> Iterator[str]:
-    for one in named(Settings):
-        yield f"| `{one.variable}` | {_default(one.default)} | {one.rule.must} | {one.rule.means} |"
+    for entry in named(Settings):
+        yield f"| `{entry.variable}` | {_default(entry.default)} | {entry.rule.must} | {entry.rule.means} |"
 
 
 def _default(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A setting as such: its name, its default, what it must be and what it means, all in one place."""
+"""Declaration of one setting: its name, default, validation rule and meaning."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ PREFIX = "NOTIFIER_"
 
 
 class Hides(StrEnum):
-    """What of a value nobody may read."""
+    """Part of a value that is never printed."""
 
     NOTHING = "nothing"
     PASSWORD = "the password of an address"
@@ -22,7 +22,7 @@ class Hides(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRule:
     must: str
-    """What the value must be: ends the sentence "it must be"."""
+    """Completes the sentence "it must be …" in error messages."""
     means: str
     holds: Callable[[Any], bool]
     hides: Hides
@@ -40,7 +40,7 @@ class SettingRule:
 def setting(
     default: Any, *, must: str, means: str, holds: Callable[[Any], bool] = lambda _: True, hides: Hides = Hides.NOTHING
 ) -> Any:
-    """The field of a settings' class."""
+    """Declare a field of a settings class."""
     rule = SettingRule(must=must, means=means, holds=holds, hides=hides)
     return field(default=default, repr=hides is Hides.NOTHING, metadata={"rule": rule})
 
@@ -48,7 +48,7 @@ def setting(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     path: tuple[str, ...]
-    """`("threshold",)`, or `("kafka", "servers")` of a section."""
+    """Section names and field name: `("threshold",)` or `("kafka", "servers")`."""
     kind: Any
     default: Any
     rule: SettingRule
@@ -59,23 +59,23 @@ class Named:
 
     @property
     def key(self) -> str:
-        """As the file has it."""
+        """Dotted key in the settings file."""
         return ".".join(self.path)
 
 
 def named(tree: type, path: tuple[str, ...] = ()) -> Iterator[Named]:
-    """Every setting of the tree, section by section, in the order in which they are written."""
+    """Yield every setting of the tree, section by section, in the order of declaration."""
     kinds = get_type_hints(tree)
-    for one in fields(tree):
-        if is_dataclass(kind := kinds[one.name]):
-            yield from named(cast(type, kind), (*path, one.name))
+    for item in fields(tree):
+        if is_dataclass(kind := kinds[item.name]):
+            yield from named(cast(type, kind), (*path, item.name))
         else:
-            assert one.default is not MISSING
-            yield Named(path=(*path, one.name), kind=kind, default=one.default, rule=one.metadata["rule"])
+            assert item.default is not MISSING
+            yield Named(path=(*path, item.name), kind=kind, default=item.default, rule=item.metadata["rule"])
 
 
 def refusal(one: Named, value: object) -> str | None:
-    """Why a setting can't have this value, behind the name by which it was given; None when it can."""
+    """Return why the setting cannot have this value, as a sentence to append to its name. None if it can."""
     return None if one.rule.holds(value) else wrong(one, value)
 
 
@@ -84,30 +84,30 @@ def wrong(one: Named, value: object) -> str:
 
 
 def plain(value: object) -> str:
-    """A value as somebody would write it."""
+    """Format a value as in a settings file."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value.total_seconds():g}" if isinstance(value, timedelta) else str(value)
 
 
 def variable(*path: str) -> str:
-    """The environment's name of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + "_".join(path).upper()
 
 
 def without_password(url: str) -> str:
-    """Neither before the host nor among the options."""
+    """Mask the credentials before the host and a `password` option in the query."""
     return re.sub(r"(?<=password=)[^&]*", "…", re.sub(r"^([a-z+]*://)?.*@", r"\1…@", url, flags=re.DOTALL))
 
 
-# Addresses of several hosts, which Python's own splitting refuses where one in brackets isn't the first.
+# URLs with several hosts. `urlsplit` rejects them if a host in brackets is not the first.
 
 _PLACES = re.compile(r"([^/?#]*//)([^/?#]*)(.*)", re.DOTALL)
 
 
 def split(url: str) -> SplitResult:
-    """As `urlsplit`, whatever the hosts are. Raises ValueError."""
-    if (found := _PLACES.fullmatch(url)) is None:
+    """Split a URL like `urlsplit`, but allow several hosts. Raises ValueError."""
+    if (match := _PLACES.fullmatch(url)) is None:
         return urlsplit(url)
-    before, hosts, behind = found.groups()
-    return urlsplit(f"{before}host{behind}")._replace(netloc=hosts)
+    prefix, hosts, suffix = match.groups()
+    return urlsplit(f"{prefix}host{suffix}")._replace(netloc=hosts)

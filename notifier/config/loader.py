@@ -1,4 +1,4 @@
-"""Where settings come from: the environment, and one file of TOML behind it; what nobody knows is refused."""
+"""Reads settings from arguments, the environment and TOML files; rejects unknown settings."""
 
 import os
 import sys
@@ -17,34 +17,37 @@ from notifier.config.field import PREFIX, Named, named, wrong
 from notifier.domain.errors import BadSetting
 
 FILE = PREFIX + "SETTINGS"
-"""Names the file."""
+"""Variable with the path of the settings file."""
 OF_SERVICES = Path("services/settings.toml")
-"""In the data folder: where the engines are that `notifier services up` started. The cluster profile finds them there
-unless another file is named."""
+"""File in the data folder with the addresses of the engines that `notifier services up` started. The cluster profile
+reads it unless another settings file is named."""
 
 RUNNING = Path("run/profile")
-"""In the data folder: which profile `notifier up` runs on it."""
+"""File in the data folder with the profile of the running `notifier up`."""
 
 OF_PUSH = Path("run/push.toml")
-"""In the data folder: how the `notifier up` that runs on it sends alerts, for its roles and what is typed beside it."""
+"""File in the data folder with the push settings of the running `notifier up`, for its roles and other CLI commands."""
 
 T = TypeVar("T")
 
 
 def read(tree: type[T], environment: Mapping[str, str] | None, given: Mapping[str, Any]) -> T:
-    """Of two that say something the environment wins over the file, and what is given over both."""
-    found = os.environ if environment is None else environment
-    known = {one.variable: one for one in named(tree)}
-    said = {known[name].path: _value(known[name], name, text) for name, text in _ours(found, known)}
-    said |= {(name,): value for name, value in given.items()}
-    if ("profile",) not in said and (profile := _running(tree, said)):
-        said[("profile",)] = profile
-    file = _file(found, said)
+    """Read the settings tree. Precedence: `given`, the environment, the settings file, the file of the running `up`.
+
+    Raises BadSetting.
+    """
+    variables = os.environ if environment is None else environment
+    known = {entry.variable: entry for entry in named(tree)}
+    values = {known[name].path: _value(known[name], name, text) for name, text in _ours(variables, known)}
+    values |= {(name,): value for name, value in given.items()}
+    if ("profile",) not in values and (profile := _running(tree, values)):
+        values[("profile",)] = profile
+    file = _file(variables, values)
     if file is not None:
-        said = {**_from_file(file, tree), **said}
-    said = {**_of_push(_folder(said) / OF_PUSH, tree), **said}
-    grown: T = _grown(tree, said, ())
-    return grown
+        values = {**_from_file(file, tree), **values}
+    values = {**_of_push(_folder(values) / OF_PUSH, tree), **values}
+    settings: T = _grown(tree, values, ())
+    return settings
 
 
 def _ours(environment: Mapping[str, str], known: Mapping[str, Named]) -> Iterator[tuple[str, str]]:
@@ -56,17 +59,17 @@ def _ours(environment: Mapping[str, str], known: Mapping[str, Named]) -> Iterato
 
 
 def _running(tree: type, said: Mapping[tuple[str, ...], Any]) -> str | None:
-    """The profile of the `notifier up` that runs, or ran last, on the data: what is typed beside it means the same."""
-    [of_profile] = [one for one in named(tree) if one.key == "profile"]
+    """Return the profile of the latest `notifier up` on this data folder, so that CLI commands use the same one."""
+    [profile_setting] = [entry for entry in named(tree) if entry.key == "profile"]
     try:
-        found = (_folder(said) / RUNNING).read_text()
+        profile = (_folder(said) / RUNNING).read_text()
     except OSError:
         return None
-    return found if of_profile.rule.holds(found) else None
+    return profile if profile_setting.rule.holds(profile) else None
 
 
 def _of_push(path: Path, tree: type) -> Mapping[tuple[str, ...], Any]:
-    with suppress(OSError):  # a folder that is none of ours to look into
+    with suppress(OSError):  # no permission to read the folder
         if path.exists():
             return _from_file(path, tree)
     return {}
@@ -88,7 +91,7 @@ def _from_file(path: Path, tree: type) -> dict[tuple[str, ...], Any]:
         content = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSetting(f"The file of settings {path} can't be read: {error}") from error
-    known = {one.key: one for one in named(tree)}
+    known = {entry.key: entry for entry in named(tree)}
     flat = dict(_flat(content, ()))
     for key in flat:
         if key not in known:
@@ -105,15 +108,15 @@ def _flat(content: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[tuple[
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    # By what is behind the prefix: that is alike in all of them, and far from anything all the same.
-    before = PREFIX if name.startswith(PREFIX) else ""
-    near = get_close_matches(name.removeprefix(before), [one.removeprefix(before) for one in known], n=1)
-    hint = f"did you mean {before}{near[0]}?" if near else "docs/settings.md has them all."
+    # Compare without the common prefix, which would make all names similar.
+    prefix = PREFIX if name.startswith(PREFIX) else ""
+    near = get_close_matches(name.removeprefix(prefix), [known_name.removeprefix(prefix) for known_name in known], n=1)
+    hint = f"did you mean {prefix}{near[0]}?" if near else "docs/settings.md has them all."
     return f"There is no setting {name}; {hint}"
 
 
 def _value(one: Named, name: str, given: object) -> Any:
-    with suppress(msgspec.ValidationError):  # its words are for programmers
+    with suppress(msgspec.ValidationError):  # its message is not fit for operators
         value = msgspec.convert(given, type=one.kind, strict=False, dec_hook=_convert)
         if value is not None and one.rule.holds(value):
             return value
@@ -129,44 +132,44 @@ def _convert(kind: type, value: object) -> object:
 
 
 def _grown(tree: Any, said: Mapping[tuple[str, ...], Any], path: tuple[str, ...]) -> Any:
-    """The tree and its sections, from what was said of their leaves."""
+    """Build the settings tree and its sections from the values of its leaves."""
     kinds = get_type_hints(tree)
-    values = {at[-1]: value for at, value in said.items() if at[:-1] == path}
+    values = {leaf[-1]: value for leaf, value in said.items() if leaf[:-1] == path}
     sections = {name: _grown(kind, said, (*path, name)) for name, kind in kinds.items() if is_dataclass(kind)}
     return tree(**values, **sections)
 
 
-# The environment as such: what children are given, and what a library takes from nowhere else.
+# The process environment, for child processes and for libraries that read it.
 
 
 def environment_with(more: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment and what a child of it has to know besides."""
+    """Return this process's environment with additional variables for a child process."""
     return {**os.environ, **more}
 
 
 def environment_without_settings() -> dict[str, str]:
-    """This process's environment as it is for somebody who has set nothing of ours."""
+    """Return this process's environment without any variables of this product."""
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
 
 
 def replace_environment(environment: Mapping[str, str]) -> None:
-    """This process's, as if it had been started with that one."""
+    """Replace this process's environment."""
     os.environ.clear()
     os.environ.update(environment)
 
 
 def has_display(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether a browser that is opened could be seen; without one, Linux might start one in this terminal."""
-    found = os.environ if environment is None else environment
-    return sys.platform in ("darwin", "win32") or any(found.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    """Return whether a graphical browser can be opened. Without a display Linux may start a text browser instead."""
+    variables = os.environ if environment is None else environment
+    return sys.platform in ("darwin", "win32") or any(variables.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def set_in_environment(name: str, value: str) -> None:
-    """For a library that takes a setting from nowhere else, and for children that are to have it too."""
+    """Set a variable for a library that reads only the environment, and for child processes."""
     os.environ[name] = value
 
 
-# Which version of the software this is.
+# Version of the installed package.
 
 
 def installed_version() -> str:

@@ -1,4 +1,4 @@
-"""The settings of alerts on phones: who gets one and how many, by which keys, and what takes them without any."""
+"""Settings of push alerts: audience, frequency caps, credentials and fake providers."""
 
 import json
 import re
@@ -19,37 +19,41 @@ from notifier.domain.push.frequency_cap import CapLimits
 from notifier.domain.push.rate_limit import TERMS, Terms
 
 MOST = 1_000_000_000
-"""Beyond it nobody means a number."""
+"""Upper bound of counts. A larger number is a typing error."""
 OURS, GOOGLES = "notifier", "firebase-admin"
 LIBRARIES = (OURS, GOOGLES)
 FAKES = ("auto", "on", "off")
 SLOWEST = 20
-"""Alerts in a minute: of fewer a worker who is alone, at a tenth, would never send one."""
+"""Least alerts per minute. With fewer, a single worker slowed to a tenth would never send one."""
 A_FILE = "a file"
 TOPIC = r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*"
-"""A bundle's id."""
+"""Bundle id of an app."""
 
 
 NEEDS_MORE = ("push.web.loopback",)
-"""Is refused where the settings don't let everybody in."""
+"""Settings that are valid only together with `insecure_dev`."""
 
 
 def _count(default: int, means: str, *, least: int = 0) -> int:
-    found: int = setting(
+    field: int = setting(
         default,
         must=f"a whole number from {least} to {MOST}",
         means=means,
         holds=lambda count: least <= count <= MOST,
     )
-    return found
+    return field
 
 
 def _is_origin(text: str) -> bool:
-    """Keys and alerts travel there: by TLS, or on a line that never leaves this machine."""
+    """Return whether the text is an origin with TLS or a loopback host: keys and alerts are sent to it."""
     try:
-        at = urlsplit(text)
-        bare = at.hostname and text.isascii() and not (at.path or at.query or at.fragment or "@" in at.netloc)
-        return bool(bare) and at.port != 0 and (at.scheme == "https" or (at.scheme == "http" and _is_near(at.hostname)))
+        url = urlsplit(text)
+        bare = url.hostname and text.isascii() and not (url.path or url.query or url.fragment or "@" in url.netloc)
+        return (
+            bool(bare)
+            and url.port != 0
+            and (url.scheme == "https" or (url.scheme == "http" and _is_near(url.hostname)))
+        )
     except ValueError:
         return False
 
@@ -59,29 +63,29 @@ def _is_near(host: str | None) -> bool:
 
 
 def _origin(means: str) -> str:
-    found: str = setting(
+    field: str = setting(
         "",
         must="empty, or https:// and a host without a path (http:// of a loopback)",
         means=means,
         holds=lambda text: not text or _is_origin(text),
     )
-    return found
+    return field
 
 
 def _fake() -> str:
-    found: str = setting(
+    field: str = setting(
         "",
         must="empty, or http:// or https:// of a loopback without a path",
         means="where a fake of it listens (`notifier fake`), which takes its alerts as `NOTIFIER_PUSH_FAKES` says;"
         " none: `notifier up` starts one and knows where",
         holds=lambda text: not text or (_is_origin(text) and _is_near(urlsplit(text).hostname)),
     )
-    return found
+    return field
 
 
 def _file(means: str) -> str:
-    found: str = setting("", must=A_FILE, means=means)
-    return found
+    field: str = setting("", must=A_FILE, means=means)
+    return field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +102,7 @@ class ApnsSettings:
     )
     production: str = _origin("Apple's server for devices of its environment `production`; none: Apple's own")
     sandbox: str = _origin("the same of `sandbox`")
-    # Apple publishes no limit (TN2265). It is what one core sends in a minute, so that several workers share it.
+    # Apple publishes no limit (TN2265). The default is what one core sends in a minute; all workers share it.
     per_minute: int = _count(1_200_000, "alerts for Apple's phones in a minute by all workers together", least=SLOWEST)
     fake: str = _fake()
 
@@ -127,7 +131,7 @@ class FcmSettings:
         ' `pip install "notifier[firebase-admin]"`',
         holds=lambda name: name in LIBRARIES,
     )
-    # Google's own limit of a project, unless it has granted another.
+    # Google's default quota per project.
     per_minute: int = _count(600_000, "alerts by Firebase in a minute by all workers together", least=SLOWEST)
     fake: str = _fake()
 
@@ -159,7 +163,7 @@ class WebPushSettings:
         means=f"endpoints at this machine count as well, without TLS: for development alone, with"
         f" `{variable('insecure_dev')}`",
     )
-    # No push service publishes one. It is what one core encrypts in a minute.
+    # No push service publishes a limit. The default is what one core encrypts in a minute.
     per_minute: int = _count(300_000, "alerts for browsers in a minute by all workers together", least=SLOWEST)
     fake: str = _fake()
 
@@ -174,7 +178,7 @@ class WebPushSettings:
 
     @property
     def services(self) -> PushServices:
-        """Whoever reads the settings makes sure that a loopback is none of production's."""
+        """Allowed push services. `Settings` rejects `loopback` in production."""
         hosts = tuple(filter(None, self.hosts.split(",")))
         return PushServices(hosts=hosts, loopback=self.loopback, production=not self.loopback)
 
@@ -208,7 +212,7 @@ class PushSettings:
 
     @property
     def pushed(self) -> Sequence[Tier]:
-        """In their order."""
+        """Tiers whose members are alerted by default, in the order of the tiers."""
         return [tier for tier in TIERS if tier in self.tiers.split(",")]
 
     def of(self, platform: Platform) -> ApnsSettings | FcmSettings | WebPushSettings:
@@ -221,36 +225,39 @@ class PushSettings:
                 return self.web
 
     def is_faked(self, platform: Platform) -> bool:
-        """Whether a fake takes its alerts, if one runs."""
+        """Return whether the platform's alerts go to a fake provider, if one runs."""
         return self.fakes == "on" or (self.fakes == "auto" and not self.of(platform).configured)
 
     @property
     def alone(self) -> Self:
-        """With fakes for everybody, and none that somebody else runs."""
+        """Copy of these settings with a fake for each platform, without the origins of running fakes."""
         return replace(self, fakes="on").with_fakes(dict.fromkeys(Platform, ""))
 
     def with_fakes(self, origins: Mapping[Platform, str]) -> Self:
-        """With those at other places than it says."""
-        own = {str(each): replace(self.of(each), fake=origin) for each, origin in origins.items()}
-        return replace(self, **own)  # type: ignore[arg-type]  # each is its field's own kind
+        """Return a copy with the fake providers at the given origins."""
+        own = {str(platform): replace(self.of(platform), fake=origin) for platform, origin in origins.items()}
+        return replace(self, **own)  # type: ignore[arg-type]  # each value has the type of its field
 
     @property
     def told(self) -> str:
-        """As a file of settings, for others of this machine: what isn't their default, by paths from everywhere."""
-        found = [(one, reduce(getattr, one.path[1:], self)) for one in named(type(self), ("push",))]
+        """Settings file with the values that differ from the defaults, for other processes on this machine.
+
+        Paths are absolute.
+        """
+        values = [(entry, reduce(getattr, entry.path[1:], self)) for entry in named(type(self), ("push",))]
         return "".join(
-            f"{one.key} = {_toml(one, value)}\n"
-            for one, value in found
-            if value != one.default and one.key not in NEEDS_MORE
+            f"{entry.key} = {_toml(entry, value)}\n"
+            for entry, value in values
+            if value != entry.default and entry.key not in NEEDS_MORE
         )
 
     def is_real(self, platform: Platform) -> bool:
-        """Whether its credentials are used."""
+        """Return whether the platform's alerts are sent to its provider, with real credentials."""
         return self.of(platform).configured and self.fakes != "on"
 
     @property
     def paces(self) -> Mapping[Platform, Terms]:
-        """How much all workers together may send."""
+        """Rate limit of each platform, for all workers together."""
         return {platform: replace(TERMS[platform], per_minute=self.of(platform).per_minute) for platform in Platform}
 
     @property
@@ -259,5 +266,5 @@ class PushSettings:
 
 
 def _toml(one: Named, value: object) -> str:
-    """JSON's texts, numbers and words are TOML's as well."""
+    """Format a value as TOML. JSON strings, numbers and booleans are valid TOML."""
     return json.dumps(str(Path(str(value)).absolute()) if one.rule.must == A_FILE else value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The settings of the limits: how much one person and one service key may ask for."""
+"""Settings of rate limits, inbox, reach and dead letters."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,14 +9,14 @@ from notifier.domain.delivery.dead_letter_limit import DeadLetterLimit
 from notifier.domain.token_bucket import BucketLimit
 
 MOST = 1_000_000_000
-"""Beyond it nobody means a number."""
+"""Upper bound of counts. A larger number is a typing error."""
 
 
 def _count(default: int, means: str) -> int:
-    found: int = setting(
+    field: int = setting(
         default, must="a whole number from 0 to 1000000000", means=means, holds=lambda most: 0 <= most <= MOST
     )
-    return found
+    return field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class RequestLimits:
     requests: int = _count(0, "with one service key in a minute, whatever they are; 0: no limit")
 
 
-# The settings of the inbox: how long a page may take, and how much memory its caches may use.
+# Inbox: the deadline of a page and the memory of its caches.
 
 MEGABYTE = 1_000_000
 LEAST_CACHE, MOST_CACHE = 1, 100_000
@@ -49,7 +49,7 @@ class InboxLimits:
     )
 
 
-# The settings of the reach: how often one mentioner may wake the phones of celebrities' followers.
+# Reach: how many mentions of celebrities by one author may send push alerts.
 
 MOST_MENTIONS = 1_000_000
 LONGEST = timedelta(days=1)
@@ -76,10 +76,10 @@ class ReachSettings:
         return BucketLimit(capacity=self.capacity, refill=self.refill)
 
 
-# Settings of the dead letters: how many records of a lane may die before the lane stops.
+# Dead letters: how many records of a lane may become dead letters before the lane stops.
 
 MOST_DEATHS = 1_000
-"""The store keeps each death of the window, and rewrites them with each death: 1,000 are about 40 kB."""
+"""Upper bound of the limits. Each dead letter rewrites the list of those in the window: 1,000 entries are ~40 kB."""
 LONGEST_WINDOW = 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""The tree of the settings."""
+"""The settings tree: all top-level settings and sections."""
 
 import re
 from collections.abc import Mapping
@@ -17,26 +17,27 @@ from notifier.domain.audience.activity import REACHES
 from notifier.domain.errors import BadSetting
 
 CELEBRITY_THRESHOLD = 1_000_000
-"""Followers, by the brief."""
+"""Followers that make an account a celebrity, as required by the product specification."""
 HYSTERESIS = 0.9
-"""A celebrity stays one until she has fallen to this share of the threshold: no flapping at the line."""
+"""An account stays a celebrity until it falls to this share of the threshold. Prevents flapping at the threshold."""
 
 LONGEST_COLLAPSE = timedelta(days=1)
-"""A burst is announced once: what opened yesterday is no place for what is said today."""
+"""Longest collapse window. A burst is announced once, so it must not absorb mentions of a later day."""
 MONITORS = timedelta(seconds=0.1), timedelta(hours=1)
-"""More often is a busy loop; more seldom, and the pressure is of an hour ago."""
+"""Bounds of the monitor's interval. A shorter one is a busy loop; a longer one measures stale backpressure."""
 ROLLS_UP = timedelta(seconds=1), timedelta(hours=1)
-"""More often is a busy loop; more seldom, and an hour of activity may be missed by a process that starts."""
+"""Bounds of the roll-up interval. A shorter one is a busy loop; with a longer one a process that starts may miss an
+hour of activity."""
 MOST_API_WORKERS = 64
-"""Each takes 40 MB, and connections of its own to the engines; more of them belong on more machines."""
+"""Each process takes 40 MB and its own connections to the engines. For more, add machines."""
 MOST_STREAMS = 50_000
-"""More connections than one process can be told to serve within a second."""
+"""Upper bound of live streams: more connections than one process can notify within a second."""
 ORIGIN = re.compile(r"(https?)://([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[1-9][0-9]{0,4})?")
-"""As a browser writes it, for it is compared as it stands: in small letters, without a path."""
+"""Origin as a browser sends it, in lower case and without a path, because origins are compared as strings."""
 OWN_PORTS = {"http": ":80", "https": ":443"}
-"""Left out by browsers."""
+"""Default ports, which browsers omit from an origin."""
 SHORTEST_SECRET = 32
-"""Bytes: HS256 is as strong as its hash only with a key of that length."""
+"""Bytes. HS256 needs a key of at least the length of its hash."""
 LEVELS = ("debug", "info", "warning", "error", "critical")
 PROFILES = ("embedded", "cluster")
 
@@ -166,11 +167,11 @@ class Settings:
     )
     origins: str = setting(
         "",
-        # No *: who may show people their inboxes is for whoever runs this to say, page by page.
+        # No wildcard: the operator has to name each page that may show inboxes.
         must="empty, or origins like https://app.example or http://localhost:3000 with commas between them, and no *",
         means="pages of other origins on which `<notifier-inbox>` works; each as a browser writes it: in small letters,"
         " without a path and without the usual port",
-        holds=lambda origins: not origins or all(_is_origin(one) for one in origins.split(",")),
+        holds=lambda origins: not origins or all(_is_origin(origin) for origin in origins.split(",")),
     )
     jars: Path = setting(
         Path("~/.cache/notifier/jars"),
@@ -222,12 +223,13 @@ class Settings:
 
     @classmethod
     def read(cls, environment: Mapping[str, str] | None = None, /, **given: Any) -> Self:
-        """From what is given, NOTIFIER_DATA, NOTIFIER_PORT and so on, and the file of settings: the first that says
-        something. Durations are in seconds. Raises BadSetting.
+        """Read settings from `given`, the environment (NOTIFIER_DATA, NOTIFIER_PORT, …) and the settings file.
+
+        The first source that has a setting wins. Durations are in seconds. Raises BadSetting.
         """
         return read(cls, environment, given)
 
 
 def _is_origin(text: str) -> bool:
-    found = ORIGIN.fullmatch(text)
-    return found is not None and found[4] != OWN_PORTS[found[1]] and int((found[4] or ":0")[1:]) <= MOST_PORT
+    match = ORIGIN.fullmatch(text)
+    return match is not None and match[4] != OWN_PORTS[match[1]] and int((match[4] or ":0")[1:]) <= MOST_PORT
