@@ -1,1 +1,1 @@
-"""Celebrity mention notifications: from one mention to the tabs and phones of its audience."""
+"""Celebrity mention notifications: from one tweet to the inboxes and phones of millions of followers."""

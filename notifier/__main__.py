@@ -1,4 +1,4 @@
-"""The command `notifier`, also as `python -m notifier`: Ctrl-C ends it without a traceback, however early it comes."""
+"""Entry point of the command `notifier`; handles Ctrl-C without a traceback."""
 
 import signal
 import sys
@@ -7,23 +7,22 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 LASTING = ("up", "demo", "top", "api", "pump", "worker")
-"""Verbs that run until Ctrl-C: it is how they end, and no failure."""
+"""Commands that run until Ctrl-C. They then exit with 0."""
 CUT_OFF = 130
-"""Of every other verb, as a shell says it: whoever goes on after a 0 would go on without what this one was to do."""
+"""Exit code of any other command after Ctrl-C, as in a shell: a script must not continue as if it had finished."""
 
 
 class Stopped(SystemExit):
-    """Not a KeyboardInterrupt: click makes that one a 1, which is a check that failed."""
+    """Raised on Ctrl-C. Click would convert a KeyboardInterrupt to exit code 1, which means a failed check."""
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
     """End the process on Ctrl-C with one line and an exit code, without a traceback."""
-    # First of all: importing what a verb needs takes a second on a slow machine, and people change their minds in it.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started it wants none heard
+    # Install the handler first: imports take up to a second on a slow machine, and Ctrl-C may come in that time.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the parent process ignores Ctrl-C
         signal.signal(signal.SIGINT, stopped)
-    # Whoever started it may have asked for no word of his own children's ends, which is inherited: then nobody could
-    # wait for a child here, nor tell why it ended.
+    # The parent may ignore SIGCHLD, which is inherited. Then waiting for a child would yield no exit code.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         yield
@@ -31,7 +30,7 @@ def stoppable() -> Iterator[None]:
         print("Stopped.", file=sys.stderr)
         raise
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all that is left is to end
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process is about to exit
 
 
 def run() -> None:
@@ -46,8 +45,8 @@ def stopped(*_: object) -> NoReturn:
 
 
 def code_of(words: list[str]) -> int:
-    """Of what was cut off by Ctrl-C."""
-    verb = next((word for word in words if not word.startswith("-")), "")
+    """Return the exit code after Ctrl-C for the given command line."""
+    verb = next((argument for argument in words if not argument.startswith("-")), "")
     checks = {"--headless", "--json"} & set(words)
     return 0 if verb in LASTING and not checks else CUT_OFF
 

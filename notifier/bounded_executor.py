@@ -14,18 +14,18 @@ T = TypeVar("T")
 
 
 class Crowded(StoreUnavailable):
-    """Too many calls wait for the store: it was not asked, so this says nothing about it."""
+    """Too many calls wait for the store. The store was not called, so this error does not mean an outage."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Bulkhead:
-    """A limited number of slots; callers beyond it wait, not for ever. One instance per event loop."""
+    """Limited number of slots. Further callers wait, up to a timeout. One instance per event loop."""
 
     at_once: int
     wait: timedelta
     """Longest wait for a slot."""
     most_waiting: int | None = None
-    """Callers beyond these are refused at once; None: no limit."""
+    """Callers beyond this number are refused at once. None means no limit."""
     waiting: int = 0
     _slots: asyncio.Semaphore = field(init=False, repr=False)
 
@@ -64,27 +64,27 @@ class Bulkhead:
 
 class Threads(Protocol):
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call it in a thread and return its result, or raise its exception.
+        """Run the call in a thread and return its result, or raise its exception.
 
-        The call runs to its end even when the caller is cancelled.
+        The call runs to completion even if its caller is cancelled.
         """
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class BoundedExecutor:
-    """Runs blocking calls in a shared pool of threads, a limited number at a time.
+    """Runs blocking calls in a shared thread pool, a limited number at a time.
 
-    So one slow dependency can hold its share of the threads, and never all of them. One instance per event loop.
+    A slow dependency can only block its share of the threads. One instance per event loop.
     """
 
     threads: Threads
     bulkhead: Bulkhead
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the result of the call. Raises Crowded, and what the call raises.
+        """Return the result of the call. Raises Crowded, and any exception of the call.
 
-        A caller that is cancelled does not stop the call: it runs to its end, and holds its slot until then.
+        Cancelling the caller does not stop the call. It runs to completion and holds its slot until then.
         """
         await self.bulkhead.acquire()
         running = asyncio.create_task(self.threads.run(call, *args, **kwargs))
@@ -94,17 +94,17 @@ class BoundedExecutor:
 
 @dataclass(slots=True, kw_only=True)
 class InFlightLimit:
-    """Bounds the calls of an asynchronous driver: how many are in flight, and how long each may take."""
+    """Limits the calls of an asynchronous driver: how many are in flight, and how long each may take."""
 
     most: int
     deadline: timedelta
     in_flight: int = 0
 
     async def run(self, places: int, ask: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the answer. One call takes one place; calls that share a deadline take one each.
+        """Await the call and return its result. A group of calls with one deadline takes one place per call.
 
-        Raises StoreUnavailable: at once if too many are in flight, or when the deadline has passed; then a write may
-        still take effect. A function, because context managers cost 17 µs more a call.
+        Raises StoreUnavailable at once if too many calls are in flight, or when the deadline has passed. A write may
+        still take effect after the deadline. This is not a context manager, because that costs 17 µs more per call.
         """
         if self.in_flight >= self.most:
             raise StoreUnavailable(f"{self.in_flight} others wait already.")

@@ -1,4 +1,4 @@
-"""The pump: log -> stage -> commit, in this order, for ever; and the loops in which it and its like run."""
+"""Consumer loop: reads a batch from the log, runs a stage, then commits the offsets."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ from notifier.wiring.system import System, build_lane_guards
 LOGGER = logging.getLogger("notifier.consumer_loop")
 
 BATCH = 400
-"""Records: of one celebrity twice as many a second as with half of it, because its head is swapped twice a batch, and a
-head with all of them has some megabytes at the most."""
+"""Records per batch. The head of a celebrity is swapped twice per batch, so twice the batch doubles its throughput. A
+head with a whole batch has a few megabytes at most."""
 TRIES = 3
-"""A record that fails so often by itself, for another reason than an outage, is poison."""
+"""Attempts at a single record. A record that fails each time, without an outage, becomes a dead letter."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,12 +42,14 @@ class Pump:
     clock: Clock
     metrics: Metrics
     held: Sequence[Logged] = ()
-    """Polled and not done: an outage came in between."""
+    """Records that were polled but not processed, because of an outage."""
 
     def step(self, wait: timedelta = timedelta(0)) -> int:
-        """One batch; returns its size. Raises one of OUTAGES, and then goes on with the same batch next time, if nobody
-        else has it by then. Raises LaneStopped while the lane is stopped; then the batch begins with the record that
-        wasn't buried."""
+        """Process one batch and return its size.
+
+        Raises one of OUTAGES. The next call then retries the same batch, unless another consumer got its partition.
+        Raises LaneStopped while the lane is stopped. The batch then begins with the record that was not buried.
+        """
         if self.held and not self.consumer.holds():
             self.held = ()
         self.held = self.held or self.consumer.poll(BATCH, wait)
@@ -55,21 +57,21 @@ class Pump:
         if not self.held:
             return 0
         if stop is not None:
-            # The batch is kept and polled again if it is lost, as in an outage: so the lag can still be read.
+            # Keep the batch, as in an outage. Polling goes on while the lane is stopped, so that the lag can be read.
             raise LaneStopped(f"It is {self.guard.lane}.")
         batch = self.held
         self._process(batch)
-        # Only now, when every effect is durable: a crash before this line repeats the batch, and never skips it.
+        # Commit last, when every effect is durable: a crash before this line repeats the batch and never skips it.
         self._commit(len(batch))
         return len(batch)
 
     def _commit(self, count: int) -> None:
-        """Commit the first so many records of the batch, and keep the rest."""
+        """Commit the first `count` records of the batch and keep the others."""
         self.consumer.commit({logged.partition: logged.offset for logged in self.held[:count]})
         self.held = self.held[count:]
 
     def _process(self, records: Sequence[Logged]) -> None:
-        """One bad record doesn't hold up its batch: the others are processed without it."""
+        """Process the records together, or one by one if that fails, so that a bad record does not block the others."""
         try:
             self.stage(records)
         except OUTAGES:
@@ -87,8 +89,8 @@ class Pump:
             try:
                 self._process([record])
             except LaneStopped:
-                # Everything before this record is durable. After a resume this record is tried first, and what was
-                # buried before it isn't counted again. A crash before the commit repeats the batch.
+                # Everything before this record is durable. After a resume this record comes first, so that earlier
+                # dead letters are not counted again. A crash before the commit repeats the batch.
                 if done:
                     self._commit(done)
                 raise
@@ -109,8 +111,8 @@ class Pump:
 
     def _bury(self, record: Logged, cause: Exception) -> None:
         id = f"{record.partition}/{record.offset}"
-        # The death is durably counted before the letter. A crash in between repeats the record, which is counted once.
-        # The other order could bury a record more with each restart.
+        # Count the dead letter durably before writing it. A crash in between repeats the record, which is counted once.
+        # In the other order each restart could bury one more record than the limit.
         if not self.guard.admit_death(id, f"{type(cause).__name__}: {cause}"):
             raise LaneStopped(f"It is {self.guard.lane}.")
         LOGGER.error("%s: %s/%d is poison: %s", self.name, record.partition, record.offset, cause)
@@ -126,7 +128,7 @@ class Pump:
 
 
 def pump(system: System, stream: str) -> Pump:
-    """Of one stream, for as long as its consumer isn't closed."""
+    """Build the consumer of one stream. It is usable until its log consumer is closed."""
     ports, group = system.ports, topics.GROUPS[stream]
     consumer = ports.log.subscribe(stream, group, system.owner)
     return Pump(
@@ -141,7 +143,7 @@ def pump(system: System, stream: str) -> Pump:
 
 
 def build_stage(system: System, stream: str, holds: Callable[[], bool]) -> Callable[[Sequence[Logged]], None]:
-    """Build the stage that reads `stream`. `holds` asks whether this reader still has its partition."""
+    """Build the stage that reads `stream`. `holds` returns whether this consumer still owns its partition."""
     match topics.GROUPS[stream]:
         case "router":
             return build_router(system)
@@ -160,18 +162,18 @@ def build_stage(system: System, stream: str, holds: Callable[[], bool]) -> Calla
 
 
 BACKOFF = Backoff(first=timedelta(milliseconds=100), longest=timedelta(seconds=2))
-"""While a dependency does not answer."""
+"""Pauses between steps while a dependency does not answer."""
 STOPPED_CHECK = 1.0
-"""Seconds between two looks at a stopped lane; its guard reads the store as often."""
+"""Seconds between two checks of a stopped lane. Its guard reads the store at the same interval."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Loop:
-    """Runs one step after another until it is told to stop; an outage or a stopped lane slows it; nothing ends it."""
+    """Repeats a step until `stopping` is set. An outage, an error or a stopped lane only slows it down."""
 
     name: str
     step: Callable[[], object]
-    """Something true when there may be more to do at once."""
+    """Returns a true value if there may be more to do at once."""
     idle: timedelta
     stopping: Signal
     metrics: Metrics
@@ -182,10 +184,10 @@ class Loop:
             self.stopping.wait(self._go())
 
     def _go(self) -> float:
-        """One step; returns the seconds to wait before the next."""
+        """Run one step and return the seconds to wait before the next."""
         try:
             more = self.step()
-        except LaneStopped:  # its guard has logged it, once
+        except LaneStopped:  # logged once, by the guard
             self.failures = 0
             return STOPPED_CHECK
         except OUTAGES as outage:

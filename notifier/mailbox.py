@@ -1,4 +1,4 @@
-"""What other threads hand over to an event loop: it is woken once for many answers."""
+"""Queue of calls from other threads to an event loop, with one wake-up for many calls."""
 
 import asyncio
 from collections import deque
@@ -7,9 +7,9 @@ from contextlib import suppress
 
 
 class Mailbox:
-    """Calls that are to be made in an event loop's thread, in their order.
+    """Calls to run in an event loop's thread, in order.
 
-    To wake a loop costs a system call and a switch of threads, so whatever arrives until it runs comes with one waking.
+    A wake-up costs a system call and a thread switch, so all calls that arrive before the loop runs share one.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -18,14 +18,14 @@ class Mailbox:
         self._woken = False
 
     def put(self, call: Callable[[], object]) -> None:
-        """Any thread may. The call is made once the loop is woken."""
+        """Add a call, from any thread. It runs after the next wake-up."""
         self._calls.append(call)
 
     def wake(self) -> None:
-        # After `put`: a loop that is woken already has yet to look into the mailbox, because it first says so.
+        # Call it after `put`. `_empty` resets the flag before it reads the queue, so it still sees the new call.
         if not self._woken:
             self._woken = True
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+            with suppress(RuntimeError):  # the loop has ended, and so have its waiting tasks
                 self.loop.call_soon_threadsafe(self._empty)
 
     def _empty(self) -> None:

@@ -1,4 +1,4 @@
-"""Every metric's name, once, as a type. A process makes one `Metrics` and hands it to its stages."""
+"""Prometheus metrics of all stages. Each process creates one `Metrics`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 21600)
-"""Up to P2's worth of six hours, finer where the promises are."""
+"""Histogram buckets, up to P2's delivery limit of six hours, and finer around the latency objectives."""
 
 
 class Hits:
-    """Counts the look-ups of one tier of the inbox's caches, without a look-up of the labels for each."""
+    """Hit and miss counters of one tier of the inbox's caches, with the labels resolved once."""
 
     def __init__(self, counter: Counter, tier: str) -> None:
         self.hit, self.missed = counter.labels(tier, "hit"), counter.labels(tier, "miss")
@@ -27,14 +27,14 @@ class Metrics:
 
     @contextmanager
     def inbox_store(self) -> Iterator[None]:
-        """Around a read of the store for an inbox."""
+        """Count and time a store read for an inbox."""
         self.inbox_store_calls.inc()
         with self.inbox_seconds.labels("store").time():
             yield
 
     @contextmanager
     def inbox_redis(self) -> Iterator[None]:
-        """Around a round trip to Redis for an inbox."""
+        """Count and time a Redis round trip for an inbox."""
         self.inbox_redis_calls.inc()
         with self.inbox_seconds.labels("redis").time():
             yield
@@ -132,9 +132,12 @@ class Metrics:
         return Histogram(f"notifier_{name}", text, labels, registry=self.registry, buckets=SECONDS)
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        """Of the whole system: whoever looked last is right."""
+        """Create a gauge of the whole system. The most recent value of any process counts."""
         return Gauge(f"notifier_{name}", text, labels, registry=self.registry, multiprocess_mode="mostrecent")
 
     def _share(self, name: str, text: str) -> Gauge:
-        """Of one process: those of all are added, and each begins by setting its own, which outlives it."""
+        """Create a gauge that is summed over all processes.
+
+        Each process has to set its own value when it starts: the value of a dead process remains.
+        """
         return Gauge(f"notifier_{name}", text, registry=self.registry, multiprocess_mode="sum")

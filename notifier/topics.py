@@ -1,31 +1,35 @@
-"""The log's streams: names, keys and numbers of partitions."""
+"""Names, keys and partition counts of the log's streams."""
 
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.ids import Lane, Subject
 
 MENTIONS = "mentions"
-"""Events as they were accepted; key: the event's id."""
+"""Accepted events. Key: the event id."""
 
 MENTIONS_CELEBRITY = "mentions.celebrity"
 MENTIONS_STANDARD = "mentions.standard"
-"""Mentions on their way to their subject; key: the subject, so that its order is the partition's."""
+"""Mentions, one per mentioned account. Key: the subject, so that the partition keeps the subject's order."""
 
 FOLLOWS = "follows"
-"""Who follows an account, or wants less of it; key: the account, so that a subject has one writer. And who blocks whom;
-key: the blocker, though rows alone are made of it, which any reader may write."""
+"""Follows, subject preferences and user blocks.
+
+Key of follows and preferences: the followed account, so that each subject has a single writer. Key of user blocks: the
+blocker. Blocks only write rows, which any consumer may do.
+"""
 
 USERS = "users"
-"""What the platform says of an account itself; key: the account. One partition, for the bitmap of a shard's VIPs is of
-many accounts, and has one writer."""
+"""Account flags from the platform. Key: the account. The stream has one partition, because the VIP bitmap of a shard
+covers many accounts and needs a single writer."""
 
 ACTIVITY = "activity"
-"""Who was around elsewhere; key: the account. Bits are only ever set, so it may have any number of readers."""
+"""User activity outside the inbox. Key: the account. Bits are only ever set, so any number of consumers may write."""
 
 DEVICES = "devices"
-"""Which devices people have; key: the shard of who has it, or had it, so that a shard's bitmap has one writer."""
+"""Device registrations and removals. Key: the shard of the device's current or former member, so that the bitmap of a
+shard has a single writer."""
 
 RETRACTIONS = "retractions"
-"""What was taken back; key: the tweet, or the author of all that is meant. Its words bear any order."""
+"""Retractions. Key: the tweet, or the author if everything by the author is retracted. They may apply in any order."""
 
 GROUPS = {
     MENTIONS: "router",
@@ -37,10 +41,10 @@ GROUPS = {
     ACTIVITY: "attendant",
     RETRACTIONS: "retractor",
 }
-"""Who reads each stream."""
+"""Consumer group of each stream."""
 
 LANES = (*GROUPS, *map(str, Pool))
-"""What the dead-letter limit stops as a whole: the reading of one stream by its group, or one pool of slices."""
+"""Units that a dead-letter limit stops: one stream's consumer group, or one pool of slices."""
 
 PARTITIONS = {
     MENTIONS: 4,
@@ -54,7 +58,7 @@ PARTITIONS = {
 }
 
 MENTIONS_PASS = (MENTIONS, MENTIONS_CELEBRITY, MENTIONS_STANDARD)
-"""In the order in which an event of the tweet service passes them."""
+"""Streams that a mention passes, in order."""
 
 LANE_STREAM = {Lane.CELEBRITY: MENTIONS_CELEBRITY, Lane.STANDARD: MENTIONS_STANDARD}
 

@@ -284,7 +284,7 @@ def spares(
 ) -> Mapping[int, Spare]:
     """Return the push suppression of each shard.
 
-    `never` has members who never get an alert for the burst. `said` has members suppressed by their account preferences.
+    `never` has members who never get an alert for the burst. `said` has members suppressed by account preferences.
     Permanent suppression wins over quiet hours.
     """
     out: Mapping[int, set[int]] = {shard: set() for shard in shards}

@@ -1,1 +1,1 @@
-"""What ships for trying the product out: the demo's people, fake providers, engines, and the check from outside."""
+"""Development kit: demo users, fake push providers, local engines, and the black-box check."""

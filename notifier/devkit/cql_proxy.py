@@ -1,6 +1,7 @@
-"""A proxy before Cassandra that reads what it carries: every second statement is refused, as by a node in trouble.
+"""CQL proxy that injects errors into every second statement.
 
-Half of them are refused as Overloaded and never arrive; the other half take effect and are answered with a time-out.
+Half of the errors are Overloaded, and the statement never reaches the node. The other half are write timeouts of
+statements that take effect.
 """
 
 import struct
@@ -12,15 +13,15 @@ from itertools import count
 from notifier.devkit.tcp_proxy import Conversation, Proxy
 
 HEADER = struct.Struct(">BBhBI")
-"""Version, flags, stream, opcode, length: a frame of protocol 4."""
+"""Frame header of protocol 4: version, flags, stream, opcode, length."""
 VERSION, ANSWER = 4, 0x84
 ERROR, OPTIONS, SUPPORTED, RESULT, EXECUTE, BATCH = 0x00, 0x05, 0x06, 0x08, 0x0A, 0x0D
 VOID = struct.pack(">i", 1)
-"""How the result of a plain write begins; reads and conditional writes are answered with rows."""
+"""Start of the result of a plain write. Reads and conditional writes return rows."""
 OVERLOADED, WRITE_TIMEOUT = 0x1001, 0x1100
 LOCAL_QUORUM = 6
 ASKED_WITHIN = 20.0
-"""Seconds."""
+"""Seconds to wait for the first statement."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,17 +31,19 @@ class CqlProxy(Proxy):
     turn: Iterator[int] = field(default_factory=count)
 
     def refuse(self, seconds: float) -> bool:
-        """For so long from the first refusal on: whoever has just lost the node may not be back yet. False when nothing
-        was asked."""
-        before, deadline = self.refused, time.monotonic() + ASKED_WITHIN
+        """Inject errors for the given seconds after the first one. Return False if no statement was refused.
+
+        The time starts at the first error, because a client that has lost the node may still be reconnecting.
+        """
+        refused_earlier, deadline = self.refused, time.monotonic() + ASKED_WITHIN
         self.refusing = True
         try:
-            while self.refused == before and time.monotonic() < deadline:
+            while self.refused == refused_earlier and time.monotonic() < deadline:
                 time.sleep(0.05)
             time.sleep(seconds)
         finally:
             self.refusing = False
-        return self.refused > before
+        return self.refused > refused_earlier
 
     def conversation(self) -> "Refusals":
         return Refusals(self)
@@ -48,13 +51,13 @@ class CqlProxy(Proxy):
 
 @dataclass(slots=True)
 class Refusals(Conversation):
-    """Of one connection; each direction has a thread of its own."""
+    """Error injection on one connection. Each direction has its own thread."""
 
     proxy: CqlProxy
     asked: bytearray = field(default_factory=bytearray)
     answered: bytearray = field(default_factory=bytearray)
     doomed: dict[int, int] = field(default_factory=dict)
-    """By stream, the error that it is to be answered with."""
+    """Error code to inject, by stream."""
 
     def forth(self, piece: bytes) -> bytes:
         return b"".join(map(self._asked, _frames(self.asked, piece)))
@@ -69,7 +72,7 @@ class Refusals(Conversation):
         turn = next(self.proxy.turn) % 4
         if turn == 1:
             self.doomed[stream] = OVERLOADED
-            # Instead of it a question without effect, so that the node still decides when there is an answer.
+            # Send a request without effect instead, so that the response still depends on the node.
             return HEADER.pack(VERSION, 0, stream, OPTIONS, 0)
         if turn == 3:
             self.doomed[stream] = WRITE_TIMEOUT
@@ -91,7 +94,7 @@ class Refusals(Conversation):
 
 
 def _frames(left: bytearray, piece: bytes) -> Iterator[bytes]:
-    """Those that are whole now; what begins another one is left for the next piece."""
+    """Yield the complete frames. An incomplete frame stays in the buffer until the next chunk."""
     left += piece
     while len(left) >= HEADER.size:
         end = HEADER.size + HEADER.unpack_from(left)[-1]

@@ -1,4 +1,4 @@
-"""A proxy before an engine, as the network between: it is cut, it is slow, or answers are lost on it."""
+"""TCP proxy that simulates network faults: cuts, latency and lost responses."""
 
 import socket
 import struct
@@ -12,11 +12,11 @@ CHUNK = 65_536
 CONNECTS_WITHIN = 5.0
 """Seconds."""
 AT_ONCE = struct.pack("ii", 1, 0)
-"""Closes with a reset: what was on its way is gone, as on a network that breaks."""
+"""SO_LINGER value that closes with a reset. Data in flight is lost, as on a broken network."""
 
 
 class Conversation:
-    """What becomes of the pieces of one connection."""
+    """Hook that may change the data of one connection, in both directions. This one passes it on unchanged."""
 
     def forth(self, piece: bytes) -> bytes:
         return piece
@@ -27,17 +27,17 @@ class Conversation:
 
 @dataclass(slots=True, kw_only=True)
 class Proxy:
-    """Listens from the start, on a port that stays the same; passes on once it knows to whom."""
+    """Listens at once, on a fixed port, and forwards connections once `upstream` is set."""
 
     upstream: tuple[str, int] | None = None
     latency: float = 0.0
-    """Seconds that every piece waits, on its way there and back."""
+    """Delay of each chunk in seconds, in both directions."""
     parted: bool = False
-    """Whoever connects is thrown out at once."""
+    """Whether new connections are reset at once."""
     answers_lost: bool = False
-    """What is asked arrives; what is answered doesn't."""
+    """Whether responses are dropped. Requests still arrive."""
     swallowed: int = 0
-    """Bytes of lost answers."""
+    """Bytes of dropped responses."""
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=256))
     _open: set[socket.socket] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -50,7 +50,7 @@ class Proxy:
         return int(self._listener.getsockname()[1])
 
     def cut(self, seconds: float) -> None:
-        """Breaks every connection, and lets nobody through for so long."""
+        """Reset every connection and reject new ones for the given seconds."""
         self.parted = True
         try:
             self.sever()
@@ -66,11 +66,11 @@ class Proxy:
             self.latency = 0.0
 
     def sever(self) -> None:
-        """Every connection is broken, in the middle of whatever it carries; new ones are welcome."""
+        """Reset every connection, even amid a message. New connections are accepted."""
         with self._lock:
-            ends, self._open = self._open, set()
-        for end in ends:
-            _break(end)
+            connections, self._open = self._open, set()
+        for connection in connections:
+            _break(connection)
 
     def conversation(self) -> Conversation:
         return Conversation()
@@ -102,24 +102,24 @@ class Proxy:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._open |= {near, far}
-        if self.parted:  # looked at last: what was cut in between must not live on
+        if self.parted:  # check after registering: a connection opened during a cut must not survive it
             self.sever()
-        talk = self.conversation()
-        threading.Thread(target=self._carry, args=(far, near, talk.back), kwargs={"back": True}, daemon=True).start()
-        self._carry(near, far, talk.forth, back=False)
+        hook = self.conversation()
+        threading.Thread(target=self._carry, args=(far, near, hook.back), kwargs={"back": True}, daemon=True).start()
+        self._carry(near, far, hook.forth, back=False)
         return None
 
     def _carry(
         self, source: socket.socket, target: socket.socket, change: Callable[[bytes], bytes], *, back: bool
     ) -> None:
         with suppress(OSError):
-            while piece := source.recv(CHUNK):
+            while chunk := source.recv(CHUNK):
                 if self.latency:
                     time.sleep(self.latency)
                 if back and self.answers_lost:
-                    self.swallowed += len(piece)
+                    self.swallowed += len(chunk)
                 else:
-                    target.sendall(change(piece))
+                    target.sendall(change(chunk))
         for end in (source, target):
             with self._lock:
                 self._open.discard(end)

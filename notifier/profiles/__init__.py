@@ -1,4 +1,4 @@
-"""The only chooser of technology: `embedded.py` and `cluster.py` are read side by side."""
+"""Profiles select the technologies behind the ports; `embedded.py` and `cluster.py` have parallel structure."""
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting, Environment
@@ -9,7 +9,7 @@ __all__ = ["Profile", "choose"]
 
 
 def choose(settings: Settings) -> Profile:
-    """Raises BadSetting for a profile that doesn't exist."""
+    """Return the profile that the settings name. Raises BadSetting for an unknown profile."""
     match settings.profile:
         case "embedded":
             return Embedded(settings)
@@ -20,7 +20,7 @@ def choose(settings: Settings) -> Profile:
 
 
 def _cluster(settings: Settings) -> Profile:
-    """Its clients are an extra, which nobody needs for the embedded profile."""
+    """Import the cluster profile lazily: its clients are an optional extra, which `embedded` does not need."""
     try:
         from notifier.profiles.cluster import Clustered
     except ModuleNotFoundError as error:

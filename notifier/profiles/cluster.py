@@ -1,4 +1,4 @@
-"""The cluster profile: Cassandra, Kafka, a Redis and Celery's brokers, all run by somebody else."""
+"""Cluster profile: Cassandra, Kafka, Redis and Celery brokers, all operated externally."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
@@ -104,11 +104,11 @@ class Clustered:
 
     def migrate(self, phase: str | None = None) -> int:
         kafka.check_access(self._kafka)
-        steps = sum(migrate(self._cluster, one) for one in Phase if phase in (None, one))
+        steps = sum(migrate(self._cluster, each_phase) for each_phase in Phase if phase in (None, each_phase))
         return steps + (kafka.migrate(self._kafka) if phase != Phase.POST else 0)
 
     def prepare(self) -> None:
-        with suppress(StoreUnavailable):  # it passes by itself: roles start meanwhile, and answer what they can
+        with suppress(StoreUnavailable):  # an outage: roles start anyway and serve what they can
             require(self._cluster)
 
     def require_log(self) -> None:
@@ -137,7 +137,7 @@ class Clustered:
             "kafka": lambda: list(judging.of_kafka(kafka.cluster_status(self._kafka))),
             "redis": self._look_at_redis(self.redis_url(), "redis", queues=self.redis_url() in urls.values()),
         }
-        # A server with several pools' queues, each in a database of its own, is looked at once.
+        # Inspect each server once, even if several pools have their databases on it.
         seen: set[str] = set()
         for pool, url in urls.items():
             if (server := split(url).netloc) not in seen:
@@ -163,7 +163,7 @@ class Clustered:
         return {}
 
     def processes(self) -> Mapping[Pool, int]:
-        # While one waits for the store's answers, the other one cuts: alone it leaves a sixth of two cores idle.
+        # While one process waits for the store, the other divides audiences. One alone leaves 1/6 of two cores idle.
         return {Pool.P0: 2, Pool.P1: 2}
 
     def ports(self, metrics: Metrics | None = None) -> Ports:
@@ -255,7 +255,7 @@ class Clustered:
         return application(brokers(self._settings, self.redis_url())[pool], pool, metrics=metrics)
 
     def empty(self) -> bool:
-        """It is others' too, for all we know."""
+        """Return False: other systems may share this Redis."""
         return False
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The settings of a cluster as its clients take them; BadSetting, with the remedy, for what is needed and missing."""
+"""Converts settings to the connection parameters of Kafka, Cassandra, Redis and Celery."""
 
 from collections.abc import Mapping
 
@@ -12,28 +12,33 @@ from notifier.profiles.data_folder import checked, instance
 
 
 def of_kafka(settings: Settings) -> kafka.Access:
-    at = settings.kafka
+    """Raises BadSetting if the broker addresses are missing."""
+    section = settings.kafka
     return kafka.Access(
-        servers=_needed(at.servers, "kafka", "servers"),
-        prefix=at.prefix,
+        servers=_needed(section.servers, "kafka", "servers"),
+        prefix=section.prefix,
         instance=instance(settings),
-        security=kafka.security(user=at.user, password=at.password, mechanism=at.mechanism, ca=at.ca),
+        security=kafka.security(
+            user=section.user, password=section.password, mechanism=section.mechanism, ca=section.ca
+        ),
     )
 
 
 def of_cassandra(settings: Settings) -> cassandra.CassandraAccess:
-    at = settings.cassandra
+    """Raises BadSetting if the node addresses are missing."""
+    section = settings.cassandra
     return cassandra.CassandraAccess(
-        hosts=_needed(at.hosts, "cassandra", "hosts").split(","),
-        port=at.port,
-        keyspace=at.keyspace,
-        datacenter=at.datacenter,
-        replication={"class": "NetworkTopologyStrategy", at.datacenter: str(at.replicas)},
-        security=cassandra.security(user=at.user, password=at.password, ca=at.ca),
+        hosts=_needed(section.hosts, "cassandra", "hosts").split(","),
+        port=section.port,
+        keyspace=section.keyspace,
+        datacenter=section.datacenter,
+        replication={"class": "NetworkTopologyStrategy", section.datacenter: str(section.replicas)},
+        security=cassandra.security(user=section.user, password=section.password, ca=section.ca),
     )
 
 
 def of_redis(settings: Settings) -> str:
+    """Raises BadSetting if the Redis URL is missing or invalid."""
     return checked(_needed(settings.redis_url, "redis_url"))
 
 
@@ -45,22 +50,28 @@ def _needed(value: str, *path: str) -> str:
     return value
 
 
-# Celery's brokers as both profiles choose them; BadSetting, with the remedy, where a Redis can't be one.
+# Celery brokers of both profiles.
 
 
 def brokers(settings: Settings, redis_url: str) -> Mapping[Pool, str]:
-    """The pools' own where they are given, else databases of the Redis."""
-    given = {pool: checked(url) for pool in Pool if (url := getattr(settings.brokers, _setting(pool)))}
-    return given if len(given) == len(Pool) else {**_databases(redis_url), **given}
+    """Return each pool's broker URL: its own setting, else a database of the Redis.
+
+    Raises BadSetting if a pool needs a database and the Redis is not a single server.
+    """
+    own = {pool: checked(url) for pool in Pool if (url := getattr(settings.brokers, _setting(pool)))}
+    return own if len(own) == len(Pool) else {**_databases(redis_url), **own}
 
 
 def _setting(pool: Pool) -> str:
-    """`push_apns` of `push.apns`: no variable has a dot in its name."""
+    """Return the pool's setting, `push_apns` for `push.apns`: a variable name cannot contain a dot."""
     return pool.replace(".", "_")
 
 
 def _databases(redis_url: str) -> Mapping[Pool, str]:
-    """Celery knows neither clusters nor sentinels' primaries, and a cluster has but one database."""
+    """Return one Redis database per pool. Celery supports neither Redis Cluster nor our Sentinel URLs.
+
+    A Redis Cluster also has only one database. Raises BadSetting.
+    """
     scheme = split(redis_url).scheme
     if scheme not in {"redis", "rediss"}:
         needed = ", ".join(variable("brokers", _setting(pool)) for pool in Pool)

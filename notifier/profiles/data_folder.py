@@ -1,4 +1,4 @@
-"""What every profile does with its data folder and its Redis before anything runs."""
+"""Preparation of the data folder and Redis that both profiles share."""
 
 import fcntl
 import os
@@ -15,51 +15,56 @@ from notifier.config import PREFIX, Settings, without_password
 from notifier.config.field import split
 from notifier.domain.errors import BadSetting, CacheUnavailable, DataLocked, Unwritable
 
-# One address of a Redis with TLS for whoever reads it: the client's library and Celery's guess differently.
+# Normalized TLS options of a Redis URL: the Redis client and Celery have different defaults.
 
 LOOKS = {"required": "required", "CERT_REQUIRED": "required", "none": "none", "CERT_NONE": "none"}
-"""How an address says whether the server's certificate is looked at, in the words of either library."""
+"""Certificate verification modes in the spelling of either library, mapped to one spelling."""
 
 
 def checked(url: str) -> str:
-    """The address with everything said that one of them would guess. Raises BadSetting, without the address: it may
-    hold a password."""
+    """Return the URL with explicit TLS options. Raises BadSetting.
+
+    The error does not contain the URL, which may hold a password.
+    """
     parts = split(url)
     try:
         for host in parts.netloc.rpartition("@")[2].split(","):
             _ = urlsplit(f"//{host}").port
     except ValueError:
-        # Not as its cause, for that has the wrong port, which is a piece of the password.
+        # Drop the cause: it contains the invalid port, which is part of the password.
         raise BadSetting("A Redis URL has no port where one should be; in a password / is written %2F.") from None
     return url if parts.scheme != "rediss" else urlunsplit(parts._replace(query=_said(parts.query)))
 
 
 def _said(query: str) -> str:
-    """Celery's library looks at no certificate unless it is told to."""
-    said = dict(parse_qsl(query, keep_blank_values=True))
-    looks = said.get("ssl_cert_reqs", "required")
-    if looks not in LOOKS:
-        raise BadSetting(f"A Redis URL has ssl_cert_reqs={looks}; it must be required or none.")
-    if ca := said.get("ssl_ca_certs"):
+    """Set `ssl_cert_reqs` explicitly, because Celery's library does not verify certificates by default."""
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    verification = options.get("ssl_cert_reqs", "required")
+    if verification not in LOOKS:
+        raise BadSetting(f"A Redis URL has ssl_cert_reqs={verification}; it must be required or none.")
+    if ca := options.get("ssl_ca_certs"):
         try:
             ssl.create_default_context(cafile=ca)
         except (OSError, ssl.SSLError) as error:
             raise BadSetting(f"The certificate of Redis's authority, {ca}, can't be read: {error}") from error
-    return urlencode({**said, "ssl_cert_reqs": LOOKS[looks]}, safe="/")
+    return urlencode({**options, "ssl_cert_reqs": LOOKS[verification]}, safe="/")
 
 
 ANSWERS_WITHIN = 5.0
-"""Seconds that a given Redis has for its first answer: one that is started beside `up` needs one or two."""
+"""Seconds to wait for a configured Redis at startup. A Redis that starts at the same time as `up` needs one or two."""
 
 
 def instance(settings: Settings) -> str:
-    """Several services on one machine have several folders, and one that starts again has the same."""
+    """Return the installation's name. The default is made of host and data folder, so it survives a restart."""
     folder = crc32(str(settings.data.absolute()).encode())
     return settings.instance or f"{gethostname()}-{folder:08x}"
 
 
 def require_redis(url: str, within: float) -> None:
-    """One that doesn't answer at the first start is mostly a wrong address; later it is an outage, and survived."""
+    """Wait up to `within` seconds for Redis to answer. Raises CacheUnavailable.
+
+    Call it at startup only. Then a silent Redis mostly means a wrong address; later it is an outage, and tolerated.
+    """
     try:
         await_answer(checked(url), within)
     except CacheUnavailable as error:
@@ -67,6 +72,7 @@ def require_redis(url: str, within: float) -> None:
 
 
 def writable(folder: Path) -> None:
+    """Create the folder if it is missing. Raises Unwritable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
@@ -77,7 +83,7 @@ def writable(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """The lock is the process's: whatever kills it unlocks the folder."""
+    """Hold an exclusive lock on the file. The kernel releases it if the process dies. Raises DataLocked."""
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,7 +94,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def remembered(path: Path, url: str) -> Iterator[None]:
-    """For the commands that a person runs beside `notifier up`; it holds a password, so it is ours alone to read."""
+    """Store the Redis URL for CLI commands beside `notifier up`. Mode 0600, because it may hold a password."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
         file.write(url)

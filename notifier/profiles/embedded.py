@@ -1,4 +1,4 @@
-"""The embedded profile: SQLite files, a Valkey server of our own, Celery on it; nothing but Python packages."""
+"""Embedded profile: SQLite files, a private Valkey server, and Celery on top of it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
@@ -78,7 +78,7 @@ from notifier.profiles.health import Inspection
 from notifier.profiles.push_providers import providers, served
 
 NOWHERE = "redis://127.0.0.1:1"
-"""While no `notifier up` runs on the folder there is no Redis: every call to it fails at once, and is done without."""
+"""URL while no `notifier up` runs on the folder and there is no Redis. Calls fail at once and callers degrade."""
 
 
 class Embedded:
@@ -94,7 +94,7 @@ class Embedded:
         return self._files.pending()
 
     def migrate(self, phase: str | None = None) -> int:
-        """Nobody else works on these files: all of it is the first phase."""
+        """Apply all steps in the first phase: no old code shares these files."""
         if phase == "post":
             return 0
         writable(self._settings.data)
@@ -104,10 +104,10 @@ class Embedded:
         self.migrate()
 
     def require_log(self) -> None:
-        """It is a file of ours."""
+        """Do nothing: the log is a local file."""
 
     def warm(self) -> None:
-        """Nothing is far away."""
+        """Do nothing: all stores are local."""
 
     @contextmanager
     def services(self, alone: Callable[[], None] = lambda: None) -> Iterator[Mapping[str, str]]:
@@ -128,7 +128,7 @@ class Embedded:
             valkey_binary()
 
     def inspect(self) -> Iterator[Inspection]:
-        """Its files are the folder's, and its server is our own."""
+        """Return no inspections: this profile has no external engines."""
         return iter(())
 
     def redis_url(self) -> str:

@@ -1,4 +1,4 @@
-"""One thing that was looked at, as the doctor tells it."""
+"""Inspections of the external engines, for `notifier doctor`."""
 
 import re
 import threading
@@ -23,20 +23,23 @@ class Inspection:
     limit: float | int | str | None = None
 
 
-# Looks at several engines side by side, for as long as a person waits: a frozen one holds up none of the rest.
+# Concurrent inspection of all engines. A hanging engine does not delay the results of the others.
 
 WITHIN = 4.5
-"""Seconds for all of them together."""
+"""Seconds for all engines together."""
 
 Look = Callable[[], Sequence[Inspection]]
 
 
 def inspected(looks: Mapping[str, Look], within: float = WITHIN) -> Iterator[Inspection]:
-    """What each found, in their order; of one that failed or hangs one finding, by the engine's name, that says so."""
+    """Run all inspections concurrently and yield their results in order.
+
+    An engine that fails or hangs yields a single failed inspection with the engine's name.
+    """
     deadline = monotonic() + within
-    going = {name: _Going(look) for name, look in looks.items()}
-    for name, one in going.items():
-        yield from one.found(name, max(0.0, deadline - monotonic()))
+    running = {name: _Going(look) for name, look in looks.items()}
+    for name, inspection in running.items():
+        yield from inspection.found(name, max(0.0, deadline - monotonic()))
 
 
 class _Going:
@@ -44,7 +47,7 @@ class _Going:
         self._look = look
         self._found: Sequence[Inspection] = ()
         self._wrong: Exception | None = None
-        # Nobody waits for it when the process ends.
+        # A daemon thread, so that a hanging engine does not delay the end of the process.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -63,7 +66,7 @@ class _Going:
     def _run(self) -> None:
         try:
             self._found = self._look()
-        except Exception as error:  # raised where somebody hears it
+        except Exception as error:  # re-raised by `found`, in the caller's thread
             self._wrong = error
 
 
@@ -72,15 +75,16 @@ def _away(name: str, detail: str) -> Inspection:
     return Inspection(name=name, level="fail", detail=detail, remedy=remedy)
 
 
-# What the looks at the engines mean: each finding with what to do about it. Pure.
+# Assessment of the engines' states, with remedies. Pure functions.
 
 CLOCK_WARNS, CLOCK_FAILS = 0.5, 2.0
-"""Seconds. In Cassandra the later clock wins, and by their own clocks all judge whether a burst is visible yet."""
+"""Seconds of clock skew. Cassandra's last write wins by clock, and each process checks by its own clock whether a burst
+is visible yet."""
 TRIED_CASSANDRA, OLDEST_KAFKA, OLDEST_REDIS = (5, 0), (4, 0), (7,)
 COPIES = 3
-"""With them one node may be in repair while another one dies."""
+"""Replicas. With three, one node may be in repair while another fails."""
 BATCH_KIB, BATCH_PARTITIONS = 50, 10
-"""What the bulk writer's messages stay below; as Cassandra ships."""
+"""Cassandra's default limits; the batches of the bulk writer stay below them."""
 KIB = {"B": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024**2}
 REPAIR = "Then `nodetool repair --full` on each node, for what was written before has its old copies alone."
 
@@ -101,15 +105,15 @@ def of_cassandra(nodes: cassandra.Nodes, access: cassandra.CassandraAccess) -> I
 def cassandra_version(versions: Sequence[str]) -> Inspection:
     oldest = min(versions, key=_numbers, default="")
     bad = not versions or _numbers(oldest) < TRIED_CASSANDRA
-    odd = any(_numbers(one) >= (TRIED_CASSANDRA[0] + 1,) for one in versions)
+    untested = any(_numbers(version) >= (TRIED_CASSANDRA[0] + 1,) for version in versions)
     return Inspection(
         name="cassandra version",
-        level="fail" if bad else "warn" if odd else "ok",
+        level="fail" if bad else "warn" if untested else "ok",
         detail=f"{', '.join(sorted(set(versions))) or 'unknown'}.",
         remedy="Cassandra 5.0 or a newer 5 is needed."
         if bad
         else "Newer than anything this was tried on."
-        if odd
+        if untested
         else "",
         value=oldest,
         limit="5.0",
@@ -146,8 +150,10 @@ def down(addresses: Sequence[str]) -> Inspection:
 
 def schema(nodes: cassandra.Nodes) -> Inspection:
     if nodes.entries is None:
-        words = "The register of migrations can't be read at a quorum."
-        return Inspection(name="cassandra schema", level="fail", detail=words, remedy="See the nodes and their copies.")
+        detail = "The register of migrations can't be read at a quorum."
+        return Inspection(
+            name="cassandra schema", level="fail", detail=detail, remedy="See the nodes and their copies."
+        )
     missing, foreign = cassandra.missing(nodes.entries)
     if foreign:
         harmless = all(name.startswith("pre/") for name in foreign)
@@ -172,9 +178,9 @@ def schema(nodes: cassandra.Nodes) -> Inspection:
 def replication(
     copies: int, here: Sequence[cassandra.Node], access: cassandra.CassandraAccess, *, known: bool = True
 ) -> Inspection:
-    """Whether each row's quorum answers, also of those whose copies are on the nodes that don't.
+    """Assess whether every row still has a quorum, even one whose replicas include all nodes that are down.
 
-    No more copies are asked for than there are nodes: of the others no quorum could be had.
+    Replicas beyond the number of nodes do not exist, so they do not count as placed.
     """
     away, placed = sum(not node.up for node in here), min(copies, len(here))
     quorum = copies // 2 + 1
@@ -196,21 +202,21 @@ def replication(
 
 
 def batches(settings: Mapping[str, str]) -> Inspection:
-    """Larger ones than the node takes are refused, and then a slice never gets done."""
-    refused = _kib(settings.get("batch_size_fail_threshold", ""))
-    told = _number(settings.get("unlogged_batch_across_partitions_warn_threshold", ""))
-    low = refused is not None and refused < BATCH_KIB
-    loud = told is not None and told < BATCH_PARTITIONS
+    """Assess the node's batch limits. A slice whose batches exceed the hard limit can never complete."""
+    hard_limit = _kib(settings.get("batch_size_fail_threshold", ""))
+    warn_limit = _number(settings.get("unlogged_batch_across_partitions_warn_threshold", ""))
+    low = hard_limit is not None and hard_limit < BATCH_KIB
+    loud = warn_limit is not None and warn_limit < BATCH_PARTITIONS
     return Inspection(
         name="cassandra batches",
         level="fail" if low else "warn" if loud else "ok",
-        detail=f"Refused above {refused or 0:g} KiB, told of above {told or 0} partitions.",
+        detail=f"Refused above {hard_limit or 0:g} KiB, told of above {warn_limit or 0} partitions.",
         remedy=f"Set batch_size_fail_threshold to {BATCH_KIB}KiB or more in cassandra.yaml."
         if low
         else f"With unlogged_batch_across_partitions_warn_threshold at {BATCH_PARTITIONS} its log stays readable."
         if loud
         else "",
-        value=refused,
+        value=hard_limit,
         limit=BATCH_KIB,
     )
 
@@ -249,7 +255,7 @@ def of_kafka(status: kafka.ClusterStatus) -> Iterator[Inspection]:
         value=len(status.pending),
         limit=0,
     )
-    yield from (topic(stream, one) for stream, one in status.topics.items())
+    yield from (topic(stream, topic_status) for stream, topic_status in status.topics.items())
 
 
 def topic(stream: str, one: kafka.TopicStatus) -> Inspection:
@@ -300,10 +306,10 @@ def of_redis(name: str, server: redis.RedisServer, *, queues: bool) -> Iterator[
 
 
 def _copies(nodes: cassandra.Nodes, access: cassandra.CassandraAccess) -> int:
-    """In our datacenter; a transient copy (`3/1`) counts as one."""
-    said = nodes.replication or {}
-    text = said.get(access.datacenter) or said.get("replication_factor") or "0"
-    return int(re.match(r"\d*", text)[0] or 0)  # type: ignore[index] # it matches anything
+    """Return the number of replicas in our datacenter. A transient replica (`3/1`) counts as a replica."""
+    replication = nodes.replication or {}
+    text = replication.get(access.datacenter) or replication.get("replication_factor") or "0"
+    return int(re.match(r"\d*", text)[0] or 0)  # type: ignore[index] # the pattern matches any text
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -311,8 +317,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _kib(text: str) -> float | None:
-    found = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", text)
-    return int(found[1]) * KIB[found[2]] if found else None
+    match = re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", text)
+    return int(match[1]) * KIB[match[2]] if match else None
 
 
 def _number(text: str) -> int | None:

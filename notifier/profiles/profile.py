@@ -1,4 +1,4 @@
-"""What a profile gives: the ports of a process, and the services behind them."""
+"""Interface of a profile: the ports of a process and the services behind them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,83 +12,82 @@ from notifier.profiles.health import Inspection
 
 class Profile(Protocol):
     def pending(self) -> Sequence[str]:
-        """The names of the steps that `migrate` would take. Raises SchemaNewer or SchemaChanged."""
+        """Return the names of the migrations that `migrate` would apply. Raises SchemaNewer or SchemaChanged."""
         ...
 
     def migrate(self, phase: str | None = None) -> int:
-        """Brings the store to the code's schema; returns how many steps that took. Raises SchemaNewer.
+        """Migrate the store to the schema of this code and return the number of applied steps. Raises SchemaNewer.
 
-        In one go, or in two phases: `pre` adds, before new code starts and while the old serves; `post` takes away,
-        once no old code runs.
+        Without a phase all steps run. Phase `pre` only adds, and runs while old code still serves. Phase `post`
+        removes, and runs once no old code is left.
         """
         ...
 
     def prepare(self) -> None:
-        """Returns once this code can work on the store: one of our own is migrated, one that is shared with other
-        processes is only looked at. Raises SchemaNewer or SchemaOlder.
+        """Ensure that the store has the schema of this code: migrate a private store, only check a shared one.
+
+        Raises SchemaNewer or SchemaOlder.
         """
         ...
 
     def warm(self) -> None:
-        """For a role: does beforehand what its first work would wait for. What is away now is no hindrance."""
+        """Warm up a role: prepare now what its first work would wait for. Outages are ignored."""
         ...
 
     def services(self, alone: Callable[[], None] = lambda: None) -> AbstractContextManager[Mapping[str, str]]:
-        """Runs what the profile needs besides itself while the block lasts, and locks the data; for one process only.
+        """Lock the data folder and run the profile's own services until the block ends. For the main process only.
 
-        `alone` is called once the data is locked and before anything runs on it; where it raises, nothing does.
-        Gives the environment with which the other processes find it. Raises DataLocked or NoValkey,
-        and CacheUnavailable where a given Redis never answered.
+        `alone` is called after the lock is taken and before any service starts. If it raises, no service starts.
+        Yields the environment that child processes need to find the services. Raises DataLocked or NoValkey, and
+        CacheUnavailable if a configured Redis does not answer.
         """
         ...
 
     def require_services(self) -> None:
-        """Returns where `services` finds what it needs, and starts nothing. Raises NoValkey or CacheUnavailable."""
+        """Check the requirements of `services` without starting anything. Raises NoValkey or CacheUnavailable."""
         ...
 
     def inspect(self) -> Iterator[Inspection]:
-        """What is right and wrong with the engines that somebody else runs: within five seconds, whatever hangs, and
-        without a change to any of them.
-        """
+        """Inspect the external engines without changing them. Takes at most five seconds, even if one hangs."""
         ...
 
     def require_log(self) -> None:
-        """For a role: returns where the log lets us in, or may do so later. Raises Environment where it never will."""
+        """Check a role's access to the log. An outage passes; raises Environment if access can never succeed."""
         ...
 
     def redis_url(self) -> str:
-        """Of the Redis that is used now, by whoever runs on this data."""
+        """Return the URL of the Redis that the processes on this data folder use now."""
         ...
 
     def pids(self) -> Mapping[str, int]:
-        """Of the services that this process runs now, by name."""
+        """Return the pids of the services that this process runs, by name."""
         ...
 
     def processes(self) -> Mapping[Pool, int]:
-        """Of the pools that have more than one on a machine of their own."""
+        """Return the number of worker processes of each pool that needs more than one per machine."""
         ...
 
     def ports(self, metrics: Metrics | None = None) -> Ports:
-        """Of this process: nothing is shared with a parent or a child. Connects at first use.
+        """Return the ports of this process. They connect at first use and are not shared across a fork.
 
-        With metrics the adapters count what they discard; only a role has somebody who reads them.
+        With `metrics` the adapters count discarded data. Only roles expose metrics.
         """
         ...
 
     def reads(self, metrics: Metrics | None = None) -> ReadPorts:
-        """Of one event loop; connects at first use."""
+        """Return the asynchronous read ports for one event loop. They connect at first use."""
         ...
 
     async def leave(self) -> None:
-        """Closes what the reads of this event loop have opened."""
+        """Close the connections that the read ports of this event loop opened."""
         ...
 
     def application(self, pool: Pool, metrics: Metrics | None = None) -> Any:
-        """The Celery application of the pool, which its host runs; connects to nothing yet."""
+        """Return the pool's Celery application, which the worker host runs. Does not connect yet."""
         ...
 
     def empty(self) -> bool:
-        """Empties the cache that runs for this data alone, as by an operator's mistake; False where there is none."""
+        """Flush the private Redis of this data folder, to simulate an operator error. False if there is none."""
         ...
 
     def close(self) -> None: ...

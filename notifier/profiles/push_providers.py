@@ -1,4 +1,4 @@
-"""Who rings which phones: by the credentials that are set, or a fake of this machine, the same in both profiles."""
+"""Push providers of both profiles, with real credentials or against local fakes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -23,9 +23,10 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Provider, Transport
 
 CONNECTIONS: Mapping[Platform, Http2Limits] = {
-    # Of one process. Streams are many there, and more connections are opened only where posts wait for them.
+    # Limits of one process. Apple allows many streams; another connection is opened only if requests wait for one.
     Platform.APNS: Http2Limits(connections=6),
-    # Google gives each 100 streams: at 50 ms eight are 16,000 a second, more than a core sends.
+    # Google allows 100 streams per connection. At 50 ms eight connections carry 16,000 alerts a second, more than one
+    # core sends.
     Platform.FCM: Http2Limits(connections=8),
     Platform.WEB: Http2Limits(),
 }
@@ -39,24 +40,25 @@ CREDENTIALS: Mapping[Platform, str] = {
 def providers(
     settings: Settings, clock: Clock, closing: ExitStack, limits: Mapping[Platform, Http2Limits] = CONNECTIONS
 ) -> Mapping[Platform, Provider]:
-    """One for each platform. Reads no file and connects to nothing before the first alert."""
-    found: dict[Platform, Provider] = {}
+    """Return one provider per platform. Files are read and connections opened at the first alert."""
+    providers: dict[Platform, Provider] = {}
     for platform in Platform:
-        making = _Making(push=settings.push, platform=platform, clock=clock, limits=limits[platform])
-        if making.trouble:
-            found[platform] = Unconfigured(reason=making.trouble)
+        factory = _Making(push=settings.push, platform=platform, clock=clock, limits=limits[platform])
+        if factory.trouble:
+            providers[platform] = Unconfigured(reason=factory.trouble)
         else:
-            found[platform] = late = Late(make=making)
+            providers[platform] = late = Late(make=factory)
             closing.callback(late.close)
-    return found
+    return providers
 
 
 def served(providers: Mapping[Platform, Provider]) -> Sequence[Platform]:
+    """Return the platforms with a configured provider."""
     return [platform for platform, provider in providers.items() if not isinstance(provider, Unconfigured)]
 
 
 def credentials(push: PushSettings, platform: Platform) -> str:
-    """Reads those that are set, and says whose they are. Raises BadSetting."""
+    """Read the platform's credentials and return a description of their owner. Raises BadSetting."""
     match platform:
         case Platform.APNS:
             key = _apple(push)
@@ -68,7 +70,10 @@ def credentials(push: PushSettings, platform: Platform) -> str:
 
 
 def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Platform) -> None:
-    """Returns where all that are set can be used, by what is to use them. Raises BadSetting."""
+    """Check that all configured credentials are readable and that the configured library is installed.
+
+    Raises BadSetting.
+    """
     for platform in platforms:
         if push.is_real(platform):
             credentials(push, platform)
@@ -78,7 +83,7 @@ def require_credentials(push: PushSettings, platforms: Iterable[Platform] = Plat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Making:
-    """Of one platform's provider."""
+    """Factory of one platform's provider."""
 
     push: PushSettings
     platform: Platform
@@ -87,7 +92,7 @@ class _Making:
 
     @property
     def trouble(self) -> str:
-        """Why there is none; empty where there is one."""
+        """Reason why the platform has no provider; empty if it has one."""
         own, setting = self.push.of(self.platform), CREDENTIALS[self.platform]
         if self.push.is_real(self.platform) or (self.push.is_faked(self.platform) and own.fake):
             return ""
@@ -106,7 +111,7 @@ class _Making:
         match self.platform:
             case Platform.APNS:
                 own = {ApnsEnvironment.PRODUCTION: push.apns.production, ApnsEnvironment.SANDBOX: push.apns.sandbox}
-                return self._apns(_apple(push), {one: own[one] or ORIGINS[one] for one in ApnsEnvironment}, opened)
+                return self._apns(_apple(push), {env: own[env] or ORIGINS[env] for env in ApnsEnvironment}, opened)
             case Platform.FCM if push.fcm.is_by_google:
                 return self._by_google(_read(push.fcm.account, "fcm", "account"), push.fcm.origin or ORIGIN, opened)
             case Platform.FCM:
@@ -116,11 +121,11 @@ class _Making:
                 return self._web(_vapid(push), services, self._guarded(services, opened), opened)
 
     def _faked(self, opened: ExitStack) -> Provider:
-        """The very senders, with credentials that everybody knows."""
+        """Create the same sender as for the real provider, but with public test credentials."""
         fake = self.push.of(self.platform).fake
         match self.platform:
             case Platform.APNS:
-                # Without topics: the fixture's app is none of theirs.
+                # Ignore the configured topics: the app of the test devices is not among them.
                 return self._apns(development.apple(), dict.fromkeys(ApnsEnvironment, fake), opened, named=False)
             case Platform.FCM if self.push.fcm.is_by_google:
                 return self._by_google(development.google_file(fake + development.TOKEN_PATH), fake, opened)
@@ -162,7 +167,7 @@ class _Making:
         return WebPush(transport=transport, vapid=vapid, services=services, clock=self.clock, chance=random, pair=pairs)
 
     def _transport(self, *origins: str, opened: ExitStack) -> Transport:
-        """In clear text where settings and files say so, who say it of this machine alone."""
+        """Create a transport. It uses plain HTTP if an origin does, which is valid for loopback hosts only."""
         clear = any(origin.startswith("http:") for origin in origins)
         return _closed(Http2Transport(limits=self.limits, clear=clear), opened)
 
@@ -172,7 +177,7 @@ class _Making:
 
 
 def _require_library() -> None:
-    """It is an extra. Raises BadSetting."""
+    """Check that the optional `firebase-admin` package is installed. Raises BadSetting."""
     if find_spec("firebase_admin") is None:
         name = variable("push", "fcm", "library")
         raise BadSetting(f"{name} needs more than is installed: pip install 'notifier[firebase-admin]'.")
@@ -199,5 +204,5 @@ def _read(file: str, section: str, name: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except (OSError, ValueError) as error:
-        words = error.strerror if isinstance(error, OSError) else "it has a zero byte"
-        raise BadSetting(f"{variable('push', section, name)} can't be read: {file}: {words}.") from error
+        reason = error.strerror if isinstance(error, OSError) else "it has a zero byte"
+        raise BadSetting(f"{variable('push', section, name)} can't be read: {file}: {reason}.") from error

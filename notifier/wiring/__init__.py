@@ -1,1 +1,1 @@
-"""The stages of a process, built from ports and settings by functions."""
+"""Builder functions that create the stages of a process from ports and settings."""

@@ -49,8 +49,9 @@ def build_inbox(
 ) -> Inbox:
     """Build the inbox with its caches, one per process.
 
-    Each cache shares its loads among concurrent requests by an object that `loads` makes. With `share_looks_within`
-    concurrent requests also share their version checks, and one that is not patient waits no longer than that.
+    Each cache shares its loads among concurrent requests, by an object that `loads` returns. With
+    `share_looks_within` concurrent requests also share their version checks, and an impatient request waits no longer
+    than that.
     """
     viewer_bytes = int(megabytes * MEGABYTE * VIEWER_SHARE)
     subjects = SubjectCache(
@@ -104,17 +105,17 @@ def build_gap_fetch(reads: ReadPorts) -> GapFetch:
 
 
 def build_audit(reads: ReadPorts, metrics: Metrics, pause: Callable[[float], Awaitable[object]]) -> Audit:
-    """Build the audit, which computes a page again from the canonical bursts."""
+    """Build the audit, which recomputes a page from the canonical bursts."""
     return Audit(people=reads.people, timeline=reads.timeline, metrics=metrics, pause=pause)
 
 
 def build_versioned_people(reads: ReadPorts) -> VersionedPeople:
-    """Build the port of people that tells all caches of each write."""
+    """Build the port of viewers that notifies all caches of each write."""
     return VersionedPeople(people=reads.people, invalidation=_build_invalidation(reads))
 
 
 def build_versioned_preferences(reads: ReadPorts) -> VersionedPreferences:
-    """Build the port of preferences that tells all caches of each write."""
+    """Build the port of preferences that notifies all caches of each write."""
     return VersionedPreferences(preferences=reads.preferences, invalidation=_build_invalidation(reads))
 
 

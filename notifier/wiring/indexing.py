@@ -1,6 +1,6 @@
 """Builders of the indexers, which keep the bitmaps of followers, accounts, devices and activity.
 
-`holds` of an indexer asks whether the partition that it reads from is still its own.
+The `holds` callback of an indexer returns whether the indexer still owns its partition.
 """
 
 from collections.abc import Callable

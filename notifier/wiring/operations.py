@@ -49,7 +49,7 @@ def build_preview(system: System, turns: AbstractContextManager[object] | None =
 
 
 def build_event_status(system: System, turns: AbstractContextManager[object] | None = None) -> Fates:
-    """Build the lookup of what became of an event. `turns` limits concurrent log scans; None means no limit."""
+    """Build the lookup of an event's status. `turns` limits concurrent log scans; None means no limit."""
     ports = system.ports
     return Fates(
         bursts=ports.bursts,

@@ -1,4 +1,4 @@
-"""What all stages of one process share, and the builder functions that read it."""
+"""Shared parts of one process, and builders for what all its stages need."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,11 +24,11 @@ class System:
     settings: Settings
     metrics: Metrics
     owner: str
-    """Name of this process; no other process has it."""
+    """Unique name of this process."""
     tier_rule: TierRule
     """One rule for every stage that divides an audience."""
     live_publisher: Voice
-    """One for all publishers and retractors of the process: it remembers what the live bus missed."""
+    """One instance for all publishers and retractors of the process. It remembers updates that the live bus missed."""
 
 
 def build_system(*, ports: Ports, settings: Settings, metrics: Metrics, owner: str) -> System:
