@@ -1,1 +1,1 @@
-"""The check of `notifier demo --headless`: a run is judged from outside, by what the stores and the API return."""
+"""Black-box check of `notifier demo --headless`: compares stores and API responses with formulas."""

@@ -1,4 +1,4 @@
-"""The outside check of the alerts: what arrived on phones, by the fake providers' lines, against the formulas."""
+"""Alert check: compares the alerts that fake providers received with the oracle."""
 
 import json
 from collections import Counter, defaultdict
@@ -27,15 +27,15 @@ from notifier.domain.push.alert import alert
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rang:
-    """A line of the fakes: one alert that arrived on one phone."""
+    """One line of a fake provider's output: an alert that arrived on a device."""
 
     at: datetime
     platform: str
     to: str
     place: str
-    """On the phone: what comes later takes it over."""
+    """Collapse id. A later alert with the same one replaces it on the device."""
     again: bool = False
-    """The very alert had come before: what is shown stays one."""
+    """Whether the same alert arrived earlier. The device still shows one."""
 
     @property
     def member(self) -> Member | None:
@@ -43,42 +43,45 @@ class Rang:
 
 
 def rang(files: Iterable[Path]) -> Iterator[Rang]:
-    """Whatever whole lines there are: the last one may be half written, and where a fake was killed over a line no
-    answer was given, so that it comes again."""
+    """Yield the alerts of all complete lines.
+
+    The last line may be incomplete. A fake that was killed amid a line has not acknowledged the alert, so the alert is
+    sent again.
+    """
     for file in files:
         with file.open("rb") as lines:
             for line in lines:
                 with suppress(ValueError):
-                    one = json.loads(line)
-                    at = datetime.fromisoformat(one["at"])
-                    yield Rang(at=at, platform=one["platform"], to=one["to"], place=one["place"], again=one["again"])
+                    row = json.loads(line)
+                    at = datetime.fromisoformat(row["at"])
+                    yield Rang(at=at, platform=row["platform"], to=row["to"], place=row["place"], again=row["again"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """What is judged beside who was told of what; the defaults are for a storm in which nothing was killed."""
+    """Guarantees to check besides the recipients. The defaults are for a storm without faults."""
 
     caps: int | None = None
-    """Alerts that a person gets within an hour, 0 being no limit, and of one tweet one alone; None: no such rules."""
+    """Hourly cap per user, 0 for no limit; also at most one alert per tweet. None disables both rules."""
     once: bool = True
-    """No alert comes twice. Where a process was killed some do, and take the place of the first."""
+    """Whether no alert may arrive twice. After a process was killed a repeated alert replaces the first."""
     counted: bool = True
-    """What counts for the caps was never lost: nobody gets more."""
+    """Whether the cap counters were never lost, so that no user exceeds a cap."""
 
 
 Heard = Mapping[Member, Mapping[BurstKey, int]]
-"""How often each person's phone rang for each burst."""
+"""Number of alerts by member and burst."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Alerts:
-    """Who must be told of each burst, by tier and shard: whoever is in a tier with alerts and has a device."""
+    """Expected alerts of each burst by tier and shard: members of alerted tiers who have a device."""
 
     expected: dict[BurstKey, dict[tuple[Tier, int], frozenset[Member]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
     bursts: dict[str, Burst] = field(default_factory=dict)
-    """By what the alert of each is replaced by."""
+    """Bursts by the collapse id of their alerts."""
 
     def expect(self, burst: Burst, shard: int, tiers: Mapping[Tier, Flags], phones: Flags) -> None:
         self.bursts[alert(burst).collapse_id] = burst
@@ -88,33 +91,35 @@ class Alerts:
                 self.expected[burst.key][tier, shard] = frozenset(map(Member, alerted.tolist()))
 
     def finding(self, lines: Collection[Rang], accounts: Iterable[BurstProgress], promised: Promised) -> Finding:
-        """Slices that are done rang for all of theirs, on the phone that each of them has, and nobody else was told."""
+        """Check that completed slices alerted all of their members, on the right platform, and no other user."""
         heard = self._heard(lines)
         wrong = [
             *self._strange(lines),
             *self._silent(heard, accounts, promised.caps),
             *(self._beyond(heard, promised.caps) if promised.caps is not None and promised.counted else ()),
         ]
-        people = sum(len(some) for windows in self.expected.values() for some in windows.values())
-        again = sum(times - 1 for told in heard.values() for times in told.values())
-        if again and promised.once:
-            wrong.append(f"{again} alerts came again, though nothing was killed")
-        found = agreement("alerts_equal_oracle", wrong, n=people)
-        if not found.ok:
-            return found
-        detail = f"{len(lines):,} alerts on {len(heard):,} phones, {again} of them sent again"
-        return Finding(name=found.name, ok=True, value=0, limit=0, unit=found.unit, n=found.n, detail=detail)
+        people = sum(len(members) for windows in self.expected.values() for members in windows.values())
+        repeated = sum(times - 1 for bursts in heard.values() for times in bursts.values())
+        if repeated and promised.once:
+            wrong.append(f"{repeated} alerts came again, though nothing was killed")
+        result = agreement("alerts_equal_oracle", wrong, n=people)
+        if not result.ok:
+            return result
+        detail = f"{len(lines):,} alerts on {len(heard):,} phones, {repeated} of them sent again"
+        return Finding(name=result.name, ok=True, value=0, limit=0, unit=result.unit, n=result.n, detail=detail)
 
     def vips(self, since: datetime) -> Mapping[str, frozenset[Member]]:
-        """Who must be told in P0, by place, of all bursts that were accepted since then."""
+        """Return the members to alert in P0 by collapse id, for all bursts accepted from `since` on."""
         bursts = {place: burst for place, burst in self.bursts.items() if burst.accepted_at >= since}
         return {place: self._told(burst.key, [Tier.P0]) for place, burst in bursts.items()}
 
     def vip_waits(self, lines: Iterable[Rang], since: datetime) -> list[float]:
-        """Seconds from the acceptance of each burst's opener until the alert was with the provider, of every VIP; of a
-        repeated one, the first."""
+        """Return the seconds from acceptance of the opening event to the provider, for each VIP and burst.
+
+        If an alert was repeated, the first one counts.
+        """
         vips, first = self.vips(since), dict[tuple[str, Member], float]()
-        for line in sorted(lines, key=lambda one: one.at):
+        for line in sorted(lines, key=lambda arrival: arrival.at):
             member = line.member
             if member is not None and member in vips.get(line.place, ()):
                 wait = (line.at - self.bursts[line.place].accepted_at).total_seconds()
@@ -123,23 +128,23 @@ class Alerts:
 
     def _told(self, burst: BurstKey, tiers: Collection[Tier]) -> frozenset[Member]:
         windows = self.expected.get(burst, {})
-        return frozenset[Member]().union(*(some for (tier, _), some in windows.items() if tier in tiers))
+        return frozenset[Member]().union(*(members for (tier, _), members in windows.items() if tier in tiers))
 
     def _heard(self, lines: Iterable[Rang]) -> Heard:
-        heard: dict[Member, Counter[BurstKey]] = defaultdict(Counter)
+        counts: dict[Member, Counter[BurstKey]] = defaultdict(Counter)
         for line in lines:
             burst, member = self.bursts.get(line.place), line.member
             if burst is not None and member is not None:
-                heard[member][burst.key] += 1
-        return heard
+                counts[member][burst.key] += 1
+        return counts
 
     def _strange(self, lines: Iterable[Rang]) -> Iterator[str]:
-        told = {key: self._told(key, PUSHED) for key in self.expected}
+        expected = {key: self._told(key, PUSHED) for key in self.expected}
         for line in lines:
             burst, member = self.bursts.get(line.place), line.member
             if burst is None:
                 yield f"{line.to} rang for {line.place}, which is no burst's"
-            elif member is None or member not in told.get(burst.key, ()):
+            elif member is None or member not in expected.get(burst.key, ()):
                 yield f"{burst.key}: {line.to} rang, and nobody is to be told there"
             elif line.platform != platform(member):
                 yield f"{burst.key}: {line.to} rang on {line.platform}"
@@ -147,30 +152,30 @@ class Alerts:
     def _silent(self, heard: Heard, accounts: Iterable[BurstProgress], caps: int | None) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
         for burst, member in self._due(accounts):
-            told = heard.get(member, {})
-            if burst in told:
+            bursts = heard.get(member, {})
+            if burst in bursts:
                 continue
-            # Whichever of the two came first: pushes keep no order.
-            of = {tweets[other] for other in told}
-            if caps is None or not (tweets[burst] in of or 0 < caps <= len(of)):
+            # Either burst of a tweet may have sent the alert: push keeps no order.
+            alerted_tweets = {tweets[key] for key in bursts}
+            if caps is None or not (tweets[burst] in alerted_tweets or 0 < caps <= len(alerted_tweets)):
                 yield f"{burst}: u{member} was never told"
 
     def _due(self, accounts: Iterable[BurstProgress]) -> Iterator[tuple[BurstKey, Member]]:
         for account in accounts:
             windows = self.expected.get(account.plan.burst, {})
-            for piece, standing in account.standings.items():
-                if piece.step is not Step.ROWS and standing.ended and standing.ended.fact is Fact.DONE:
-                    for shard in piece.shards:
-                        due = windows.get((piece.tier, shard), ())
-                        yield from ((piece.burst, m) for m in due if platform(m) is piece.step.platform)
+            for slice_, state in account.standings.items():
+                if slice_.step is not Step.ROWS and state.ended and state.ended.fact is Fact.DONE:
+                    for shard in slice_.shards:
+                        due = windows.get((slice_.tier, shard), ())
+                        yield from ((slice_.burst, m) for m in due if platform(m) is slice_.step.platform)
 
     def _beyond(self, heard: Heard, caps: int) -> Iterator[str]:
         tweets = {burst.key: burst.tweet for burst in self.bursts.values()}
-        for member, told in heard.items():
-            if caps and len(told) > caps:
-                yield f"u{member} was told of {len(told)} bursts, and {caps} are the most"
+        for member, bursts in heard.items():
+            if caps and len(bursts) > caps:
+                yield f"u{member} was told of {len(bursts)} bursts, and {caps} are the most"
             yield from (
                 f"u{member} was told {times} times of the tweet {tweet}"
-                for tweet, times in Counter(tweets[burst] for burst in told).items()
+                for tweet, times in Counter(tweets[burst] for burst in bursts).items()
                 if times > 1
             )

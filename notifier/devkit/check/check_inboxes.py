@@ -1,4 +1,4 @@
-"""The outside check of tabs: people of every class open theirs over HTTP, page by page, and compare with the truth."""
+"""Inbox check: opens sample users' inboxes over HTTP and compares them with the oracle."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,27 +11,27 @@ from notifier.devkit.fixture.users import FixtureUser
 from notifier.domain.ids import UserId
 
 LIMIT = 7
-"""Items a page: few, so that cursors have something to do."""
+"""Items per page. A small number exercises the cursors."""
 BADGE_MOST = 100
-"""A badge counts no further."""
+"""Upper limit of a badge."""
 PAGES = 2_000
-"""More than any tab of a check has: a cursor that goes round in circles must end too."""
+"""Page limit, more than any inbox of a check has. It ends a cursor that loops."""
 
 
 Placed = tuple[str, datetime]
-"""Subject and second of opening: what people and the store both know a burst by, as an id says nothing to anybody.
+"""Subject and second of opening, which identify a burst in the API and in the store: API ids are opaque.
 
-Two bursts may share it, so that lists are compared by order and not as sets.
+Two bursts may share them, so lists are compared in order and not as sets.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedInbox:
-    """What one person saw."""
+    """Inbox of one user as the API returned it."""
 
     items: Sequence[Mapping[str, object]]
     badge: tuple[int, bool]
-    """Count, and whether there are more."""
+    """Count, and whether there are more than the count."""
     seen: str | None
     trouble: str = ""
 
@@ -48,13 +48,13 @@ class ObservedInbox:
         return sum(bool(item["unread"]) for item in self.items)
 
     def facts(self) -> list[tuple[object, ...]]:
-        """What must be the same whenever one looks."""
+        """Return the parts of the items that must not change between two reads."""
         return [(item["burst"], item["opened_at"], item["count"], item["unread"]) for item in self.items]
 
 
 @dataclass(slots=True, kw_only=True)
 class Tabs:
-    """Opens people's tabs; `token` makes a person's way in."""
+    """Opens the inboxes of sample users. `token` issues a user's token."""
 
     url: str
     token: Callable[[UserId], str]
@@ -69,15 +69,15 @@ class Tabs:
         items: list[Mapping[str, object]] = []
         path, seen, trouble = f"/v1/inbox?limit={LIMIT}", None, ""
         for _ in range(PAGES):
-            answer = patiently(wire, path)
-            if answer.status != 200 or answer.body["partial"]:
-                trouble = f"{path.partition('&')[0]} was answered with {answer.status}"
+            page = patiently(wire, path)
+            if page.status != 200 or page.body["partial"]:
+                trouble = f"{path.partition('&')[0]} was answered with {page.status}"
                 break
-            items += answer.body["items"]
-            seen = seen or answer.body["seen"]
-            if answer.body["next"] is None:
+            items += page.body["items"]
+            seen = seen or page.body["seen"]
+            if page.body["next"] is None:
                 break
-            path = f"/v1/inbox?limit={LIMIT}&cursor={quoted(answer.body['next'])}"
+            path = f"/v1/inbox?limit={LIMIT}&cursor={quoted(page.body['next'])}"
         badge = patiently(wire, "/v1/inbox/unread").body or {}
         wire.close()
         return ObservedInbox(
@@ -85,7 +85,10 @@ class Tabs:
         )
 
     def see_some(self) -> list[str]:
-        """Every third person has seen the first page, and then marks one item unread and hides another."""
+        """Mark the first page of every third user as seen, then one item as unread and another as hidden.
+
+        Returns the errors.
+        """
         wrong = []
         for person in self.people[::3]:
             shown = self.shown[person.user]
@@ -101,7 +104,7 @@ class Tabs:
         return wrong
 
     def hidden(self, before: Mapping[UserId, ObservedInbox]) -> Mapping[UserId, slice]:
-        """Where in their lists the people of `see_some` have hidden what."""
+        """Return the positions in users' lists of the items that `see_some` has hidden."""
         return {person.user: slice(1, 2) for person in self.people[::3] if len(before[person.user].items) > 1}
 
     def differences(self, truth: Truth, hidden: Mapping[UserId, slice]) -> Iterator[str]:
@@ -109,14 +112,14 @@ class Tabs:
         counts = truth.counts()
         for person in self.people:
             shown = self.shown[person.user]
-            wanted = list(truth.tab(person))
-            del wanted[hidden.get(person.user, slice(0))]
-            expected = [places[key] for key in wanted]
+            expected_keys = list(truth.tab(person))
+            del expected_keys[hidden.get(person.user, slice(0))]
+            expected = [places[key] for key in expected_keys]
             if shown.trouble or shown.places != expected:
-                lost, more = len(set(expected) - set(shown.places)), len(set(shown.places) - set(expected))
-                order = "" if lost or more else ", in another order or twice"
-                yield f"{person.user} ({person.kind}): {lost} missing, {more} too many{order} {shown.trouble}"
-            elif any(item["count"] != counts[key] for item, key in zip(shown.items, wanted, strict=True)):
+                lost, surplus = len(set(expected) - set(shown.places)), len(set(shown.places) - set(expected))
+                order = "" if lost or surplus else ", in another order or twice"
+                yield f"{person.user} ({person.kind}): {lost} missing, {surplus} too many{order} {shown.trouble}"
+            elif any(item["count"] != counts[key] for item, key in zip(shown.items, expected_keys, strict=True)):
                 yield f"{person.user} ({person.kind}): another count of mentions"
 
     def twice(self) -> list[str]:
@@ -135,8 +138,8 @@ class Tabs:
         return wrong
 
     def dormant_by_pull(self, truth: Truth) -> Finding:
-        """Those whom no celebrity's row ever reaches see the same list as everybody who follows the same people."""
+        """Check that dormant followers, who get no rows for celebrities, still see the complete list."""
         dormant = [person for person in self.people if person.kind in ("dormant", "idle vip")]
-        some = Tabs(url=self.url, token=self.token, people=dormant, shown=self.shown)
-        wanted = sum(bool(truth.tab(person)) for person in dormant)
-        return agreement("dormant_by_pull", some.differences(truth, {}), n=wanted)
+        dormant_tabs = Tabs(url=self.url, token=self.token, people=dormant, shown=self.shown)
+        expected_lists = sum(bool(truth.tab(person)) for person in dormant)
+        return agreement("dormant_by_pull", dormant_tabs.differences(truth, {}), n=expected_lists)

@@ -1,4 +1,4 @@
-"""The outside check of the store: bursts, seals, ledger and rows against the truth, by reading what is stored alone."""
+"""Store check: compares stored bursts, snapshots, ledger and rows with the oracle."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ from notifier.domain.ids import POLICIES, BurstKey, Kind, Lane, Subject
 from notifier.ports.bursts import Bursts
 from notifier.ports.ledger import Archive, Ledger, Sleepers, StoredRow
 
-# All inbox rows of a burst, put together again: whom they reach, by tier and shard, and whom twice.
+# Recipients of a burst, merged from all of its inbox rows.
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
     rows: int = 0
     by_tier: dict[tuple[Tier, int], Flags] = field(default_factory=dict)
-    """By tier and shard."""
+    """Recipients by tier and shard."""
     twice: int = 0
-    """People who are reached by more than one row."""
+    """Number of members with more than one row."""
 
     def tier(self, tier: Tier, shard: int) -> Flags:
         return self.by_tier.get((tier, shard), _NOBODY)
@@ -42,18 +42,19 @@ class Reached:
 
 
 def put_together(rows: Iterable[StoredRow]) -> Reached:
-    found = Reached()
+    """Merge all inbox rows of a burst."""
+    merged = Reached()
     times: dict[tuple[Tier, int], npt.NDArray[np.uint8]] = defaultdict(lambda: np.zeros(SHARD_MEMBERS, dtype=np.uint8))
     for stored in rows:
-        found.rows += 1
+        merged.rows += 1
         shard, number = divmod(stored.member_range, SHARD_RANGES)
         np.add.at(times[stored.row.tier, shard], number * RANGE_MEMBERS + stored.row.places(), 1)
     shards = {shard for _, shard in times}
     for shard in shards:
-        total = sum(reached.astype(np.int64) for (_, place), reached in times.items() if place == shard)
-        found.twice += int((np.asarray(total) > 1).sum())
-    found.by_tier = {key: reached > 0 for key, reached in times.items()}
-    return found
+        total = sum(reached.astype(np.int64) for (_, row_shard), reached in times.items() if row_shard == shard)
+        merged.twice += int((np.asarray(total) > 1).sum())
+    merged.by_tier = {key: reached > 0 for key, reached in times.items()}
+    return merged
 
 
 _NOBODY = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
@@ -66,7 +67,7 @@ class Outside:
     world: World
     reached: dict[BurstKey, Reached] = field(default_factory=dict)
     alerts: Alerts = field(default_factory=Alerts)
-    """Known once the rows were compared."""
+    """Expected alerts, complete once `rows_equal_oracle` has run."""
 
     def truth(self, accepted: Sequence[Tweet]) -> Truth:
         bursts = {burst.key: burst for burst in self.archive.bursts()}
@@ -79,11 +80,11 @@ class Outside:
             yield ExpectedMention(tweet=tweet, account=account, bursts=bursts)
 
     def nothing_lost(self, found: Truth, refused: Collection[str]) -> Finding:
-        """Every accepted mention is in one burst of its account and in one of the account's own, and in no other."""
+        """Check that each accepted mention is in one MENTION and one SELF burst of its account, and in no other."""
         return agreement("nothing_lost", [*refused, *_misplaced(found), *_miscounted(found)], n=len(found.facts))
 
     def rows_equal_oracle(self, found: Truth) -> Finding:
-        """Everybody of every tier in every shard, no sample."""
+        """Compare every member of every tier in every shard, without sampling."""
         wrong = [line for burst in found.bursts.values() for line in self._differences(found, burst)]
         people = sum(reached.people() for reached in self.reached.values())
         finding = agreement("rows_equal_oracle", wrong, n=len(found.bursts))
@@ -102,7 +103,7 @@ class Outside:
                     yield f"{burst.key} {tier} shard {shard}: {missing} missing, {surplus} too many"
 
     def alerts_equal_oracle(self, lines: Collection[Rang], promised: Promised) -> Finding:
-        """Whoever has a device and is in a tier with alerts was told, and nobody else."""
+        """Check that exactly the members of alerted tiers with a device were alerted."""
         return self.alerts.finding(lines, self.archive.accounts(), promised)
 
     def twice(self) -> list[str]:
@@ -111,7 +112,10 @@ class Outside:
         ]
 
     def books_balance(self, found: Truth) -> Finding:
-        """Whom the seals expect is delivered, suppressed, pulled or dead; and the formulas say the same numbers."""
+        """Check that all members of the audience snapshots are delivered, suppressed, pulled or dead.
+
+        The formulas must yield the same numbers.
+        """
         accounts = {account.plan.burst: account for account in self.archive.accounts()}
         wrong = [f"{key} has no plan" for key in found.bursts if key not in accounts] + list(self._spared(found))
         for key, account in accounts.items():
@@ -119,7 +123,10 @@ class Outside:
         return agreement("books_balance", wrong, n=len(accounts))
 
     def _spared(self, found: Truth) -> Iterator[str]:
-        """Only restricted bursts of a large subject are left to the pull path, each behind a spent budget of others."""
+        """Yield pull-only bursts that should have been fanned out.
+
+        Only restricted bursts of large subjects may be pull-only, and only after the subject's fan-out budget is spent.
+        """
         fanned_out: Counter[Subject] = Counter()
         for key, burst in sorted(found.bursts.items()):
             policy = POLICIES[key.subject.kind]
@@ -134,25 +141,27 @@ class Outside:
 
     def _unbalanced(self, found: Truth, burst: Burst, account: BurstProgress) -> Iterator[str]:
         ended = dict.fromkeys(Fact, 0)
-        for standing in account.standings.values():
-            if standing.ended is None:
-                yield f"{standing.slice} has not ended"
-            elif standing.slice.step is Step.ROWS:
-                ended[standing.ended.fact] += standing.ended.people
+        for state in account.standings.values():
+            if state.ended is None:
+                yield f"{state.slice} has not ended"
+            elif state.slice.step is Step.ROWS:
+                ended[state.ended.fact] += state.ended.people
         shards = found.shards(burst.key.subject)
         seals = {seal.shard: seal for seal in self.archive.seals(burst.key)}
         suppressed = sum(sum(seal.suppressed.values()) for seal in seals.values())
         expected = suppressed + sum(seal.reached(tier) for seal in seals.values() for tier in TIERS)
-        wanted = {shard: found.expected(burst, shard) for shard in shards}
-        by_formula = sum(wanted.values())
-        done, left = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
-        if unsealed := [shard for shard, people in wanted.items() if people and shard not in seals]:
+        oracle = {shard: found.expected(burst, shard) for shard in shards}
+        by_formula = sum(oracle.values())
+        done, undone = ended[Fact.DONE], ended[Fact.PULLED] + ended[Fact.DEAD]
+        if unsealed := [shard for shard, people in oracle.items() if people and shard not in seals]:
             yield f"{burst.key}: {len(unsealed)} shards without a seal"
-        if not expected == by_formula == done + left + suppressed:
-            yield f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {left} + {suppressed} accounted"
+        if not expected == by_formula == done + undone + suppressed:
+            yield (
+                f"{burst.key}: {expected} expected, {by_formula} by formula, {done} + {undone} + {suppressed} accounted"
+            )
 
     def lanes(self, found: Truth, threshold: int, at_least: int) -> Finding:
-        """Celebrities' bursts are in their lane and all others in theirs."""
+        """Check that bursts of celebrities are in the celebrity lane and all others in the standard lane."""
         bursts = [burst for burst in found.bursts.values() if burst.key.subject.kind is Kind.MENTION]
         wrong = [f"{burst.key} is {burst.lane}" for burst in bursts if burst.lane is not self._lane(burst, threshold)]
         lanes = [burst.lane for burst in bursts]
@@ -173,7 +182,7 @@ class Outside:
         return Lane.CELEBRITY if size >= threshold else Lane.STANDARD
 
     def distinct_rows(self, found: Truth) -> Finding:
-        """Without collapsing, every mention of a subject below the limit has a burst and rows of its own."""
+        """Check that without collapsing each mention of a subject below the size limit has its own burst and rows."""
         mentions = [(fact, key) for fact in found.facts for key in fact.bursts if self._uncollapsed(key.subject)]
         shared = [
             f"{key} has {n} mentions" for key, n in found.counts().items() if n > 1 and self._uncollapsed(key.subject)
@@ -195,16 +204,19 @@ class Outside:
 
 
 def drained(ledger: Ledger, sleepers: Sleepers, outcomes: Bursts, waiting: dict[str, Tweet]) -> bool:
-    """Every mention of the tweets has its bursts, and no burst has work left; forgets the tweets that are through."""
+    """Return whether every mention has its bursts and no burst has pending work.
+
+    Removes tweets with complete bursts from `waiting`.
+    """
     try:
         for tweet in list(waiting.values()):
             stored = outcomes.outcomes(SOURCE, tweet.id)
             bursts = [outcome.burst for outcome in stored if outcome.burst]
-            # A burst is planned after it can be read: before its plan nobody knows of work.
+            # A burst is readable before it is planned, and its work is unknown until then.
             if len(bursts) < 2 * len(tweet.mentioned) or len(ledger.read(bursts)) < len(set(bursts)):
                 return False
             del waiting[tweet.id]
-        # Asked last: what was open before may not be all. And twice: what wakes meanwhile is open again.
+        # Read last, because bursts open until their plans exist. Read twice, because a deferred burst may wake between.
         return not (ledger.open() or sleepers.count() or ledger.open())
     except StoreUnavailable:
         return False
@@ -213,8 +225,8 @@ def drained(ledger: Ledger, sleepers: Sleepers, outcomes: Bursts, waiting: dict[
 def _misplaced(found: Truth) -> Iterator[str]:
     for fact in found.facts:
         subjects = sorted(key.subject for key in fact.bursts)
-        wanted = sorted(Subject(kind, fact.account) for kind in (Kind.MENTION, Kind.SELF))
-        if subjects != wanted:
+        expected = sorted(Subject(kind, fact.account) for kind in (Kind.MENTION, Kind.SELF))
+        if subjects != expected:
             yield f"{fact.tweet.id} of {fact.account} is in {[str(key) for key in fact.bursts]}"
         elif any(key not in found.bursts for key in fact.bursts):
             yield f"{fact.tweet.id} of {fact.account} is in a burst that doesn't exist"

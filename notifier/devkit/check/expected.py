@@ -1,6 +1,6 @@
-"""What must have become of a storm, from nothing but the world's formulas and the events that were accepted.
+"""Oracle: expected result of a storm, from the world's formulas and the accepted events.
 
-It shares no rule with the pipeline: audiences are evaluated member by member, tabs by going through the events.
+It shares no rule with the pipeline. Audiences are evaluated member by member, and inboxes event by event.
 """
 
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ from notifier.domain.ids import BurstKey, Kind, Lane, Subject, UserId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedMention:
-    """One mention, and the bursts that the store says it is in."""
+    """One mention with its bursts according to the store."""
 
     tweet: Tweet
     account: UserId
@@ -36,24 +36,24 @@ class Truth:
     _flags: dict[tuple[int, int], tuple[Flags, Flags]] = field(default_factory=dict)
 
     def counts(self) -> Mapping[BurstKey, int]:
-        """Accepted mentions of every burst."""
+        """Return the number of accepted mentions in each burst."""
         return Counter(key for fact in self.facts for key in fact.bursts)
 
     def tab(self, person: FixtureUser) -> list[BurstKey]:
-        """What the person must see, newest first."""
+        """Return the bursts that the user must see, newest first."""
         seen = {key for fact in self.facts for key in fact.bursts if self._sees(person, key.subject, fact)}
         return sorted(seen, key=lambda key: (self.bursts[key].opened_at, key), reverse=True)
 
     def tiers(self, burst: Burst, shard: int) -> Mapping[Tier, Flags]:
-        """Who must have a row, of a shard's members; of a burst that is pulled alone, nobody."""
+        """Return the members of the shard who must have a row, by tier. A pull-only burst has no rows."""
         if burst.pull_only:
             return {tier: np.zeros(SHARD_MEMBERS, dtype=np.bool_) for tier in (Tier.P0, Tier.P1, Tier.P2)}
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
         if burst.key.subject.kind is Kind.SELF:
-            nobody = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
-            # Celebrities follow nobody: what a protected author says of them is not for them.
-            own = nobody if burst.restricted_to else m == self._owner(burst.key.subject)
-            return {Tier.P0: own, Tier.P1: nobody, Tier.P2: nobody}
+            empty = np.zeros(SHARD_MEMBERS, dtype=np.bool_)
+            # Celebrities follow no accounts, so they may not see mentions by protected authors.
+            own = empty if burst.restricted_to else m == self._owner(burst.key.subject)
+            return {Tier.P0: own, Tier.P1: empty, Tier.P2: empty}
         idle, audience = self.world.idleness(m), self.audience(burst, shard, m)
         p0 = audience & self.world.vip(m) & (idle < ACTIVE_7D)
         p1 = audience & (idle < ACTIVE_24H) & ~p0
@@ -61,7 +61,7 @@ class Truth:
         return {Tier.P0: p0, Tier.P1: p1, Tier.P2: p2 if burst.lane is Lane.STANDARD else p2 & (idle < ACTIVE_30D)}
 
     def phones(self, shard: int) -> Flags:
-        """Celebrities have none."""
+        """Return the members of the shard who have a device. Celebrities have none."""
         m = _members(shard)
         return self.world.push(m) & (m < self.world.universe)
 
@@ -75,7 +75,7 @@ class Truth:
         return followers & ~muting & self._of_star(author, shard, m)[0]
 
     def suppressed(self, burst: Burst, shard: int) -> int:
-        """Followers who are left out because they muted the subject."""
+        """Return the number of followers who get no row because they muted the subject."""
         if burst.key.subject.kind is Kind.SELF or burst.pull_only:
             return 0
         m = np.arange(shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS, dtype=np.int64)
@@ -87,11 +87,11 @@ class Truth:
         return int(reached.sum())
 
     def expected(self, burst: Burst, shard: int) -> int:
-        """Who must have a row, and who would have one but for a rule."""
+        """Return the number of members who must have a row or are suppressed."""
         return self.suppressed(burst, shard) + sum(int(flags.sum()) for flags in self.tiers(burst, shard).values())
 
     def shards(self, subject: Subject) -> list[int]:
-        """In which somebody is notified of the subject, or would be if nothing were muted."""
+        """Return the shards with at least one audience member of the subject, muted members included."""
         if subject.kind is Kind.SELF:
             return [self._owner(subject) // SHARD_MEMBERS]
         star = self.world.stars[subject.owner]
@@ -110,8 +110,11 @@ class Truth:
         return self.world.star_member(self.world.stars[subject.owner])
 
     def _sees(self, person: FixtureUser, subject: Subject, fact: ExpectedMention) -> bool:
-        """One's own, and of those whom one follows and has not muted; a protected author's, if one follows the author,
-        muted or not."""
+        """Return whether the user sees the mention under this subject.
+
+        Users see mentions of themselves and of accounts that they follow and have not muted. They see a protected
+        author's tweet only if they follow the author, muted or not.
+        """
         author = fact.tweet.author
         if fact.tweet.protected and author != person.user and not self._follows(person, author):
             return False

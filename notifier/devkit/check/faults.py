@@ -1,4 +1,4 @@
-"""Faults for a running notifier: what is killed, stopped, cut off or emptied, at moments that a seed chose."""
+"""Fault injection for a running notifier, at times chosen by a seed."""
 
 import os
 import random
@@ -20,47 +20,47 @@ from notifier.domain.delivery.slice import PHONES, TERMS, Pool
 from notifier.domain.ids import UserId
 
 TIMES = 2
-"""Each kind strikes so often."""
+"""Number of injections per fault kind."""
 OF_A_POOL: Mapping[str, Sequence[Pool]] = {
     "kill-worker": tuple(Pool),
     "kill-push": tuple(map(Pool, PHONES)),
     "stop-worker": (Pool.P0, Pool.P1),
 }
-"""Whose workers a kind may strike. P2's claims are so long that a storm would be over before one stopped lost it."""
+"""Pools whose workers a fault kind may hit. P2 is not stopped: a storm would end before its long claims expire."""
 FOUND_WITHIN = 10.0
-"""Seconds in which a role that is just being started again must be back."""
+"""Seconds within which a restarting role must be back."""
 PUMP_STOPPED = 7.0
-"""Seconds: longer than a reader of the log may be silent, and than a lease on being the only one at a job."""
+"""Seconds. Longer than the session timeout of a log consumer and than a leader lease."""
 FROZEN = 8.0
-"""Seconds of an engine: longer than any of its clients waits for an answer."""
+"""Seconds an engine is frozen. Longer than any of its clients' timeouts."""
 PARTED, SLOWED, REFUSED = 3.0, 5.0, 5.0
-"""Seconds without a network, with a slow one, and with a node that refuses half of what it is asked."""
+"""Seconds without a network, with a slow network, and with a node that refuses half of its requests."""
 LATENCY = 0.1
-"""Seconds there, and as many back: of another continent."""
+"""One-way delay in seconds, as to another continent."""
 OUTAGE = 20.0
 """Seconds without a store."""
 STORE_OUTAGE = "store-outage"
 EARLY = 0.1
-"""Of its half of the storm, at most, passes before the store goes away."""
+"""Latest start of a store outage, as a share of its half of the storm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedFault:
     at: float
-    """Seconds from the storm's beginning."""
+    """Seconds from the start of the storm."""
     kind: str
     pool: Pool
     gone: bool = False
-    """Of an outage: the process is killed, instead of being frozen."""
+    """Whether a store outage kills the process instead of freezing it."""
 
     def __str__(self) -> str:
         target = f" {self.pool}" if self.kind in OF_A_POOL else ""
-        way = f" ({'gone' if self.gone else 'frozen'})" if self.kind == STORE_OUTAGE else ""
-        return f"{self.kind}{target}{way} at {self.at:.1f} s"
+        mode = f" ({'gone' if self.gone else 'frozen'})" if self.kind == STORE_OUTAGE else ""
+        return f"{self.kind}{target}{mode} at {self.at:.1f} s"
 
 
 def schedule(kinds: Sequence[str], seed: int, lasting: float) -> list[InjectedFault]:
-    """An outage of the store comes in both ways, one in each half of the storm."""
+    """Return all faults in order of time. Store outages come in both modes, one in each half of the storm."""
     chance = random.Random(f"faults {seed}")
     return sorted(
         (
@@ -82,8 +82,8 @@ def _moment(kind: str, turn: int, lasting: float, share: float) -> float:
 
 
 def proxied(kinds: Collection[str]) -> set[str]:
-    """The engines whose network fails."""
-    return {name for kind in kinds for way, _, name in [kind.partition("-")] if way in ("cut", "slow", "refuse")}
+    """Return the engines that need a proxy, because their network fails."""
+    return {name for kind in kinds for fault, _, name in [kind.partition("-")] if fault in ("cut", "slow", "refuse")}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,17 +92,17 @@ class Saboteur:
     redis_url: Callable[[], str]
     faults: Sequence[InjectedFault]
     engines: Engines | None = None
-    """None: there are only those that `up` looks after."""
+    """External engines. None if `up` runs all of them."""
     outage: float = OUTAGE
     before: Callable[[], None] = lambda: None
-    """Told before the store goes away."""
+    """Called before a store outage."""
     during: Callable[[], None] = lambda: None
-    """Told again and again while it is."""
+    """Called twice a second during a store outage."""
     done: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
 
     def start(self) -> threading.Thread:
-        """The thread ends when every fault has struck and every stopped process goes on."""
+        """Start the thread that injects the faults. It ends when every stopped process runs again."""
         thread = threading.Thread(target=self._run, name="saboteur", daemon=True)
         thread.start()
         return thread
@@ -127,7 +127,7 @@ class Saboteur:
         return None
 
     def worker(self, fault: InjectedFault) -> str:
-        """Of a pool with several each in turn."""
+        """Return the worker role to hit. A pool with several processes is hit round-robin."""
         roles = sorted(self.instance.workers(str(fault.pool))) or [str(fault.pool)]
         return roles[(len(self.done) + len(self.failed)) % len(roles)]
 
@@ -139,7 +139,7 @@ class Saboteur:
         return True
 
     def stop(self, role: str, seconds: float) -> bool:
-        """Then it wakes as a zombie, and must not spoil what others did meanwhile."""
+        """Pause a process. When it resumes, its leases have expired, and it must not overwrite the work of others."""
         pid = self._pid(role)
         if pid is None:
             return False
@@ -152,7 +152,7 @@ class Saboteur:
         return True
 
     def kill_valkey(self) -> bool:
-        """One that `up` looks after is only killed."""
+        """Kill Valkey. Only an external one is also restarted; `up` restarts its own."""
         return self.kill("valkey") if self.engines is None else self.on(lambda engines: engines.kill("valkey"))
 
     def on(self, strike: Callable[[Engines], None]) -> bool:
@@ -217,7 +217,7 @@ STRIKES: Mapping[str, Strike] = {
     "stop-worker": _past_its_claim,
     "stop-pump": lambda saboteur, _: saboteur.stop("pump", PUMP_STOPPED),
 }
-"""Of both profiles."""
+"""Faults for both profiles."""
 STRIKES_ON_ENGINES: Mapping[str, Strike] = {
     "kill-kafka": partial(_on, "kafka", Engines.kill),
     "kill-cassandra": partial(_on, "cassandra", Engines.kill),
@@ -231,7 +231,7 @@ STRIKES_ON_ENGINES: Mapping[str, Strike] = {
         for name in ENGINES
     },
 }
-"""Of the cluster profile alone."""
+"""Faults for the cluster profile only."""
 
 
 def _alive(pid: int) -> bool:
@@ -242,10 +242,10 @@ def _alive(pid: int) -> bool:
     return True
 
 
-# An onlooker: opens tabs while the store is away, and finds out what people are answered meanwhile.
+# Onlooker: opens inboxes during a store outage and records the responses.
 
 ANSWERED_WITHIN = 5.0
-"""Seconds: a tab asks the store up to twice, one after the other, and waits for 2 s each time."""
+"""Seconds. An inbox reads the store up to twice in sequence, with a timeout of 2 s each."""
 GONE = "no answer"
 
 
@@ -255,16 +255,16 @@ class Onlooker:
     token: Callable[[UserId], str]
     people: Sequence[FixtureUser]
     killed: bool = False
-    """Whether the API is among what is killed: while it comes back there is nobody to answer."""
+    """Whether the API is killed as well. Then missing responses are tolerated."""
     answers: list[HttpResponse] = field(default_factory=list)
 
     def everybody(self) -> None:
-        """A look at every tab, which nobody judges: afterwards the service knows what they were shown."""
+        """Open every inbox once without recording the response, so that the service remembers the last known pages."""
         for person in self.people:
             self._answer(person)
 
     def __call__(self) -> None:
-        """One look; every time at somebody else's tab."""
+        """Open the inbox of the next user and record the response."""
         self.answers.append(self._answer(self.people[len(self.answers) % len(self.people)]))
 
     def _answer(self, person: FixtureUser) -> HttpResponse:
@@ -275,17 +275,17 @@ class Onlooker:
             wire.close()
 
     def finding(self) -> Finding:
-        """Whole from what is known, partial, or a refusal that says when to come again; and never late."""
-        codes = [_word(answer) for answer in self.answers]
-        longest = max((answer.seconds for answer in self.answers), default=0.0)
-        right = ("whole", "partial", "503", *([GONE] if self.killed else ()))
-        wrong = [word for word in codes if word not in right]
+        """Check that each response was complete, partial or a 503, and in time."""
+        outcomes = [_word(response) for response in self.answers]
+        longest = max((response.seconds for response in self.answers), default=0.0)
+        allowed = ("whole", "partial", "503", *([GONE] if self.killed else ()))
+        wrong = [outcome for outcome in outcomes if outcome not in allowed]
         if longest > ANSWERED_WITHIN:
             wrong.append(f"one answer took {longest:.1f} s")
-        told = ", ".join(f"{codes.count(word)} {word}" for word in sorted(set(codes)))
-        detail = "; ".join([*wrong[:3], f"{told}; the last to come took {longest:.1f} s"])
-        found = agreement("tabs_in_outage", wrong, n=len(codes))
-        return replace(found, detail=detail)
+        summary = ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in sorted(set(outcomes)))
+        detail = "; ".join([*wrong[:3], f"{summary}; the last to come took {longest:.1f} s"])
+        result = agreement("tabs_in_outage", wrong, n=len(outcomes))
+        return replace(result, detail=detail)
 
 
 def _word(answer: HttpResponse) -> str:

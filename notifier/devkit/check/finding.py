@@ -1,4 +1,4 @@
-"""What a check found: its name and verdict, with the value, the limit and how many observations stand behind it."""
+"""Results of checks: name, verdict, value, limit and number of observations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,13 @@ class Finding:
 
 
 def agreement(name: str, wrong: Iterable[str], *, n: int) -> Finding:
-    """A check that allows no exception; the first few are told. Nothing looked at is nothing proved."""
-    found = list(wrong)
-    detail = "; ".join(found[:3]) if n else "There was nothing to look at."
-    return Finding(name=name, ok=not found and n > 0, value=len(found), limit=0, unit="wrong", n=n, detail=detail)
+    """Return the result of a check that tolerates no error. Without observations it fails.
+
+    The detail has the first three errors.
+    """
+    errors = list(wrong)
+    detail = "; ".join(errors[:3]) if n else "There was nothing to look at."
+    return Finding(name=name, ok=not errors and n > 0, value=len(errors), limit=0, unit="wrong", n=n, detail=detail)
 
 
 def at_most(name: str, value: float, limit: float, *, unit: str, n: int = 1, detail: str = "") -> Finding:
@@ -38,22 +41,22 @@ def at_least(name: str, value: float, limit: float, *, unit: str, n: int = 1, de
 
 
 def _told(value: float) -> float | None:
-    """Infinity is how the absence of a value keeps no limit; JSON has no word for it."""
+    """Convert infinity, which stands for a missing value, to None: JSON has no infinity."""
     return round(value, 4) if isfinite(value) else None
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many are not above; infinity of none, so that no limit is kept by luck."""
+    """Return a quantile, or infinity without values, so that a check without data exceeds its limit."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else float("inf")
 
 
 def weighted_quantile(values: Iterable[tuple[float, int]], share: float) -> float:
-    """Of (value, weight)."""
+    """Return a quantile of (value, weight) pairs, or infinity without any weight."""
     ordered = sorted(values)
-    left = sum(weight for _, weight in ordered) * share
+    remaining = sum(weight for _, weight in ordered) * share
     for value, weight in ordered:
-        left -= weight
-        if left <= 0 and weight:
+        remaining -= weight
+        if remaining <= 0 and weight:
             return value
     return float("inf")

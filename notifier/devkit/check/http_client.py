@@ -1,4 +1,4 @@
-"""The service as its users talk to it: plain HTTP/1.1 with connections that are kept; nothing of ours is called."""
+"""Independent HTTP/1.1 client for checks; shares no code with the service."""
 
 import json
 import time
@@ -15,14 +15,14 @@ ANSWERS_WITHIN = 10.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
     status: int
-    """0 when there was none."""
+    """HTTP status; 0 if there was no response."""
     body: Any = None
     seconds: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
 class HttpClient:
-    """One connection, for one thread; a broken one is opened anew with the next request."""
+    """One persistent connection for one thread. A broken connection is reopened by the next request."""
 
     url: str
     bearer: str
@@ -44,12 +44,12 @@ class HttpClient:
         try:
             connection = self._connected()
             connection.request(method, path, body, {"Authorization": f"Bearer {self.bearer}", **(headers or {})})
-            answer = connection.getresponse()
-            content = answer.read()
+            response = connection.getresponse()
+            content = response.read()
         except (OSError, HTTPException):
             self.close()
             return HttpResponse(status=0, seconds=time.perf_counter() - began)
-        return HttpResponse(status=answer.status, body=_decoded(content), seconds=time.perf_counter() - began)
+        return HttpResponse(status=response.status, body=_decoded(content), seconds=time.perf_counter() - began)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -58,19 +58,21 @@ class HttpClient:
 
     def _connected(self) -> HTTPConnection:
         if self._connection is None:
-            place = urlsplit(self.url)
-            self._connection = HTTPConnection(place.hostname or "", place.port, timeout=ANSWERS_WITHIN)
+            address = urlsplit(self.url)
+            self._connection = HTTPConnection(address.hostname or "", address.port, timeout=ANSWERS_WITHIN)
         return self._connection
 
 
 def patiently(wire: HttpClient, path: str, *, within: float = 30.0) -> HttpResponse:
-    """A GET that waits for a service which is just being started again, and for all that was asked for: what says that
-    it is partial is right, and says that it comes whole later."""
+    """GET a path, and retry while the service restarts or the response is partial, up to `within` seconds.
+
+    A partial response is correct: the service promises a complete one later.
+    """
     deadline = time.monotonic() + within
     while True:
-        answer = wire.get(path)
-        if not _to_come(answer) or time.monotonic() > deadline:
-            return answer
+        response = wire.get(path)
+        if not _to_come(response) or time.monotonic() > deadline:
+            return response
         time.sleep(0.1)
 
 

@@ -1,4 +1,4 @@
-"""A running notifier as an outsider has it: one `notifier up` on a data folder, started, found and always stopped."""
+"""Runs `notifier up` and its engines as child processes of a check or a benchmark."""
 
 import ctypes
 import json
@@ -29,17 +29,17 @@ STOPS_WITHIN = 15.0
 LOOKS_EVERY = 0.02
 PR_SET_PDEATHSIG = 1
 UNLIMITED = {"NOTIFIER_LIMITS_READS": "0", "NOTIFIER_LIMITS_WRITES": "0"}
-"""One person stands for thousands where something is measured."""
+"""No rate limits: in a measurement one user stands for thousands."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Instance:
     data: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Settings, as NOTIFIER_THRESHOLD and the like."""
+    """Settings, as NOTIFIER_ variables."""
     process: "subprocess.Popen[bytes] | None" = None
     url: str = ""
-    """As it was at the last start; stays the same while its processes come and go."""
+    """URL since the last start. It does not change when single processes restart."""
     service_key: str = ""
 
     @property
@@ -58,7 +58,7 @@ class Instance:
         self.stop()
 
     def start(self) -> None:
-        """Returns when it can be used. Raises NotRunning with the end of its log."""
+        """Start the instance and wait until it is ready. Raises NotRunning with the end of its log."""
         self.data.mkdir(parents=True, exist_ok=True)
         self.ready_file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "notifier", "up", "--data", str(self.data), "--port", "0"]
@@ -78,7 +78,7 @@ class Instance:
             raise
 
     def stop(self) -> None:
-        """Nothing of it runs when it returns: its children end with it."""
+        """Stop the instance and all its processes, and wait until they have ended."""
         if self.process is None:
             return
         self.process.terminate()
@@ -90,11 +90,11 @@ class Instance:
         self.process = None
 
     def pids(self) -> Mapping[str, int]:
-        """By role, as they are now; empty while it starts or stops."""
+        """Return the current pids by role; empty while the instance starts or stops."""
         return dict(self._ready().get("pids", {}))
 
     def workers(self, pool: str) -> Mapping[str, int]:
-        """Of the pool, by role: `p1`, and `p1-2` where it has two processes."""
+        """Return the pids of the pool's workers by role: `p1`, and `p1-2` for a second process."""
         return {role: pid for role, pid in self.pids().items() if role.partition("-")[0] == pool}
 
     def pid(self, role: str) -> int | None:
@@ -111,38 +111,38 @@ class Instance:
 
     def _ready(self) -> dict[str, Any]:
         try:
-            found = json.loads(self.ready_file.read_text(encoding="utf-8"))
+            content = json.loads(self.ready_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def _last_words(self) -> str:
         return " / ".join(self.log.read_text(errors="replace").splitlines()[-5:])
 
 
 def end_with_parent() -> None:
-    """Whatever ends a demo or a benchmark ends what it started."""
+    """Let the kernel terminate this process when its parent dies (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-# The engines of a trial in the cluster profile: started in its folder, struck by its faults, gone with it.
+# Engines of a check run in the cluster profile, which start in its folder and end with it.
 
 SERVE_WITHIN = 90.0
-"""Seconds from when they listen."""
+"""Seconds from the start of listening until the engines must serve requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """Struck by their names. Every method returns when the engine may answer again, and raises Environment."""
+    """Fault injection into engines, by name. Each method returns once the fault is over. Raises Environment."""
 
     fleet: Fleet
     sync: Sync
     proxies: Mapping[str, Proxy] = field(default_factory=dict)
-    """Before those whose network is to fail."""
+    """Proxies in front of the engines whose network fails."""
 
     def kill(self, name: str, away: float = 0.0) -> None:
-        """And started again after so many seconds: what its operators would do."""
+        """Kill an engine and restart it after `away` seconds."""
         self.fleet.strike(self.sync, name, away)
 
     def freeze(self, name: str, seconds: float) -> None:
@@ -155,7 +155,10 @@ class Engines:
         self.proxies[name].slow(seconds, latency)
 
     def refuse(self, seconds: float) -> bool:
-        """Cassandra alone, because no other proxy can read what it carries. False when nothing was asked meanwhile."""
+        """Let Cassandra refuse half of its requests. Return False if it got no request meanwhile.
+
+        Other engines are not supported: only the CQL proxy understands its protocol.
+        """
         proxy = self.proxies["cassandra"]
         assert isinstance(proxy, CqlProxy)
         return proxy.refuse(seconds)
@@ -165,9 +168,10 @@ class Engines:
 def engines(
     data: Path, profile: str, sync: Sync, *, fresh: bool = False, proxied: Collection[str] = ()
 ) -> Iterator[Engines | None]:
-    """None for the embedded profile, and where settings name engines that somebody else runs.
+    """Run the engines of the cluster profile until the block ends.
 
-    What they have stored stays in the folder, unless it is to be fresh. Raises Environment or DataLocked.
+    Yields None for the embedded profile, and if the settings name external engines. With `fresh` data of earlier runs
+    is deleted; else it is kept. Raises Environment or DataLocked.
     """
     settings = Settings.read(data=data, profile=profile)
     fleet = Fleet(folder=data / "services", cache=settings.jars.expanduser())
@@ -187,8 +191,8 @@ def engines(
         closing.callback(fleet.down)
         fleet.up(sync, lambda engine, seconds: None)
         for name, proxy in proxies.items():
-            one = fleet.standing()[name]
-            proxy.upstream = (one.host, one.port)
+            engine_record = fleet.standing()[name]
+            proxy.upstream = (engine_record.host, engine_record.port)
         yield Engines(fleet=fleet, sync=sync, proxies=proxies)
 
 
@@ -200,7 +204,7 @@ def _forget(data: Path, fleet: Fleet) -> None:
 
 
 def migrate_patiently(profile: Profile) -> None:
-    """Migrate once the engines serve: on a busy machine a broker that listens refuses its first clients for a while."""
+    """Migrate, and retry until the engines serve: on a busy machine a new broker refuses its first clients."""
     deadline = time.monotonic() + SERVE_WITHIN
     while True:
         try:

@@ -1,4 +1,4 @@
-"""How long deliveries took, read from the ledger: from the acceptance of the opener to the end of the slice's rows."""
+"""Delivery latencies from the ledger: from acceptance of the opening event to completion of the slice."""
 
 from collections.abc import Collection, Iterable
 
@@ -11,19 +11,19 @@ from notifier.domain.delivery.slice import Step
 def waits(
     accounts: Iterable[BurstProgress], tiers: Collection[Tier], *, most_followers: int | None = None
 ) -> list[tuple[float, int]]:
-    """Seconds and rows of every slice that is done; a slice counts with its last row."""
+    """Return (seconds, rows) of every completed slice. All rows of a slice count with the time of its last row."""
     return [
-        ((standing.ended.at - account.plan.accepted_at).total_seconds(), standing.ended.rows)
+        ((state.ended.at - account.plan.accepted_at).total_seconds(), state.ended.rows)
         for account in accounts
         if most_followers is None or account.plan.followers <= most_followers
-        for standing in account.standings.values()
-        if standing.slice.step is Step.ROWS and standing.slice.tier in tiers
-        if standing.ended and standing.ended.fact is Fact.DONE
+        for state in account.standings.values()
+        if state.slice.step is Step.ROWS and state.slice.tier in tiers
+        if state.ended and state.ended.fact is Fact.DONE
     ]
 
 
 def p95(found: Collection[tuple[float, int]]) -> float:
-    """Weighted by rows."""
+    """Return the 95th percentile, weighted by rows."""
     return weighted_quantile(found, 0.95)
 
 

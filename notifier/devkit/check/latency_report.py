@@ -1,4 +1,4 @@
-"""How quick a storm was, by the ledger and by who sent it."""
+"""Latency results of a storm, from the ledger and from the event sender."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
@@ -13,13 +13,13 @@ from notifier.domain.delivery.ledger import BurstProgress
 
 P0_P95_S = 1.0
 P0_SHARED_P95_S = 3.0
-"""Where Cassandra, Kafka and the storm share the cores with the workers: two of them miss the second."""
+"""Limit if Cassandra, Kafka and the storm share the cores with the workers: on two cores P0 misses one second."""
 P0_LARGE_P95_S = 4.0
 P0_COLD_P95_S = 10.0
 VIP_PUSH_P95_S = 5.0
-"""For at most 1,000 VIPs with a device in a burst; the brief's promise, from the event to the provider."""
+"""Product requirement from event to provider, for at most 1,000 VIPs with a device per burst."""
 TIMED = frozenset({"p0_p95_s", "p0_cold_p95_s", "p0_200m_p95_s", "vip_push_p95_s"})
-"""Findings that a busy machine fails although the service is right: it is late, and not wrong."""
+"""Results that may fail on a busy machine although the service is correct."""
 LARGE = 10_000_000
 """Followers above which P0 may take longer."""
 
@@ -27,9 +27,9 @@ LARGE = 10_000_000
 def times(
     accounts: Sequence[BurstProgress], sent: SentEvents, world: World, *, since: datetime, judged: bool, shared: bool
 ) -> Iterator[Finding]:
-    """Of what was accepted since then; what was before it is told as that of a cold start.
+    """Yield the latencies of events accepted from `since` on, and separately those of the cold start before it.
 
-    With faults nothing is judged; `shared` says that the engines run beside it.
+    Without `judged` they have no limits, as with faults. `shared` selects the limits for engines on the same machine.
     """
     warm = [account for account in accounts if account.plan.accepted_at >= since]
     small = latency.waits(warm, [Tier.P0], most_followers=LARGE)
@@ -40,9 +40,9 @@ def times(
     if world.followers > LARGE:
         yield _time("p0_200m_p95_s", latency.waits(warm, [Tier.P0]), P0_LARGE_P95_S if judged else None)
     for tier in (Tier.P1, Tier.P2):
-        found = latency.waits(warm, [tier])
-        if latency.rows(found):
-            yield _time(f"{tier}_p95_s", found)
+        tier_waits = latency.waits(warm, [tier])
+        if latency.rows(tier_waits):
+            yield _time(f"{tier}_p95_s", tier_waits)
     yield Finding(
         name="accept_p99_ms",
         ok=True,
@@ -54,7 +54,10 @@ def times(
 
 
 def vip_push(alerts: Alerts, lines: Collection[Rang], *, since: datetime, judged: bool) -> Finding:
-    """Of the alerts that came, of what was accepted since then; that all of them do is another check's."""
+    """Return the latency of the VIP alerts that arrived, for events accepted from `since` on.
+
+    Missing alerts are the subject of another check.
+    """
     if not any(alerts.vips(since).values()):
         return Finding(name="vip_push_p95_s", ok=True, unit="s", n=0, detail="No VIP was to be alerted.")
     waits = [(wait, 1) for wait in alerts.vip_waits(lines, since)]
@@ -62,7 +65,7 @@ def vip_push(alerts: Alerts, lines: Collection[Rang], *, since: datetime, judged
 
 
 def _time(name: str, waits: Sequence[tuple[float, int]], limit: float | None = None) -> Finding:
-    """The 95th percentile; without a limit it is told and not judged."""
+    """Return the 95th percentile as a result. Without a limit it is informational."""
     value, n = latency.p95(waits), latency.rows(waits)
     ok = limit is None or (n > 0 and value <= limit)
     return Finding(name=name, ok=ok, value=round(value, 3) if n else None, limit=limit, unit="s", n=n)

@@ -1,4 +1,4 @@
-"""One trial: a world, a running notifier, a storm of mentions and perhaps faults; then the outside check of it all."""
+"""Check run: loads a world, sends a storm of mentions, injects faults, and checks the result."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -40,13 +40,13 @@ from notifier.ports.all_ports import Ports
 from notifier.profiles import Profile, choose
 
 PACE = 20.0
-"""Mentions a second, and more when the storm would last longer than LONGEST."""
+"""Mentions per second. The rate is higher if the storm would last longer than LONGEST."""
 LONGEST = 25.0
 DRAINED_WITHIN = 300.0
-"""Seconds after the storm; a slice that was lost with its worker is back within a minute."""
+"""Seconds after the storm. A slice that was lost with its worker is reissued within a minute."""
 TOKENS_LAST = timedelta(hours=1)
 AFTER_OUTAGE = 5.0
-"""Seconds for which a storm goes on, longer than the store is away."""
+"""Seconds for which the storm continues after a store outage."""
 LETTERS_SHOWN = 100
 NEVER = datetime.max.replace(tzinfo=UTC)
 STORM_FANOUTS = 3
@@ -60,54 +60,55 @@ NOBODY_DORMANT = Finding(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPlan:
-    """What is to be tried."""
+    """Parameters of a check run."""
 
     data: Path
     world: World
     mentions: int
     threshold: int
     collapse: float | None
-    """Seconds; None leaves it to the subjects' policy."""
+    """Collapse window in seconds. None: the policy of each subject."""
     seed: int
     profile: str = "embedded"
     faults: Sequence[str] = ()
     outage: float = OUTAGE
-    """Seconds of each time that the store is away."""
+    """Duration of each store outage in seconds."""
     least_bursts: int = 0
 
     @property
     def lasting(self) -> float:
-        """Seconds that the storm lasts: with faults, long enough for all of them."""
+        """Duration of the storm in seconds. With faults it is long enough for all of them."""
         calm = min(LONGEST, self.mentions / PACE)
         through = TIMES * (self.outage / (1 - EARLY) + AFTER_OUTAGE) if STORE_OUTAGE in self.faults else 0.0
         return max(calm, through, 4.0 + 2.0 * len(self.faults)) if self.faults else calm
 
     @property
     def unheard(self) -> Sequence[UserId]:
-        """Celebrities with too many followers for a wish not to be collapsed: that many fan-outs nobody gets."""
+        """Celebrities with too many followers to disable collapsing: they would need too many fan-outs."""
         if self.collapse != 0:
             return ()
         sizes = {name: self.world.size(star) for name, star in self.world.stars.items()}
         return [name for name, size in sizes.items() if size > MENTION.collapse_off_limit]
 
     def environment(self) -> dict[str, str]:
-        given = {**STANDS_STILL, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
-        given["NOTIFIER_PUSH_FAKES"] = "on"  # its people's devices are made up: no provider is asked about them
-        given |= {f"NOTIFIER_PUSH_{platform.upper()}_FAKE": "" for platform in Platform}  # by its own, it looks there
-        return given | ({} if self.collapse is None else {"NOTIFIER_COLLAPSE": f"PT{self.collapse:f}S"})
+        variables = {**STANDS_STILL, "NOTIFIER_PROFILE": self.profile, "NOTIFIER_THRESHOLD": str(self.threshold)}
+        variables["NOTIFIER_PUSH_FAKES"] = "on"  # the devices are fictitious: never contact a real provider
+        # The check reads the output of its own fakes, so ignore fakes that the environment names.
+        variables |= {f"NOTIFIER_PUSH_{platform.upper()}_FAKE": "" for platform in Platform}
+        return variables | ({} if self.collapse is None else {"NOTIFIER_COLLAPSE": f"PT{self.collapse:f}S"})
 
     def settings(self) -> Settings:
         return Settings.read(data=self.data, profile=self.profile, threshold=self.threshold)
 
     @property
     def promised(self) -> Promised:
-        """Of alerts. The caps are counted in Redis, which forgets them when it is lost."""
+        """Guarantees for alerts. Redis counts the caps, so they are not exact if it loses data."""
         counted = not any("valkey" in fault for fault in self.faults)
         return Promised(caps=self.settings().push.hourly, once=not self.faults, counted=counted)
 
     @property
     def sync(self) -> Sync:
-        """One node that is killed has to keep what it acknowledged."""
+        """Commit log mode of Cassandra. A single node that is killed must keep all acknowledged writes."""
         return Sync.BATCH if {"kill-cassandra", STORE_OUTAGE} & set(self.faults) else Sync.PERIODIC
 
 
@@ -120,18 +121,18 @@ class CheckRun:
     storm: Storm
     tell: Tell
     engines: Engines | None
-    """Where they are the trial's own."""
+    """Engines of this run. None if they are external or embedded."""
     onlooker: Onlooker
     struck: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     began: datetime = NEVER
-    """The storm."""
+    """Start of the storm."""
 
     def accounts(self) -> list[BurstProgress]:
         return list(self.ports.archive.accounts())
 
     def run(self) -> list[Finding]:
-        """Everything that was started has ended when it returns or raises."""
+        """Run the check and return its results. All started processes have ended when it returns or raises."""
         if unheard := self.script.unheard:
             most, least = MENTION.collapse_off_limit, MENTION.collapse.total_seconds()
             self.tell(
@@ -151,7 +152,10 @@ class CheckRun:
             return [*self._judge(), *slow]
 
     def _rehearse(self) -> list[Finding]:
-        """Where times are judged: what was just started takes its first mentions slowly, and a service rarely was."""
+        """Send some mentions to warm up the engines, if latencies have limits. Return a finding if it takes too long.
+
+        Engines that just started are slow at first, which is not typical of a running service.
+        """
         script = self.script
         if script.profile == "embedded" or script.faults or not (written := rehearsal(script.world, script.seed)):
             return []
@@ -160,7 +164,7 @@ class CheckRun:
         self.storm.sent.accepted += sent.accepted
         self.storm.sent.refused += sent.refused
         slow = self._drain()
-        # The storm is to open bursts, not to join those of the rehearsal.
+        # Wait for the collapse windows, or the storm would join the bursts of the warm-up.
         self.tell("waiting until its windows are over")
         time.sleep(self._window())
         return slow
@@ -175,7 +179,7 @@ class CheckRun:
         self.began = self.ports.clock.now()
         raging = saboteur.start()
         self.storm()
-        raging.join()  # each strike ends by itself
+        raging.join()  # no timeout: each fault ends by itself
         self.struck, self.missed = saboteur.done, saboteur.failed
 
     def _saboteur(self) -> Saboteur:
@@ -191,7 +195,7 @@ class CheckRun:
         )
 
     def _drain(self) -> list[Finding]:
-        """A finding when it takes too long; the checks then say what is missing."""
+        """Wait until everything is delivered. Return a finding if it takes too long."""
         waiting = {tweet.id: tweet for tweet in self.storm.sent.accepted}
         deadline = time.monotonic() + DRAINED_WITHIN
         while time.monotonic() < deadline:
@@ -218,7 +222,7 @@ class CheckRun:
         else:
             fanouts = fanouts_a_minute(truth.bursts.values())
             yield at_most("storm_fanouts", fanouts, self._most_fanouts(), unit="fan-outs/min", n=len(sent.accepted))
-        # With faults, times are told and not judged: what was killed takes its seconds to come back.
+        # With faults latencies are informational: a killed process needs some seconds to restart.
         judged = not self.script.faults
         yield from times(
             self.accounts(), sent, self.script.world, since=self.began, judged=judged, shared=self.engines is not None
@@ -227,9 +231,9 @@ class CheckRun:
         yield from self._judge_faults()
 
     def _judge_tabs(self, outside: Outside, truth: Truth) -> Iterator[Finding]:
-        """Looks, marks and looks again; then everything is stopped and started, and must be as it was."""
-        some = people.sample(self.script.world, self.script.seed)
-        tabs = Tabs(url=self.instance.url, token=self.onlooker.token, people=some)
+        """Check inboxes before and after marking items, and again after a restart, which must not change them."""
+        viewers = people.sample(self.script.world, self.script.seed)
+        tabs = Tabs(url=self.instance.url, token=self.onlooker.token, people=viewers)
         tabs.look()
         first, wrong, badges = tabs.shown, list(tabs.differences(truth, {})), tabs.badges()
         twice = tabs.twice() + outside.twice()
@@ -241,7 +245,7 @@ class CheckRun:
         wrong, hidden = tabs.see_some(), tabs.hidden(first)
         tabs.look()
         before = tabs.shown
-        yield agreement("badge_equals_list", badges + wrong + tabs.badges(), n=2 * len(some))
+        yield agreement("badge_equals_list", badges + wrong + tabs.badges(), n=2 * len(viewers))
         self.tell("stopping, starting again and looking again")
         self.instance.stop()
         self.instance.start()
@@ -251,17 +255,17 @@ class CheckRun:
             f"{user} sees something else" for user in before if before[user].facts() != tabs.shown[user].facts()
         ]
         yield agreement(
-            "restart_remembers", [*forgotten, *tabs.differences(truth, hidden), *tabs.badges()], n=len(some)
+            "restart_remembers", [*forgotten, *tabs.differences(truth, hidden), *tabs.badges()], n=len(viewers)
         )
 
     def _most_fanouts(self) -> int:
-        """By default a window of a minute; a shorter one is bounded by the budget of fan-outs alone."""
+        """Return the limit of fan-outs per minute. With a short collapse window only the fan-out budget bounds it."""
         return STORM_FANOUTS if self.script.collapse is None or self.script.collapse >= 30 else 6 + 1
 
     def _judge_faults(self) -> Iterator[Finding]:
         if self.script.faults:
             letters, n = self.ports.dead_letters.list(LETTERS_SHOWN), len(self.storm.sent.accepted)
-            yield agreement("no_dead_letters", [f"{one.stage}: {one.cause}" for one in letters], n=n)
+            yield agreement("no_dead_letters", [f"{letter.stage}: {letter.cause}" for letter in letters], n=n)
             if STORE_OUTAGE in self.script.faults:
                 yield self.onlooker.finding()
             yield Finding(
@@ -276,8 +280,9 @@ class CheckRun:
 @contextmanager
 def trial(script: CheckPlan, tell: Tell = lambda _: None) -> Iterator[CheckRun]:
     script.data.mkdir(parents=True, exist_ok=True)
-    standing = engines(script.data, script.profile, script.sync, proxied=proxied(script.faults))
-    with standing as struck, closing(choose(script.settings())) as profile:
+    """Prepare a check run with its engines and migrated stores. The engines stop when the block ends."""
+    running = engines(script.data, script.profile, script.sync, proxied=proxied(script.faults))
+    with running as own_engines, closing(choose(script.settings())) as profile:
         migrate_patiently(profile)
         written: Sequence[Tweet] = tweets(script.world, script.mentions, script.seed)
         instance = Instance(data=script.data, environment=script.environment())
@@ -290,17 +295,17 @@ def trial(script: CheckPlan, tell: Tell = lambda _: None) -> Iterator[CheckRun]:
             instance=instance,
             storm=Storm(instance=instance, tweets=written, lasting=script.lasting, batch=batch),
             tell=tell,
-            engines=struck,
+            engines=own_engines,
             onlooker=_onlooker(script, instance, ports.clock.now()),
         )
 
 
 def _onlooker(script: CheckPlan, instance: Instance, now: datetime) -> Onlooker:
     keys = keys_of(script.settings())
-    some = people.sample(script.world, script.seed)
+    viewers = people.sample(script.world, script.seed)
     return Onlooker(
         instance=instance,
         token=lambda user: issue(keys, user, now, TOKENS_LAST),
-        people=some,
+        people=viewers,
         killed="kill-api" in script.faults,
     )

@@ -1,4 +1,4 @@
-"""A storm of mentions: written by a seed, sent as the tweet service would, and sent again until it was accepted."""
+"""Storm of mentions: generated from a seed and sent with retries, like the tweet service does."""
 
 import json
 import random
@@ -21,11 +21,11 @@ BATCH = "application/cloudevents-batch+json"
 
 SENDERS = 4
 PROTECTED = 1 / 12
-"""Of the tweets are a celebrity's own, for that celebrity's followers only: they join no other burst."""
+"""Share of tweets by protected celebrities, visible to their followers only. They join no other burst."""
 COMPANY = 1 / 8
-"""Of the tweets name a second account."""
+"""Share of tweets that mention a second account."""
 ACCEPTED_WITHIN = 60.0
-"""Seconds of trying: a process that was killed is back after a few."""
+"""Seconds of retries. A killed process restarts within a few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Tweet:
     protected: bool
 
     def event(self) -> dict[str, object]:
-        """As a CloudEvent; its time is when it was written, so that the same tweet sent again is the same event."""
+        """Return the tweet as a CloudEvent. Its time is fixed, so that a retry sends the same event."""
         names = " ".join(f"@{name}" for name in self.mentioned)
         data = {
             "tweet": f"tweet-{self.id}",
@@ -59,53 +59,53 @@ _STARTED = datetime.now(UTC).isoformat()
 
 
 REHEARSED_FOR = 10.0
-"""Seconds; from then on engines that were just started answer as they always do."""
+"""Seconds. Afterwards engines that just started have their usual latency."""
 REHEARSED = 200
-"""Mentions: a storm's pace."""
+"""Mentions of the warm-up, at the rate of a storm."""
 
 
 def rehearsal(world: World, seed: int) -> list[Tweet]:
-    """Mentions of the second half of the celebrities, one after the other: the first have their budgets whole."""
+    """Return warm-up tweets. They mention the second half of the celebrities, to keep the budgets of the first."""
     chance = random.Random(seed)
     named = world.names[world.celebrities - world.celebrities // 2 :]
-    each = [named[number % len(named)] for number in range(REHEARSED if named else 0)]
-    authors = [user(chance.randrange(world.universe)) for _ in each]
+    mentioned = [named[number % len(named)] for number in range(REHEARSED if named else 0)]
+    authors = [user(chance.randrange(world.universe)) for _ in mentioned]
     return [
         Tweet(id=f"{seed}-before-{number}", author=author, mentioned=(name,), protected=False)
-        for number, (name, author) in enumerate(zip(each, authors, strict=True))
+        for number, (name, author) in enumerate(zip(mentioned, authors, strict=True))
     ]
 
 
 def tweets(world: World, mentions: int, seed: int) -> list[Tweet]:
-    """As many mentions in all, in any order; every celebrity is named as soon as there are enough of them."""
+    """Return shuffled tweets with `mentions` mentions in total, of every celebrity if there are enough mentions."""
     chance = random.Random(seed)
     named: list[list[UserId]] = []
-    left = mentions
-    while left:
+    remaining = mentions
+    while remaining:
         first = world.names[len(named)] if len(named) < world.celebrities else chance.choice(world.names)
         second = chance.choice(world.names)
-        company = left > 1 and second != first and chance.random() < COMPANY
+        company = remaining > 1 and second != first and chance.random() < COMPANY
         named.append([first, second] if company else [first])
-        left -= len(named[-1])
+        remaining -= len(named[-1])
     chance.shuffle(named)
     return [_tweet(world, chance, f"{seed}-{i}", names) for i, names in enumerate(named)]
 
 
 def _tweet(world: World, chance: random.Random, id: str, named: Sequence[UserId]) -> Tweet:
-    others = [name for name in world.names if name not in named] if world.celebrities <= len(NAMES) else []
-    protected = bool(others) and chance.random() < PROTECTED
-    author = chance.choice(others) if protected else user(chance.randrange(world.universe))
+    unmentioned = [name for name in world.names if name not in named] if world.celebrities <= len(NAMES) else []
+    protected = bool(unmentioned) and chance.random() < PROTECTED
+    author = chance.choice(unmentioned) if protected else user(chance.randrange(world.universe))
     return Tweet(id=id, author=author, mentioned=tuple(named), protected=protected)
 
 
 @dataclass(slots=True, kw_only=True)
 class SentEvents:
-    """What the sender knows for certain; grows while the storm goes on."""
+    """Results at the sender. They grow during the storm."""
 
     accepted: list[Tweet] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    """Of every request that was answered with 202."""
+    """Latency of every request with a 202 response."""
     retries: int = 0
     ended: float = 0.0
 
@@ -115,20 +115,20 @@ class Storm:
     instance: Instance
     tweets: Sequence[Tweet]
     lasting: float
-    """Seconds over which they are spread."""
+    """Duration of the storm in seconds."""
     batch: int = 1
-    """Every third request carries so many, when it is above 1; in a storm above 1,000 every one does."""
+    """Events per batch. If above 1, every third request is a batch; every one, in a storm of more than 1,000 tweets."""
     sent: SentEvents = field(default_factory=SentEvents)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self) -> SentEvents:
-        """Everything was accepted, refused or given up when it returns."""
-        letters: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
+        """Send all tweets. Each was accepted, refused or given up when it returns."""
+        queue: SimpleQueue[tuple[float, Sequence[Tweet]]] = SimpleQueue()
         began, done = time.monotonic(), 0
         for bundle in self._bundles():
-            letters.put((began + self.lasting * done / len(self.tweets), bundle))
+            queue.put((began + self.lasting * done / len(self.tweets), bundle))
             done += len(bundle)
-        senders = [threading.Thread(target=self._send_all, args=(letters,), daemon=True) for _ in range(SENDERS)]
+        senders = [threading.Thread(target=self._send_all, args=(queue,), daemon=True) for _ in range(SENDERS)]
         for sender in senders:
             sender.start()
         for sender in senders:
@@ -137,12 +137,12 @@ class Storm:
         return self.sent
 
     def _bundles(self) -> Iterator[Sequence[Tweet]]:
-        at, number = 0, 0
-        while at < len(self.tweets):
-            together = self.batch > 1 and (number % 3 == 2 or len(self.tweets) > 1000)
-            size = self.batch if together else 1
-            yield self.tweets[at : at + size]
-            at, number = at + size, number + 1
+        start, number = 0, 0
+        while start < len(self.tweets):
+            is_batch = self.batch > 1 and (number % 3 == 2 or len(self.tweets) > 1000)
+            size = self.batch if is_batch else 1
+            yield self.tweets[start : start + size]
+            start, number = start + size, number + 1
 
     def _send_all(self, letters: "SimpleQueue[tuple[float, Sequence[Tweet]]]") -> None:
         wire = HttpClient(url=self.instance.url, bearer=self.instance.service_key)
@@ -158,12 +158,12 @@ class Storm:
         body, kind = letter(bundle)
         deadline = time.monotonic() + ACCEPTED_WITHIN
         while True:
-            answer = wire.post("/v1/events", body, kind)
+            response = wire.post("/v1/events", body, kind)
             with self._lock:
-                if answer.status == 202:
-                    return self._note(bundle, answer.body, answer.seconds)
-                if answer.status not in (0, 500, 502, 503, 507) or time.monotonic() > deadline:
-                    self.sent.refused += [f"{tweet.id}: {answer.status} {answer.body}" for tweet in bundle]
+                if response.status == 202:
+                    return self._note(bundle, response.body, response.seconds)
+                if response.status not in (0, 500, 502, 503, 507) or time.monotonic() > deadline:
+                    self.sent.refused += [f"{tweet.id}: {response.status} {response.body}" for tweet in bundle]
                     return None
                 self.sent.retries += 1
             time.sleep(0.1)

@@ -1,1 +1,1 @@
-"""Cassandra, Kafka and Valkey as processes of this machine."""
+"""Cassandra, Kafka and Valkey as local processes, for development and tests."""

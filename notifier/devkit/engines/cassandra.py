@@ -1,4 +1,4 @@
-"""A Cassandra node as an engine: its settings written, its share of the ring its own."""
+"""Cassandra nodes as engines: writes their settings and assigns their tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,14 +25,16 @@ client_encryption_options:
 
 
 class Sync(StrEnum):
-    """When a write is acknowledged."""
+    """Commit log mode: when a write is acknowledged. The values are lines of cassandra.yaml."""
 
     BATCH = "batch\ncommitlog_disk_access_mode: auto\nconcurrent_writes: 512\nnative_transport_max_threads: 64"
-    """Once it would survive a SIGKILL: what came while the file was synced is synced next, in one go. A writer's thread
-    is held until then: with 32 of them 3,200 mutations a second, with 512 some 20,000. Written past the page cache
-    where the file system can, because a map of the file faults anew after each sync: a third of a row's time."""
+    """After fsync, so that the write survives a SIGKILL. Writes that arrive during an fsync share the next one.
+
+    Each write blocks a thread until then: 32 threads reach 3,200 mutations a second, 512 some 20,000. Direct I/O is
+    used if the file system supports it: a memory-mapped file faults after each sync, a third of the time of a row.
+    """
     PERIODIC = "periodic\ncommitlog_sync_period: 10000ms\nconcurrent_writes: 32"
-    """At once; usual with three replicas, and what bulk speed is measured with."""
+    """At once. Usual with three replicas, and used to measure bulk throughput."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +45,12 @@ class HeapSizes:
 
 ALONE = HeapSizes(heap="2g", memtables="800MiB")
 ONE_OF_THREE = HeapSizes(heap="640m", memtables="160MiB")
-"""A node of several keeps hints and streams besides."""
+"""Smaller heap per node of several. It also has to hold hints and streams."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where one node of several lives."""
+    """Location of one node of a ring."""
 
     host: str
     token: int
@@ -57,13 +59,13 @@ class _Place:
 
 
 def node(folder: Path, cache: Path, *, port: int, sync: Sync = Sync.BATCH, security: Security | None = None) -> Engine:
-    """One that has the whole ring. Raises Environment when its jars can't be had."""
+    """Return a single node that owns the whole ring. Raises Environment if its jars are unavailable."""
     place = _Place(host="127.0.0.1", token=0, folder=folder, memory=ALONE)
     return _ring([place], cache, port, sync, security=security)[0]
 
 
 def nodes(folder: Path, cache: Path, count: int, *, port: int, sync: Sync = Sync.BATCH) -> list[Engine]:
-    """At 127.0.0.1, 127.0.0.2 and so on, each with an equal part of the ring, all on the same port."""
+    """Return nodes at 127.0.0.1, 127.0.0.2 and so on, with equal parts of the ring and the same port."""
     places = [
         _Place(
             host=f"127.0.0.{k + 1}",
@@ -100,7 +102,7 @@ def _ring(
 
 def _settings(place: _Place, seed: str, port: int, storage: int, sync: Sync) -> str:
     text = (HERE / "cassandra.yaml").read_text()
-    words = {
+    placeholders = {
         "TOKEN": place.token,
         "HOST": place.host,
         "PORT": port,
@@ -109,8 +111,8 @@ def _settings(place: _Place, seed: str, port: int, storage: int, sync: Sync) -> 
         "SYNC": sync,
         "MEMTABLES": place.memory.memtables,
     }
-    for word, value in words.items():
-        text = text.replace(f"@{word}@", str(value))
+    for name, value in placeholders.items():
+        text = text.replace(f"@{name}@", str(value))
     return text
 
 
@@ -122,7 +124,7 @@ def _command(lib: Path, settings: Path, heap: str) -> list[str]:
         f"-Xms{heap}",
         f"-Xmx{heap}",
         "-XX:MaxDirectMemorySize=512m",
-        # The least work for two cores; its pauses are short at this size. G1 took a tenth more of the node.
+        # Least CPU work on two cores, with short pauses at this heap size. G1 used a tenth more CPU.
         "-XX:+UseParallelGC",
         "-XX:+PerfDisableSharedMem",
         "-XX:+ExitOnOutOfMemoryError",
@@ -133,7 +135,7 @@ def _command(lib: Path, settings: Path, heap: str) -> list[str]:
         "-Dcassandra.storagedir=.",
         "-Dcassandra.logdir=log",
         "-Dcassandra.triggers_dir=triggers",
-        # A ring of our own on the loopback needs no time to settle.
+        # A private ring on the loopback needs no time to settle.
         "-Dcassandra.skip_wait_for_gossip_to_settle=0",
         "-Dcassandra.ring_delay_ms=100",
         "-Dcassandra.superuser_setup_delay_ms=0",

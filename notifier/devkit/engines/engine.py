@@ -1,4 +1,4 @@
-"""An engine: somebody else's server as a child process, which is started, awaited, stopped, frozen or killed."""
+"""Third-party server as a child process: start, await, stop, freeze and kill."""
 
 import os
 import shutil
@@ -14,19 +14,19 @@ from time import monotonic, sleep
 from notifier.domain.errors import Environment
 
 READY_WITHIN = 180.0
-"""Seconds; an idle machine needs 2 for Kafka and 6 for Cassandra, and a very busy one twenty times as many."""
+"""Seconds. An idle machine needs 2 for Kafka and 6 for Cassandra, a very busy one twenty times as many."""
 STOPS_WITHIN = 20.0
-"""Seconds; Cassandra takes 5 to flush and to leave."""
+"""Seconds. Cassandra takes 5 to flush and to shut down."""
 LOOKS_EVERY = 0.05
 SCRATCH = "scratch"
-"""Below its folder: what libraries in it unpack to run, which who is killed leaves behind."""
+"""Subfolder for files that libraries unpack at startup. A killed engine leaves them behind."""
 LAST_WORDS = 5
-"""Lines of its log that tell why an engine ended."""
+"""Last lines of an engine's log, to explain why it ended."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Engine:
-    """Its data outlives it: who starts it again in the same folder gets what was acknowledged before."""
+    """One server process. Its data stays in the folder: a restart there has all acknowledged writes."""
 
     name: str
     command: Sequence[str]
@@ -48,19 +48,19 @@ class Engine:
         return self.process.pid if self.process and self.process.poll() is None else None
 
     def start(self) -> None:
-        """Returns at once; several engines start side by side. Raises Environment when its port is somebody else's."""
+        """Start the process without waiting for it. Raises Environment if its port is in use."""
         if self.answers():
             raise Environment(f"{self.address}, where {self.name} would listen, is in use.")
         shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
         (self.folder / SCRATCH).mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
-            # In a session of its own: a Ctrl-C in the terminal is for whoever started it, and who stops it says so.
+            # A separate session, so that Ctrl-C in the terminal only reaches the parent, which then stops the engine.
             self.process = subprocess.Popen(
                 self.command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
     def ready(self, within: float = READY_WITHIN) -> None:
-        """Returns when it listens. Raises Environment, with its last words, when it ends or takes too long."""
+        """Wait until it listens. Raises Environment, with the end of its log, if it ends or takes too long."""
         deadline = monotonic() + within
         while not self.answers():
             if self.pid is None:
@@ -73,7 +73,7 @@ class Engine:
         return listens(self.host, self.port)
 
     def stop(self) -> None:
-        """As its operator would; who doesn't end within the time is killed."""
+        """Stop the process with SIGTERM, and kill it if it does not end in time."""
         self._signal(signal.SIGCONT)
         self._signal(signal.SIGTERM)
         if self.process is not None:
@@ -83,13 +83,13 @@ class Engine:
                 self.kill()
 
     def kill(self) -> None:
-        """At once, in the middle of whatever it does."""
+        """Kill the process at once and wait for its end."""
         self._signal(signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
 
     def freeze(self) -> None:
-        """It keeps its connections and answers nobody, until it is woken."""
+        """Suspend the process until `wake`. It keeps its connections and does not respond."""
         self._signal(signal.SIGSTOP)
 
     def wake(self) -> None:
@@ -112,22 +112,22 @@ def listens(host: str, port: int) -> bool:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Nobody's at this moment."""
-    with socket.socket() as one:
-        one.bind((host, 0))
-        return int(one.getsockname()[1])
+    """Return a port that is free at the moment."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
 
 
-# How an engine of a test is closed to strangers: TLS by a certificate, and one user with a password.
+# Access control of test engines: TLS, and one user with a password.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """Each engine's own words for it stand in its folder here."""
+    """TLS files and credentials of an engine."""
 
     certificate: Path
-    """Its key and its certificate in one PEM file, the key unencrypted and in PKCS #8."""
+    """PEM file with the server's certificate and its unencrypted PKCS #8 key."""
     ca: Path
-    """The authority's certificate, as PEM."""
+    """PEM file with the certificate of the authority."""
     user: str
     password: str = field(repr=False)

@@ -1,4 +1,4 @@
-"""The fleet: Kafka, Cassandra and Valkey in one folder, as processes that outlive whoever started them."""
+"""Fleet of one Kafka, Cassandra and Valkey in one folder, as background processes."""
 
 import fcntl
 import json
@@ -25,14 +25,14 @@ LOOKS_EVERY = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRecord:
-    """An engine as the folder remembers it."""
+    """Stored record of an engine."""
 
     name: str
     address: str
     url: str = ""
-    """With its password; only where it has one."""
+    """URL with the password; empty if the engine has none."""
     pid: int | None = None
-    """None: it was stopped. One that died keeps its number; `runs` tells."""
+    """None: the engine was stopped. An engine that died keeps its pid; use `runs`."""
 
     @property
     def host(self) -> str:
@@ -47,10 +47,10 @@ class EngineRecord:
 class Fleet:
     folder: Path
     cache: Path
-    """Where the jars are kept, for every folder."""
+    """Folder of the jars, shared by all fleets."""
     fronts: Mapping[str, int] = field(default_factory=dict)
-    """Ports of what stands before an engine on the loopback, for trials: the settings name it instead, and Kafka, which
-    tells its clients where it is, tells them of it."""
+    """Loopback ports of proxies in front of engines, for fault injection. The settings and Kafka's advertised listener
+    name them instead of the engine's own port."""
 
     @property
     def note(self) -> Path:
@@ -58,27 +58,28 @@ class Fleet:
 
     @property
     def settings(self) -> Path:
-        """The cluster profile finds it there by itself."""
+        """Settings file, which the cluster profile finds at this path."""
         return self.folder / "settings.toml"
 
     def standing(self) -> Mapping[str, EngineRecord]:
-        """Of every engine that was ever started here."""
+        """Return the records of all engines that were ever started in this folder."""
         if not self.note.exists():
             return {}
         return {name: EngineRecord(**value) for name, value in json.loads(self.note.read_text()).items()}
 
     def runs(self, name: str) -> bool:
-        one = self.standing().get(name)
-        return one is not None and one.pid is not None and self._ours(one.pid)
+        record = self.standing().get(name)
+        return record is not None and record.pid is not None and self._ours(record.pid)
 
     def syncs(self, sync: Sync) -> bool:
-        """Whether Cassandra keeps its log so; what it was started with holds until it is stopped."""
+        """Return whether Cassandra uses this commit log mode. The mode can only change with a restart."""
         return f"commitlog_sync: {sync}\n" in (self.folder / "cassandra" / "cassandra.yaml").read_text()
 
     def up(self, sync: Sync, told: Callable[[EngineRecord, float], None]) -> int:
-        """Starts those that don't run, side by side; tells of each that answers, with the seconds it took; how many.
+        """Start all stopped engines concurrently and return their number. Raises Environment.
 
-        Raises Environment. Who is cut off in between starts again: each engine is noted as soon as it has a process.
+        `told` is called for each engine that is ready, with the seconds it took. An interrupted call can be repeated:
+        each engine is recorded as soon as it has a process.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         began = monotonic()
@@ -91,8 +92,10 @@ class Fleet:
         return len(starting)
 
     def down(self, within: float = STOPS_WITHIN) -> None:
-        """Asks all of them to stop, and kills who takes too long. What they have stored stays."""
-        running = {name: one.pid for name, one in self.standing().items() if one.pid and self._ours(one.pid)}
+        """Stop all engines with SIGTERM, and kill those that take too long. Their data stays."""
+        running = {
+            name: record.pid for name, record in self.standing().items() if record.pid and self._ours(record.pid)
+        }
         for pid in running.values():
             _signal(pid, signal.SIGTERM)
         deadline = monotonic() + within
@@ -104,42 +107,42 @@ class Fleet:
             self._remember(name, pid=None)
 
     def strike(self, sync: Sync, name: str, away: float = 0.0) -> None:
-        """Kills it in the middle of whatever it does, and starts it again, after so many seconds."""
-        one = self.standing()[name]
-        if one.pid is not None and self._ours(one.pid):
-            _signal(one.pid, signal.SIGKILL)
-            self._await_end(one, one.pid)
+        """Kill an engine and restart it after `away` seconds."""
+        record = self.standing()[name]
+        if record.pid is not None and self._ours(record.pid):
+            _signal(record.pid, signal.SIGKILL)
+            self._await_end(record, record.pid)
         sleep(away)
         self.up(sync, lambda engine, seconds: None)
 
     def freeze(self, name: str, seconds: float) -> None:
-        """It keeps its connections and answers nobody for so long."""
-        one = self.standing()[name]
-        if one.pid is None or not self._ours(one.pid):
+        """Suspend an engine for the given seconds. It keeps its connections. Raises Environment if it is stopped."""
+        record = self.standing()[name]
+        if record.pid is None or not self._ours(record.pid):
             raise Environment(f"{name} doesn't run.")
-        _signal(one.pid, signal.SIGSTOP)
+        _signal(record.pid, signal.SIGSTOP)
         try:
             sleep(seconds)
         finally:
-            _signal(one.pid, signal.SIGCONT)
+            _signal(record.pid, signal.SIGCONT)
 
     def _await_end(self, one: EngineRecord, pid: int) -> None:
-        """A process that ends loses its name first, and its port some time later: with much memory, after seconds."""
+        """Wait until the process has ended and its port is free, which takes seconds for a large process."""
         deadline = monotonic() + STOPS_WITHIN
         while self._ours(pid) or (listens(one.host, one.port) and monotonic() < deadline):
             sleep(LOOKS_EVERY)
 
     def _await_others(self, deadline: float) -> None:
-        """Of those that ran already one may have been started a moment ago, by somebody else."""
-        for name, one in self.standing().items():
-            while not listens(one.host, one.port):
+        """Wait until all engines listen, also those that another process has just started."""
+        for name, record in self.standing().items():
+            while not listens(record.host, record.port):
                 if not self.runs(name) or monotonic() > deadline:
-                    raise Environment(f"{name} doesn't listen at {one.address}; its log is in {self.folder / name}.")
+                    raise Environment(f"{name} doesn't listen at {record.address}; its log is in {self.folder / name}.")
                 sleep(LOOKS_EVERY)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Two who start at once start each engine once."""
+        """Hold the folder's lock, so that concurrent `up` calls start each engine once."""
         with (self.folder / "lock").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
@@ -153,9 +156,9 @@ class Fleet:
                 yield engine
 
     def _engine(self, name: str, sync: Sync) -> Engine:
-        """On the port that it had before, so that whoever knew it finds it again."""
-        before = self.standing().get(name)
-        port = before.port if before else free_port()
+        """Create the engine on its previous port, so that clients find it again."""
+        previous = self.standing().get(name)
+        port = previous.port if previous else free_port()
         folder = (self.folder / name).absolute()
         match name:
             case "kafka":
@@ -163,33 +166,33 @@ class Fleet:
             case "cassandra":
                 engine, url = node(folder, self.cache, port=port, sync=sync), ""
             case _:
-                # The same as before, too: those who go on have no other.
-                password = (before and urlsplit(before.url).password) or secrets.token_urlsafe(24)
+                # Keep the password: running clients have no other.
+                password = (previous and urlsplit(previous.url).password) or secrets.token_urlsafe(24)
                 engine, url = server(folder, port=port, password=password), f"redis://:{password}@127.0.0.1:{port}"
         self._write({**self.standing(), name: EngineRecord(name=name, address=engine.address, url=url)})
         return engine
 
     def _remember(self, name: str, pid: int | None) -> None:
         known = self.standing()
-        one = known[name]
-        self._write({**known, name: EngineRecord(name=name, address=one.address, url=one.url, pid=pid)})
+        record = known[name]
+        self._write({**known, name: EngineRecord(name=name, address=record.address, url=record.url, pid=pid)})
 
     def _write(self, known: Mapping[str, EngineRecord]) -> None:
-        """Also as settings of whoever uses them."""
-        _put(self.note, json.dumps({name: asdict(one) for name, one in known.items()}, indent=2))
+        """Write the records, and the settings file once all engines are known."""
+        _put(self.note, json.dumps({name: asdict(record) for name, record in known.items()}, indent=2))
         if known.keys() >= set(ENGINES):
             _put(self.settings, _settings(known, self.fronts))
 
     def _ours(self, pid: int) -> bool:
-        """Whether the process is an engine of this folder: a number may be somebody else's by now."""
+        """Return whether the process is an engine of this folder. The pid may have been reused by another process."""
         with suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)  # of our own child: else it would stay a zombie, and zombies have a number
-        said = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False)
-        return str(self.folder.absolute()) in said.stdout
+            os.waitpid(pid, os.WNOHANG)  # reap our own child: a zombie would keep its pid
+        ps = subprocess.run(["ps", "-ww", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False)
+        return str(self.folder.absolute()) in ps.stdout
 
 
 def _put(file: Path, text: str) -> None:
-    """There are passwords in it: ours alone to read, and never half of it."""
+    """Write a file atomically, with mode 0600 because it contains passwords."""
     new = file.with_suffix(".new")
     new.touch(mode=0o600)
     new.write_text(text)
@@ -197,7 +200,7 @@ def _put(file: Path, text: str) -> None:
 
 
 def _settings(known: Mapping[str, EngineRecord], fronts: Mapping[str, int]) -> str:
-    ports = {name: fronts.get(name, one.port) for name, one in known.items()}
+    ports = {name: fronts.get(name, record.port) for name, record in known.items()}
     kafka, cassandra, valkey = (known[name] for name in ENGINES)
     return f"""\
 # Where the engines are that `notifier services up` started; written anew by each start.

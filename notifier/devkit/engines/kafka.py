@@ -1,4 +1,4 @@
-"""A Kafka broker as an engine: its settings written, its folder formatted as Kafka's own tool would, in no time."""
+"""Kafka brokers as engines: writes their settings and formats their folders quickly."""
 
 import shutil
 import subprocess
@@ -14,9 +14,9 @@ HERE = Path(__file__).parent / "config" / "kafka"
 HOST = "127.0.0.1"
 HEAP = "384m"
 CLUSTER = "bm90aWZpZXItY2x1c3Rlcg"
-"""The cluster's id: any 16 bytes in Base64 for URLs."""
+"""Cluster id: any 16 bytes in URL-safe Base64."""
 FORMATTED = "bootstrap.checkpoint"
-"""What a cluster knows before its first record; the same for each that is formatted by the same version."""
+"""Initial metadata of a cluster. It is the same for all clusters that one version of Kafka formats."""
 
 
 SECURED = """
@@ -39,14 +39,14 @@ ssl.truststore.location={ca}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where one broker of several lives."""
+    """Location of one broker of a cluster."""
 
     node: int
     port: int
     controller: int
     folder: Path
     front: int | None = None
-    """The port that it tells its clients of, where that isn't its own."""
+    """Port to advertise to clients, if it is not the broker's own."""
 
     @property
     def data(self) -> Path:
@@ -56,13 +56,13 @@ class _Place:
 def broker(
     folder: Path, cache: Path, *, port: int, security: Security | None = None, front: int | None = None
 ) -> Engine:
-    """One that is all of its cluster. Raises Environment when its jars can't be had."""
+    """Return a single broker that is its own cluster. Raises Environment if its jars are unavailable."""
     place = _Place(node=1, port=port, controller=free_port(), folder=folder, front=front)
     return _cluster([place], cache, security)[0]
 
 
 def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
-    """As many as there are ports; what most of them have acknowledged survives the loss of any of the others."""
+    """Return a cluster with one broker per port. Records acknowledged by a majority survive the loss of the others."""
     places = [
         _Place(node=node, port=port, controller=free_port(), folder=folder / str(node))
         for node, port in enumerate(ports, 1)
@@ -72,8 +72,8 @@ def brokers(folder: Path, cache: Path, ports: Sequence[int]) -> list[Engine]:
 
 def _cluster(places: Sequence[_Place], cache: Path, security: Security | None = None) -> list[Engine]:
     lib = jars(HERE / "pom.xml", cache)
-    voters = ",".join(f"{one.node}@{HOST}:{one.controller}" for one in places)
-    return [_engine(one, lib, voters, len(places), security) for one in places]
+    voters = ",".join(f"{place.node}@{HOST}:{place.controller}" for place in places)
+    return [_engine(place, lib, voters, len(places), security) for place in places]
 
 
 def _engine(place: _Place, lib: Path, voters: str, replicas: int, security: Security | None) -> Engine:
@@ -97,7 +97,7 @@ def _engine(place: _Place, lib: Path, voters: str, replicas: int, security: Secu
 
 def _settings(place: _Place, voters: str, replicas: int) -> str:
     text = (HERE / "server.properties").read_text()
-    words = {
+    placeholders = {
         "NODE": place.node,
         "VOTERS": voters,
         "PORT": place.port,
@@ -107,8 +107,8 @@ def _settings(place: _Place, voters: str, replicas: int) -> str:
         "REPLICAS": replicas,
         "INSYNC": (replicas + 1) // 2,
     }
-    for word, value in words.items():
-        text = text.replace(f"@{word}@", str(value))
+    for name, value in placeholders.items():
+        text = text.replace(f"@{name}@", str(value))
     return text
 
 
@@ -126,21 +126,21 @@ def _secured(place: _Place, security: Security) -> str:
 
 
 def _format(place: _Place, lib: Path, settings: Path) -> None:
-    """By Kafka's own tool the first time; later by a copy of what it made, which saves two starts of a JVM."""
-    made = lib / FORMATTED
-    if not made.exists():
+    """Format the folder with Kafka's tool, or with a copy of its earlier output, which saves two JVM starts."""
+    template = lib / FORMATTED
+    if not template.exists():
         _by_tool(lib, settings)
-        shutil.copy(place.data / FORMATTED, made)
+        shutil.copy(place.data / FORMATTED, template)
         return
-    # The mark that makes the folder a formatted one comes last.
+    # Copy the checkpoint last: it marks the folder as formatted.
     (place.data / "meta.properties").write_text(
         f"version=1\nnode.id={place.node}\ncluster.id={CLUSTER}\ndirectory.id={_directory(place.node)}\n"
     )
-    shutil.copy(made, place.data / FORMATTED)
+    shutil.copy(template, place.data / FORMATTED)
 
 
 def _format_with_user(lib: Path, settings: Path, security: Security) -> None:
-    """What a cluster knows before its first record is its user, too, and no other cluster's."""
+    """Format the folder with Kafka's tool. The initial metadata has the user, so it cannot be reused."""
     user = f"SCRAM-SHA-512=[name={security.user},password={security.password}]"
     _by_tool(lib, settings, "--add-scram", user)
 
@@ -153,7 +153,7 @@ def _by_tool(lib: Path, settings: Path, *more: str) -> None:
 
 
 def _directory(node: int) -> str:
-    """A directory's id is 16 bytes of its own, too."""
+    """Return the directory id of a broker: 16 bytes, unique per broker."""
     return f"{CLUSTER[:-4]}{node:03}A"
 
 
@@ -163,7 +163,7 @@ def _java(lib: Path) -> list[str]:
         f"-Xms{HEAP}",
         f"-Xmx{HEAP}",
         "-XX:+UseSerialGC",
-        # It starts sooner and is quick enough: a second is more to a test than a tenth of the throughput.
+        # Starts sooner. For a test one second matters more than a tenth of the throughput.
         "-XX:TieredStopAtLevel=1",
         "-XX:+PerfDisableSharedMem",
         "-Djava.awt.headless=true",

@@ -1,4 +1,4 @@
-"""Ends engines with the process that they are for, whatever ends it: a SIGKILL leaves nobody to stop them."""
+"""Watchdog process that kills engines when their owner process dies, even by SIGKILL."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ LOOKS_EVERY = 0.5
 
 @contextmanager
 def watched(folder: Path) -> Iterator[None]:
-    """While the block lasts; who comes to its end has stopped the engines himself."""
+    """Run the watchdog until the block ends. The block has to stop the engines itself before it ends."""
     watcher = watch(folder, os.getpid())
     try:
         yield
@@ -24,7 +24,7 @@ def watched(folder: Path) -> Iterator[None]:
 
 
 def watch(folder: Path, runner: int) -> "subprocess.Popen[bytes]":
-    """A process that outlives the runner and then kills each engine with data below the folder."""
+    """Start a process that waits for the end of `runner` and then kills each engine with data in the folder."""
     command = [sys.executable, "-m", "notifier.devkit.engines.reaper", str(folder.absolute()), str(runner)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
@@ -38,15 +38,15 @@ def _watch(folder: str, runner: int) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """One that has ended, and whose parent hasn't asked how, has a number still."""
-    said = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
-    return bool(said.strip()) and not said.startswith("Z")
+    """Return whether the process runs. A zombie counts as ended."""
+    state = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.startswith("Z")
 
 
 def _engines(folder: str) -> list[int]:
-    """By the paths in their command lines, which each engine has; a restart gives it another number."""
-    said = subprocess.run(["ps", "-ww", "-axo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-    lines = [line.split(maxsplit=1) for line in said.splitlines()]
+    """Return the pids of the folder's engines, found by the paths in their command lines. Pids change on restart."""
+    output = subprocess.run(["ps", "-ww", "-axo", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    lines = [line.split(maxsplit=1) for line in output.splitlines()]
     return [int(pid) for pid, args in lines if f"{folder}/" in args and int(pid) != os.getpid()]
 
 

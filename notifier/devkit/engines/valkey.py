@@ -1,4 +1,4 @@
-"""A Valkey server as an engine: one that is started by itself, for several processes to share."""
+"""Standalone Valkey server as an engine."""
 
 from pathlib import Path
 
@@ -19,15 +19,14 @@ appendonly no
 maxmemory 512mb
 maxmemory-policy noeviction
 """
-"""Nothing is kept on disk, because nothing in it has to survive; a full one refuses instead of forgetting tasks."""
+"""No persistence: no data in it has to survive. Without eviction a full server refuses tasks instead of losing them."""
 
 
 def server(folder: Path, *, port: int, password: str, user: str = "", also: str = "") -> Engine:
-    """With a user nobody but this one is let in; `also` is more of its settings.
+    """Return a server with a password. With `user` only that user has access. `also` has additional settings.
 
-    It knows no TLS, because the wheel's binary was built without it.
-
-    Raises NoValkey where the wheel has no binary for this machine.
+    TLS is not available, because the wheel's binary was built without it. Raises NoValkey if the wheel has no binary
+    for this machine.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "valkey.conf"
