@@ -1,4 +1,4 @@
-"""Providers that answer as the real ones document it, without a network: what a sender is tried against."""
+"""Fake push providers that respond as the real ones document, to test senders without a network."""
 
 from notifier.devkit.fake_providers.apns import FakeApns
 from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript

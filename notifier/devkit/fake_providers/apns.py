@@ -1,6 +1,6 @@
-"""A fake of APNs: takes what Apple takes, and refuses what Apple refuses, in Apple's words.
+"""Fake of APNs: accepts and refuses requests like Apple, with Apple's reasons.
 
-What hangs on a connection (SETTINGS, GOAWAY, and a `:method` other than POST) is for whoever serves it.
+Connection-level behavior (SETTINGS, GOAWAY and methods other than POST) belongs to the HTTP/2 server.
 """
 
 import json
@@ -22,27 +22,27 @@ from notifier.domain.push.device import ApnsEnvironment
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
-# Provider tokens as Apple judges them: whose, how old, and how often another one comes.
+# Validation of provider tokens: team, age, and how often the token changes.
 
 OLDEST = timedelta(hours=1)
 CLOCKS_MAY_DIFFER = timedelta(minutes=5)
 UPDATES_WITHIN = timedelta(minutes=20)
 MOST_UPDATES = 2
-"""Tokens in that time. Apple allows one and is lenient; one for each alert is what it means."""
+"""New tokens within that time. Apple documents one but is lenient. The rule targets a new token per alert."""
 REMEMBERED = 64
 
 
 @dataclass(slots=True, kw_only=True)
 class Bearers:
     keys: Mapping[str, EllipticCurvePublicKey]
-    """By key id."""
+    """Public keys by key id."""
     team: str
     _issued: dict[str, datetime] = field(default_factory=dict)
-    """Of tokens whose signature was found good."""
+    """Issue times of tokens with a valid signature."""
     _first_seen: dict[str, datetime] = field(default_factory=dict)
 
     def complaint(self, authorization: str | None, now: datetime) -> str | None:
-        """Apple's reason; None for a good one."""
+        """Return Apple's reason for refusing the token, or None if it is valid."""
         if not authorization:
             return "MissingProviderToken"
         scheme, _, token = authorization.partition(" ")
@@ -57,7 +57,7 @@ class Bearers:
         if token not in self._issued:
             try:
                 head = jwt.get_unverified_header(token)
-                # Its age is judged by the fake's own clock.
+                # `complaint` checks the age, by the fake's own clock.
                 claims = jwt.decode(
                     token,
                     self.keys[head["kid"]],
@@ -74,8 +74,8 @@ class Bearers:
 
     def _too_many(self, token: str, now: datetime) -> bool:
         if token not in self._first_seen:
-            lately = [seen for seen in self._first_seen.values() if now - seen < UPDATES_WITHIN]
-            if len(lately) >= MOST_UPDATES:
+            recent = [seen for seen in self._first_seen.values() if now - seen < UPDATES_WITHIN]
+            if len(recent) >= MOST_UPDATES:
                 return True
             _remember(self._first_seen, token, now)
         return False
@@ -114,14 +114,14 @@ class ApnsError:
 class FakeApns:
     bearers: Bearers
     topics: frozenset[str]
-    """Of the key's team; none named, any."""
+    """Topics of the key's team. Empty allows any topic."""
     clock: Clock
     script: ProviderScript = field(default_factory=ProviderScript)
     origins: Mapping[str, ApnsEnvironment] = field(default_factory=lambda: ORIGINS)
-    """Any other is production."""
+    """Environments by origin. Any other origin is production."""
     phones: FakePhones = field(default_factory=FakePhones)
     answered: Counter[str] = field(default_factory=Counter)
-    """By reason, and "Accepted"."""
+    """Number of responses by reason, or "Accepted"."""
     _apps: dict[str, tuple[ApnsEnvironment, str]] = field(default_factory=dict)
     _removed: dict[str, datetime] = field(default_factory=dict)
     _began: datetime = field(init=False)
@@ -130,7 +130,7 @@ class FakeApns:
         self._began = self.clock.now()
 
     def install(self, token: str, topic: str, environment: ApnsEnvironment = ApnsEnvironment.PRODUCTION) -> None:
-        """From here on it is that app's alone; a token that nobody installed is any app's."""
+        """Bind a token to an app and environment. A token that was never installed is valid for any app."""
         self._apps[token] = (environment, topic)
         self._removed.pop(token, None)
 
@@ -138,14 +138,14 @@ class FakeApns:
         self._removed[token] = at
 
     def answer(self, post: Post) -> Reply:
-        """One request after another."""
+        """Answer one request. Not thread-safe."""
         headers = dict(post.headers)
         echoed = {"apns-id": headers.get("apns-id", _made_up(post))}
         complaint = next(self._complaints(post, headers), None)
         self.answered[complaint.reason if complaint else "Accepted"] += 1
         if complaint is None:
-            place = headers.get("apns-collapse-id") or echoed["apns-id"]
-            self.phones.ring(_token(post), place=place, text=_shown(post.body), id=echoed["apns-id"])
+            collapse_id = headers.get("apns-collapse-id") or echoed["apns-id"]
+            self.phones.ring(_token(post), place=collapse_id, text=_shown(post.body), id=echoed["apns-id"])
             return Reply(status=200, headers=echoed)
         body: dict[str, object] = {"reason": complaint.reason}
         if complaint.timestamp is not None:
@@ -155,7 +155,7 @@ class FakeApns:
         return Reply(status=complaint.status, headers=echoed, body=json.dumps(body).encode())
 
     def _complaints(self, post: Post, headers: Mapping[str, str]) -> Iterator[ApnsError]:
-        """The first is answered."""
+        """Yield the reasons for refusal. The first one becomes the response."""
         since = self.clock.now() - self._began
         if self.script.down.holds(since):
             yield ApnsError(503, "ServiceUnavailable")
@@ -172,11 +172,11 @@ class FakeApns:
             yield ApnsError(429, "TooManyRequests", retry_after=retry_after(self.script.limited, since))
 
     def _complaints_of_token(self, token: str, topic: str, origin: str) -> Iterator[ApnsError]:
-        asked = self.origins.get(origin, ApnsEnvironment.PRODUCTION)
-        environment, app = self._apps.get(token, (asked, topic))
+        requested = self.origins.get(origin, ApnsEnvironment.PRODUCTION)
+        environment, app = self._apps.get(token, (requested, topic))
         if not token:
             yield ApnsError(400, "MissingDeviceToken")
-        if not _TOKEN.fullmatch(token) or environment is not asked or self.script.is_elsewhere(token):
+        if not _TOKEN.fullmatch(token) or environment is not requested or self.script.is_elsewhere(token):
             yield ApnsError(400, "BadDeviceToken")
         if app != topic:
             yield ApnsError(400, "DeviceTokenNotForTopic")
@@ -195,7 +195,7 @@ def _complaints_of_headers(post: Post, headers: Mapping[str, str]) -> Iterator[A
         yield ApnsError(400, "BadExpirationDate")
     if headers.get("apns-priority", "10") not in PRIORITIES:
         yield ApnsError(400, "BadPriority")
-    # Apple takes alerts without it for older phones alone; whoever forgets it finds out here.
+    # Apple accepts a missing push type for old devices only. The fake always refuses it, to expose the mistake.
     if headers.get("apns-push-type") not in PUSH_TYPES:
         yield ApnsError(400, "InvalidPushType")
     if headers["apns-push-type"] == "background" and headers.get("apns-priority", "10") == "10":
@@ -209,31 +209,31 @@ def _complaints_of_headers(post: Post, headers: Mapping[str, str]) -> Iterator[A
 def _complaints_of_body(body: bytes) -> Iterator[ApnsError]:
     if len(body) > MOST_BYTES:
         yield ApnsError(413, "PayloadTooLarge")
-    # What Apple says of a body that is no JSON, it doesn't say.
+    # Apple does not document its reason for a body that is not JSON.
     if not isinstance(_payload(body).get("aps"), dict):
         yield ApnsError(400, "PayloadEmpty")
 
 
 def _token(post: Post) -> str:
-    found = _PATH.fullmatch(post.path)
-    return found[1] if found else ""
+    match = _PATH.fullmatch(post.path)
+    return match[1] if match else ""
 
 
 def _payload(body: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(body)
+        payload = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return payload if isinstance(payload, dict) else {}
 
 
 def _shown(body: bytes) -> str:
-    said = _payload(body)["aps"].get("alert", "")
-    return said if isinstance(said, str) else str(said.get("body", ""))
+    alert = _payload(body)["aps"].get("alert", "")
+    return alert if isinstance(alert, str) else str(alert.get("body", ""))
 
 
 def _is_uuid(text: str | None) -> bool:
-    """Apple makes one itself where none is given."""
+    """Return whether the text is a UUID or missing: Apple generates a missing id."""
     try:
         return text is None or str(UUID(text)) == text.lower()
     except ValueError:

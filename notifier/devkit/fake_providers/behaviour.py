@@ -1,4 +1,4 @@
-"""What a shipped fake does besides answering well, as people write it: `gone=2%,limited=30s,after=10s`."""
+"""Scripted misbehavior of fake providers, parsed from text like `gone=2%,limited=30s,after=10s`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,12 +10,12 @@ from typing import Any, Self
 from notifier.devkit.http2.behaviour import Conduct
 from notifier.domain.ids import Platform
 
-# The script: what a fake provider does besides answering well; the same devices and moments whenever it is played.
+# Deterministic script of a fake's misbehavior: the same devices and times in every run.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultWindow:
-    """A while, counted from when the fake began."""
+    """Time window, relative to the start of the fake."""
 
     after: timedelta = timedelta()
     lasting: timedelta
@@ -34,15 +34,15 @@ NEVER = FaultWindow(lasting=timedelta())
 class ProviderScript:
     seed: int = 0
     gone: float = 0.0
-    """Share of the tokens whose app is there no more."""
+    """Share of the tokens whose app was uninstalled."""
     gone_for: timedelta = timedelta(days=1)
-    """So long before the fake began."""
+    """Time between the uninstallation and the start of the fake."""
     elsewhere: float = 0.0
-    """Share of the tokens that are of another environment, or of another project."""
+    """Share of the tokens that belong to another environment or project."""
     limited: FaultWindow = NEVER
-    """429, with the seconds that are left of it as Retry-After."""
+    """Window of 429 responses. Their Retry-After is the end of the window."""
     down: FaultWindow = NEVER
-    """503 for everything."""
+    """Window of 503 responses to all requests."""
 
     def is_gone(self, token: str) -> bool:
         return self._share("gone", token) < self.gone
@@ -54,7 +54,7 @@ class ProviderScript:
         return began - self.gone_for
 
     def _share(self, what: str, token: str) -> float:
-        """From 0 to 1, and a token's own for ever."""
+        """Return a number from 0 to 1 that is fixed for the token."""
         digest = blake2s(f"{self.seed}/{what}/{token}".encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") / 2**64
 
@@ -65,11 +65,11 @@ def retry_after(span: FaultWindow, since: timedelta) -> str:
 
 FOR_EVER = timedelta(days=36_500)
 STREAMS: Mapping[Platform, int] = {Platform.APNS: 1_000, Platform.FCM: 100, Platform.WEB: 100}
-"""What they take at once on a connection, as far as it is known: Apple's varies, and is at most that."""
+"""Concurrent streams per connection, as far as known. Apple's limit varies and is at most this."""
 MOST_COUNT = 1_000_000_000
 EXAMPLE = "gone=2%,goaway=1000,limited=30s,after=10s"
 BEGIN = ("limited", "down", "stall")
-"""What `after` is of."""
+"""Options whose start `after` sets."""
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 
@@ -79,23 +79,25 @@ class Behaviour:
     script: ProviderScript = field(default_factory=ProviderScript)
     conduct: Conduct = field(default_factory=Conduct)
     stalls: FaultWindow = NEVER
-    """It takes alerts, and answers nothing."""
+    """Window in which the fake accepts alerts without a response."""
 
     @classmethod
     def read(cls, text: str, platform: Platform) -> Self:
-        """Words with commas between them; one that begins with `apns.`, `fcm.` or `web.` is for that fake alone. Raises
-        ValueError, in words for people, whichever fake it is for."""
-        said = {own: dict[str, Any]() for own in Platform}
-        words = [word.strip() for word in text.split(",")] if text.strip() else []
-        for word in words:
-            platforms, name, value = _word(word)
-            for one in platforms:
-                if name in said[one]:
-                    raise ValueError(f"{name} is said twice of {one}.")
-                said[one][name] = value
-        for late in (word for word in words if word.partition("=")[0].endswith("after")):
-            _require_begun(late, said)
-        return cls._of(said[platform], platform)
+        """Parse comma-separated options. The prefix `apns.`, `fcm.` or `web.` limits an option to that fake.
+
+        Raises ValueError, with a message for the operator, for an invalid option of any platform.
+        """
+        values = {own: dict[str, Any]() for own in Platform}
+        options = [option.strip() for option in text.split(",")] if text.strip() else []
+        for option in options:
+            platforms, name, value = _word(option)
+            for target in platforms:
+                if name in values[target]:
+                    raise ValueError(f"{name} is said twice of {target}.")
+                values[target][name] = value
+        for after_option in (option for option in options if option.partition("=")[0].endswith("after")):
+            _require_begun(after_option, values)
+        return cls._of(values[platform], platform)
 
     @classmethod
     def _of(cls, said: Mapping[str, Any], platform: Platform) -> Self:
@@ -114,26 +116,26 @@ class Behaviour:
 
 
 def _require_begun(late: str, said: Mapping[Platform, Mapping[str, Any]]) -> None:
-    """Raises ValueError where nothing begins then. A word for all of them may be meant for one."""
-    if not any(set(BEGIN) & set(said[one]) for one in _word(late)[0]):
+    """Raises ValueError if `after` has no option to apply to. Without a prefix one such platform is enough."""
+    if not any(set(BEGIN) & set(said[platform]) for platform in _word(late)[0]):
         raise ValueError(f"{late!r} says when {', '.join(BEGIN[:-1])} or {BEGIN[-1]} begins, and there is none.")
 
 
 def _word(word: str) -> tuple[list[Platform], str, Any]:
     if not word:
         raise ValueError(f"there is a comma with no word beside it; it is written as {EXAMPLE}.")
-    said, _, value = word.partition("=")
-    whose, dot, name = said.rpartition(".")
-    if dot and whose not in set(Platform):
-        raise ValueError(f"{word!r} is for {whose!r}; there are {', '.join(Platform)}.")
+    qualified_name, _, value = word.partition("=")
+    prefix, dot, name = qualified_name.rpartition(".")
+    if dot and prefix not in set(Platform):
+        raise ValueError(f"{word!r} is for {prefix!r}; there are {', '.join(Platform)}.")
     if name not in WORDS:
         raise ValueError(f"{word!r} is no word of a script; there are {', '.join(WORDS)}, as in {EXAMPLE}.")
     read, must = WORDS[name]
     try:
-        found = read(value)
+        parsed = read(value)
     except (ValueError, OverflowError):
         raise ValueError(f"{word!r}: {name} is written {must}.") from None
-    return [Platform(whose)] if dot else [*Platform], name, found
+    return [Platform(prefix)] if dot else [*Platform], name, parsed
 
 
 def _share(text: str) -> float:
@@ -144,15 +146,15 @@ def _share(text: str) -> float:
 
 
 def _span(text: str) -> timedelta:
-    if not (found := re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)", text, re.ASCII)):
+    if not (match := re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)", text, re.ASCII)):
         raise ValueError
-    return min(timedelta(**{_UNITS[found[2]]: float(found[1])}), FOR_EVER)
+    return min(timedelta(**{_UNITS[match[2]]: float(match[1])}), FOR_EVER)
 
 
 def _while(text: str) -> timedelta:
-    if not (found := _span(text)):
+    if not (duration := _span(text)):
         raise ValueError
-    return found
+    return duration
 
 
 def _while_or_ever(text: str) -> timedelta:
@@ -178,4 +180,5 @@ WORDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "after": (_span, "after=10s"),
     "seed": (_count, "seed=7"),
 }
-"""`after` is when `limited`, `down` and `stall` begin, counted from the fake's first moment."""
+"""Options with their parsers and examples. `after` is the start of `limited`, `down` and `stall`, relative to the start
+of the fake."""

@@ -1,4 +1,4 @@
-"""A browser with one subscription: its keys, and what its service worker makes of a message."""
+"""Fake browser with one Web Push subscription: its keys, and decryption of messages."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,23 +15,23 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifier.domain.push.device import WebSubscription
 
-# What a browser does with a message: aes128gcm (RFC 8188) with a browser's keys (RFC 8291).
+# Decryption of aes128gcm (RFC 8188) with the keys of a browser (RFC 8291).
 #
-# Written by those two RFCs and not by our sender, which it is there to find out: nothing here is the sender's.
+# Implemented from the RFCs without any code of the sender, so that it detects the sender's mistakes.
 
 TAG = 16
 LEAST_RECORD = 18
-"""A delimiter, a tag, and something between."""
+"""Minimum record size in bytes: a delimiter, a tag and at least one byte."""
 
 
 def decrypted(message: bytes, private: ec.EllipticCurvePrivateKey, secret: bytes) -> bytes:
-    """Without its padding. Raises ValueError for what a browser throws away."""
+    """Decrypt a message and remove its padding. Raises ValueError if a browser would discard the message."""
     salt, size, sender, record = _parts(message)
     if size < LEAST_RECORD or len(record) > size:
         raise ValueError("a message of Web Push is one record")
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    theirs = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), sender)
-    shared = private.exchange(ec.ECDH(), theirs)
+    sender_key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), sender)
+    shared = private.exchange(ec.ECDH(), sender_key)
     material = _hkdf(secret, shared, b"WebPush: info\x00" + public + sender, 32)
     key = _hkdf(salt, material, b"Content-Encoding: aes128gcm\x00", 16)
     nonce = _hkdf(salt, material, b"Content-Encoding: nonce\x00", 12)
@@ -64,7 +64,7 @@ def _opened(record: bytes, key: bytes, nonce: bytes) -> bytes:
 class ShownNotification:
     title: str
     tag: str
-    """One more with the same takes the place of the last."""
+    """A later notification with the same tag replaces this one."""
     language: str
 
 
@@ -74,23 +74,23 @@ class Browser:
     private: EllipticCurvePrivateKey = field(repr=False)
     secret: bytes = field(repr=False)
     key: str
-    """The application server's, which it subscribed with."""
+    """Application server key of the subscription."""
     online: bool = True
     gone: bool = False
-    """Its person has taken the permission away."""
+    """Whether the user has revoked the permission."""
     unreadable: int = 0
 
     @property
     def subscription(self) -> WebSubscription:
-        """What an app registers."""
+        """Subscription as an app registers it."""
         public = self.private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
         return WebSubscription(endpoint=self.endpoint, key=public, secret=self.secret)
 
     def read(self, body: bytes) -> ShownNotification | None:
-        """None for what can't be read: it is thrown away, and whoever sent it isn't told."""
+        """Decrypt a message. Return None if it is unreadable: a browser discards it without an error to the sender."""
         try:
-            said = json.loads(decrypted(body, self.private, self.secret))
-            return ShownNotification(title=said["title"], tag=said["tag"], language=said["lang"])
+            message = json.loads(decrypted(body, self.private, self.secret))
+            return ShownNotification(title=message["title"], tag=message["tag"], language=message["lang"])
         except (ValueError, KeyError, TypeError):
             self.unreadable += 1
             return None

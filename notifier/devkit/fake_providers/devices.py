@@ -1,4 +1,4 @@
-"""Phones, as a provider leaves them: what each shows, and how often it rang."""
+"""Fake devices: the alerts that each one shows, and the addresses of the fixture's users."""
 
 import re
 from collections import OrderedDict
@@ -15,19 +15,22 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, FirebaseToken, WebSubscription
 
 MOST = 100_000
-"""Phones that are remembered, the last ones: a bench sends to a million, and its memory is measured."""
+"""Number of most recent devices to remember. A benchmark sends to a million devices and measures memory."""
 
 
 @dataclass(slots=True)
 class FakePhone:
     shows: dict[str, str] = field(default_factory=dict)
-    """Texts by what a later one replaces them by, oldest first."""
+    """Shown texts by collapse id, oldest first."""
     rang: int = 0
     ids: list[str] = field(default_factory=list)
-    """Of everything that arrived, in order."""
+    """Ids of all alerts that arrived, in order."""
 
     def ring(self, *, place: str, text: str, id: str) -> bool:
-        """Whether it is the first time that this id arrives: no provider looks at that, and the phone rings again."""
+        """Show an alert and return whether its id is new.
+
+        Providers do not deduplicate by id, so the device alerts again for a known id.
+        """
         new = id not in self.ids
         self.shows[place] = text
         self.rang += 1
@@ -36,13 +39,13 @@ class FakePhone:
 
 
 class AlertListener(Protocol):
-    """Told of whatever arrives at a phone."""
+    """Callback for each alert that arrives at a device."""
 
     def __call__(self, to: str, *, place: str, text: str, id: str) -> None: ...
 
 
 def nobody(to: str, *, place: str, text: str, id: str) -> None:
-    """Listens."""
+    """Ignore the alert."""
 
 
 @dataclass(slots=True)
@@ -50,35 +53,34 @@ class FakePhones:
     by_token: "OrderedDict[str, FakePhone]" = field(default_factory=OrderedDict)
     rang: int = 0
     duplicates: int = 0
-    """Of one id at one phone, beyond the first."""
+    """Number of repeated ids on the same device."""
     heard: AlertListener = nobody
 
     def __getitem__(self, token: str) -> FakePhone:
-        """One that nothing arrived at yet is empty, and not remembered."""
+        """Return the device, or an empty one that is not stored if no alert has arrived yet."""
         return self.by_token.get(token) or FakePhone()
 
     def ring(self, token: str, *, place: str, text: str, id: str) -> None:
         phone = self.by_token.setdefault(token, FakePhone())
         if len(self.by_token) > MOST:
             self.by_token.popitem(last=False)
-        self.heard(token, place=place, text=text, id=id)  # first: where it can't be told, the alert isn't taken
+        self.heard(token, place=place, text=text, id=id)  # first: if it raises, the alert is not accepted
         self.rang += 1
         self.duplicates += not phone.ring(place=place, text=text, id=id)
 
 
-# Addresses of the fixture's people: of a member's number alone, so that whoever fills a store and whoever plays the
-# phones need nothing of each other.
+# Addresses of the fixture's users, computed from the member number only. So the loader of a store and the fake devices
+# need no shared data.
 #
-# In a store a browser's endpoint is at a real push service's name; the sender for fakes takes all of them to the
-# fake.
+# Stored browser endpoints have the host of a real push service. The sender for fakes redirects all of them to the fake.
 
 TOPIC = "com.example.notifier"
 ORIGIN = "https://updates.push.services.mozilla.com"
 PATH = "/wpush/v2/fixture-"
 REMEMBERED = 100_000
-"""Browsers, whose keys take 60 µs each to derive."""
+"""Number of cached browsers. Deriving the keys of one takes 60 µs."""
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-"""Of P-256: private keys are below it."""
+"""Order of the curve P-256. Private keys are smaller."""
 _BY_NUMBER = re.compile(rf"(?:{re.escape(PATH)}|fixture-)(\d{{1,18}})")
 _BY_TOKEN = re.compile(r"0{48}([0-9a-f]{16})")
 
@@ -106,17 +108,17 @@ def fixture_address(platform: Platform, m: int, *, origin: str = ORIGIN) -> Addr
 
 
 def member_of(to: str) -> Member | None:
-    """Whose an address is: a token of either kind, or the path of an endpoint; None where it is no fixture's."""
-    if found := _BY_NUMBER.fullmatch(to):
-        return Member(int(found[1]))
-    if found := _BY_TOKEN.fullmatch(to):
-        return Member(int(found[1], 16))
+    """Return the member of a token or endpoint path, or None if it is not of the fixture."""
+    if match := _BY_NUMBER.fullmatch(to):
+        return Member(int(match[1]))
+    if match := _BY_TOKEN.fullmatch(to):
+        return Member(int(match[1], 16))
     return None
 
 
 @lru_cache(maxsize=REMEMBERED)
 def browser(origin: str, path: str) -> Browser:
-    """The one behind this path, which subscribed with the key that everybody knows."""
+    """Return the browser of this path, subscribed with the public test key."""
     number = int.from_bytes(blake2s(path.encode()).digest(), "big") % (_ORDER - 1) + 1
     return Browser(
         endpoint=origin + path,

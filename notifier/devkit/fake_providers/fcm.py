@@ -1,4 +1,4 @@
-"""A fake of FCM v1 and of the token endpoint beside it: takes what Google takes, and refuses in Google's words."""
+"""Fake of FCM v1 and of Google's token endpoint: accepts and refuses requests like Google."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from notifier.devkit.fake_providers.oauth import Grants
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
-# What FCM takes for a message: the fields that it knows, their forms, and in which words it refuses others.
+# Validation of messages: known fields, their types, and Google's error messages.
 
 MOST_BYTES = 4_096
 LONGEST_TTL = timedelta(weeks=4)
@@ -34,15 +34,15 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 TOKEN = re.compile(r"[\w-]{11,64}:[\w-]{32,512}|fixture-\d{1,18}", flags=re.ASCII)
-"""Google's, and those of the fixture's people."""
+"""Google's registration tokens, and those of the fixture's users."""
 FID = re.compile(r"[c-f][\w-]{21}", flags=re.ASCII)
-"""22 characters of base64url, of which the first four bits are 0111."""
+"""Installation id: 22 characters of base64url that start with the bits 0111."""
 _TTL = re.compile(r"(\d{1,9})(?:\.\d{1,9})?s")
 
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A field, and what is wrong with it; without one Google says that it was the registration, or something else."""
+    """Validation error of a field. `field` is empty if Google's response does not name one."""
 
     field: str
     said: str
@@ -50,7 +50,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class FcmMessage:
-    """One that was taken."""
+    """An accepted message."""
 
     target: str
     text: str
@@ -60,32 +60,32 @@ class FcmMessage:
 
 def parsed(body: bytes) -> FcmMessage | Wrong:
     try:
-        whole = json.loads(body)
+        payload = json.loads(body)
     except ValueError:
         return Wrong("", "Invalid JSON payload received.")
-    if not isinstance(whole, dict) or not isinstance(whole.get("message"), dict):
+    if not isinstance(payload, dict) or not isinstance(payload.get("message"), dict):
         return Wrong("message", "Recipient of the message is not set.")
-    return next(_wrongs(whole), None) or _message(whole["message"])
+    return next(_wrongs(payload), None) or _message(payload["message"])
 
 
 def _wrongs(whole: Mapping[str, Any]) -> Iterator[Wrong]:
-    """The first is answered."""
-    for place, known in FIELDS.items():
-        for name in _at(whole, place).keys() - set(known):
-            said = f"Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field."
-            yield Wrong(place, said)
+    """Yield the validation errors. The first one becomes the response."""
+    for path, known in FIELDS.items():
+        for name in _at(whole, path).keys() - set(known):
+            error = f"Invalid JSON payload received. Unknown name \"{name}\" at '{path}': Cannot find field."
+            yield Wrong(path, error)
     message, android = whole["message"], _at(whole, "message.android")
     if len([name for name in TARGETS if name in message]) != 1:
         yield Wrong("message", "Exactly one of fid, token, topic or condition is required.")
-    for place, value in _texts(message):
+    for path, value in _texts(message):
         if not isinstance(value, str):
-            yield Wrong(place, f"Invalid value at '{place}' (TYPE_STRING), {value}")
+            yield Wrong(path, f"Invalid value at '{path}' (TYPE_STRING), {value}")
     ttl = _TTL.fullmatch(str(android.get("ttl", "0s")))
     if not ttl or timedelta(seconds=int(ttl[1])) > LONGEST_TTL:
         yield Wrong("message.android.ttl", "Invalid ttl duration.")
     if str(android.get("priority", "NORMAL")).upper() not in ("NORMAL", "HIGH"):
         yield Wrong("message.android.priority", "Invalid value at 'message.android.priority'.")
-    # Google has no field for this one.
+    # Google's response names no field for this error.
     if _counted(message) > MOST_BYTES:
         yield Wrong("", "Android message is too big")
     if "token" in message and not TOKEN.fullmatch(message["token"]):
@@ -104,14 +104,14 @@ def _texts(message: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _at(whole: Mapping[str, Any], place: str) -> dict[str, Any]:
-    found: Any = whole
+    value: Any = whole
     for name in filter(None, place.split(".")):
-        found = found.get(name, {}) if isinstance(found, dict) else {}
-    return found if isinstance(found, dict) else {}
+        value = value.get(name, {}) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _counted(message: Mapping[str, Any]) -> int:
-    """Keys and values of what a phone gets."""
+    """Return the size in bytes of all keys and values that a device receives."""
     pairs = [*_at(message, "data").items(), *_at(message, "notification").items()]
     pairs += _at(message, "android.notification").items()
     return sum(len(str(part).encode("utf-8", "replace")) for pair in pairs for part in pair)
@@ -137,9 +137,9 @@ _PATH = re.compile(r"/v1/projects/([^/]+)/messages:send")
 class FcmError:
     status: int
     code: str
-    """google.rpc's."""
+    """Status code of google.rpc."""
     own: str = ""
-    """FCM's, where it has another word."""
+    """Error code of FCM, if it differs."""
     said: str = ""
     field: str = ""
     retry_after: str | None = None
@@ -152,9 +152,9 @@ class FakeFcm:
     clock: Clock
     script: ProviderScript = field(default_factory=ProviderScript)
     phones: FakePhones = field(default_factory=FakePhones)
-    """By token, or by installation."""
+    """Devices by registration token or installation id."""
     answered: Counter[str] = field(default_factory=Counter)
-    """By error, and "Accepted"; tokens that were given don't count."""
+    """Number of responses by error, or "Accepted". Access token requests do not count."""
     _removed: set[str] = field(default_factory=set)
     _began: datetime = field(init=False)
 
@@ -168,7 +168,7 @@ class FakeFcm:
         self._removed.add(target)
 
     def answer(self, post: Post) -> Reply:
-        """One request after another."""
+        """Answer one request. Not thread-safe."""
         if post.path == urlsplit(self.grants.audience).path:
             return self.grants.answer(post, self.clock.now())
         outcome = self._outcome(post)
@@ -177,7 +177,7 @@ class FakeFcm:
             return _refusal(outcome)
         self.answered["Accepted"] += 1
         name = f"projects/{self.project}/messages/{self.phones.rang}"
-        # A message has no id of its sender's. Without a tag each stands for itself.
+        # FCM messages have no id from the sender. The tag serves as id; without a tag each message is distinct.
         self.phones.ring(outcome.target, place=outcome.tag or name, text=outcome.text, id=outcome.tag or name)
         return Reply(status=200, headers=_JSON, body=json.dumps({"name": name}).encode())
 
@@ -190,19 +190,19 @@ class FakeFcm:
         if not path:
             return FcmError(status=404, code="NOT_FOUND", said="Requested entity was not found.")
         if not self.grants.takes(dict(post.headers).get("authorization", ""), now):
-            said = "Request had invalid authentication credentials."
-            return FcmError(status=401, code="UNAUTHENTICATED", said=said)
+            message = "Request had invalid authentication credentials."
+            return FcmError(status=401, code="UNAUTHENTICATED", said=message)
         if path[1] != self.project:
-            said = "Permission 'cloudmessaging.messages.create' denied on resource."
-            return FcmError(status=403, code="PERMISSION_DENIED", said=said)
+            message = "Permission 'cloudmessaging.messages.create' denied on resource."
+            return FcmError(status=403, code="PERMISSION_DENIED", said=message)
         return self._judged(parsed(post.body), since)
 
     def _judged(self, message: FcmMessage | Wrong, since: timedelta) -> FcmMessage | FcmError:
         if isinstance(message, Wrong):
             return FcmError(status=400, code="INVALID_ARGUMENT", said=message.said, field=message.field)
         if self.script.limited.holds(since):
-            left = retry_after(self.script.limited, since)
-            return FcmError(status=429, code="RESOURCE_EXHAUSTED", own="QUOTA_EXCEEDED", retry_after=left)
+            seconds = retry_after(self.script.limited, since)
+            return FcmError(status=429, code="RESOURCE_EXHAUSTED", own="QUOTA_EXCEEDED", retry_after=seconds)
         if self.script.is_elsewhere(message.target):
             return FcmError(status=403, code="PERMISSION_DENIED", own="SENDER_ID_MISMATCH", said="SenderId mismatch")
         if message.target in self._removed or self.script.is_gone(message.target):

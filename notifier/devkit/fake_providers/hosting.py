@@ -1,5 +1,4 @@
-"""The fakes as they ship: each behind an HTTP/2 server of the loopback, for senders with the credentials that everybody
-knows."""
+"""Runs a fake provider behind an HTTP/2 server on the loopback, with public test credentials."""
 
 import json
 from collections import OrderedDict
@@ -25,27 +24,29 @@ from notifier.domain.ids import Platform
 from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply, Silence
 
-# Arrivals: a line for each alert that came to a phone, for people to read and checks to count.
+# Log of arrived alerts, one JSON line each, for operators and checks.
 
 REMEMBERED = 200_000
-"""Alerts at phones, the last ones, for which it is known whether they came before; some 30 MB."""
+"""Number of most recent alerts kept to detect repeated ones. Takes some 30 MB."""
 LOOKED_AT = 64 << 20
-"""Bytes at the end of a file in which an earlier life left its lines."""
+"""Bytes at the end of an existing file to read after a restart."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Arrivals:
-    """Of one platform; several write into one file, a line at a time."""
+    """Writes the alerts of one platform. Several platforms share a file; each line is written at once."""
 
     out: BinaryIO
-    """Unbuffered, and appended to: whoever reads finds whole lines."""
+    """Unbuffered and in append mode, so that readers see complete lines."""
     platform: Platform
     clock: Clock
     _came: "OrderedDict[tuple[str, str], None]" = field(default_factory=OrderedDict)
 
     def remember(self, file: Path) -> None:
-        """What came in an earlier life: a fake that was killed knows what it has rung. A line over which it was killed
-        ends here, or the next one would be lost with it."""
+        """Load the alerts of earlier runs from the file.
+
+        If the fake was killed amid a line, terminate that line first, or the next one would be unreadable as well.
+        """
         if not _ends_whole(file):
             self.out.write(b"\n")
         for to, id in _earlier(file, self.platform):
@@ -64,12 +65,12 @@ class Arrivals:
         self.out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
     def _note(self, to: str, id: str) -> bool:
-        """Whether it came before."""
-        again = (to, id) in self._came
+        """Remember the alert and return whether it is a repeated one."""
+        is_repeated = (to, id) in self._came
         self._came[to, id] = None
         if len(self._came) > REMEMBERED:
             self._came.popitem(last=False)
-        return again
+        return is_repeated
 
 
 def _ends_whole(file: Path) -> bool:
@@ -86,10 +87,10 @@ def _earlier(file: Path, platform: Platform) -> Iterator[tuple[str, str]]:
         lines.seek(max(0, size - LOOKED_AT))
         for line in lines:
             try:
-                said = json.loads(line)
-                if said["platform"] == platform:
-                    yield said["to"], said["id"]
-            except (ValueError, KeyError, TypeError):  # the rest of a line, or another's
+                alert = json.loads(line)
+                if alert["platform"] == platform:
+                    yield alert["to"], alert["id"]
+            except (ValueError, KeyError, TypeError):  # an incomplete line, or one of other software
                 continue
 
 
@@ -108,8 +109,8 @@ class Hosted:
 
     @property
     def answered(self) -> Mapping[str, int]:
-        """How often, by what was said."""
-        return {str(word): count for word, count in dict(self.fake.answered).items()}
+        """Number of responses by reason or status."""
+        return {str(outcome): count for outcome, count in dict(self.fake.answered).items()}
 
     @property
     def rang(self) -> int:
@@ -130,18 +131,23 @@ def hosted(
     certificate: Path | None = None,
     clock: Clock | None = None,
 ) -> Iterator[Hosted]:
-    """While the block lasts. With `out` each alert that arrives is a line there. Raises OSError where it can't listen,
-    or can't write."""
-    plays, time = behaviour or Behaviour(), clock or SystemClock()
+    """Run a fake provider until the block ends. With `out` it appends a line per alert to that file.
+
+    Raises OSError if it cannot listen or write.
+    """
+    plan, time = behaviour or Behaviour(), clock or SystemClock()
     with _written(out, platform, time) as phones:
-        fake = made(platform, plays.script, phones, time)
-        asked = _stalling(fake, plays, time, time.now())
-        with serving(asked, plays.conduct, certificate=certificate, port=port) as server:
+        fake = made(platform, plan.script, phones, time)
+        answer = _stalling(fake, plan, time, time.now())
+        with serving(answer, plan.conduct, certificate=certificate, port=port) as server:
             yield Hosted(platform=platform, fake=fake, server=server)
 
 
 def made(platform: Platform, script: ProviderScript, phones: FakePhones, clock: Clock) -> Fake:
-    """It takes the credentials that everybody knows, and anybody's devices: who forgot to set his own loses none."""
+    """Create a fake that accepts the public test credentials and any device.
+
+    A sender that is run by mistake without its own credentials loses no device.
+    """
     match platform:
         case Platform.APNS:
             key = development.apple()
@@ -173,7 +179,7 @@ def _written(out: Path | None, platform: Platform, clock: Clock) -> Iterator[Fak
         return
     with out.open("ab", buffering=0) as file:
         arrivals = Arrivals(out=file, platform=platform, clock=clock)
-        if out.is_file():  # and no pipe
+        if out.is_file():  # a pipe cannot be read back
             arrivals.remember(out)
         yield FakePhones(heard=arrivals.heard)
 

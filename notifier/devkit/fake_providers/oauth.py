@@ -1,4 +1,4 @@
-"""Access tokens as Google's token endpoint gives them to service accounts: for a signed word, and for an hour."""
+"""Fake of Google's token endpoint: exchanges a signed JWT for an access token of one hour."""
 
 import json
 from dataclasses import dataclass, field
@@ -24,15 +24,15 @@ class Grants:
     key: RSAPublicKey
     audience: str
     lives: timedelta = timedelta(seconds=3_599)
-    """As Google's do."""
+    """Lifetime of an access token, as at Google."""
     given: dict[str, datetime] = field(default_factory=dict)
-    """Tokens, and when each expires."""
+    """Expiry times by issued token."""
 
     def answer(self, post: Post, now: datetime) -> Reply:
         trouble = self._trouble(post, now)
         if trouble is not None:
-            error, said = trouble
-            return _reply(400, {"error": error, "error_description": said})
+            error, description = trouble
+            return _reply(400, {"error": error, "error_description": description})
         token = "ya29." + blake2s(f"{self.email}/{len(self.given)}".encode(), digest_size=16).hexdigest()
         self.given[token] = now + self.lives
         lives = int(self.lives.total_seconds())
@@ -43,11 +43,11 @@ class Grants:
         return scheme.lower() == "bearer" and token in self.given and now < self.given[token]
 
     def revoke(self) -> None:
-        """All of them."""
+        """Revoke all issued tokens."""
         self.given = dict.fromkeys(self.given, datetime.min.replace(tzinfo=UTC))
 
     def _trouble(self, post: Post, now: datetime) -> tuple[str, str] | None:
-        """Error and description."""
+        """Return error code and description, or None if the request is valid."""
         form = parse_qs(post.body.decode("utf-8", "replace"))
         if dict(post.headers).get("content-type") != "application/x-www-form-urlencoded":
             return "invalid_request", "Required parameter is missing: grant_type"

@@ -1,4 +1,4 @@
-"""A fake push service: holds subscriptions, takes what the real ones take, and refuses the rest in their words."""
+"""Fake Web Push service: holds subscriptions, and accepts and refuses messages like the real ones."""
 
 import re
 from collections import Counter
@@ -17,11 +17,11 @@ from notifier.ports.coordination import Clock
 from notifier.ports.push import Post, Reply
 
 LARGEST = 4_096
-"""Bytes of a body that every push service takes (RFC 8030, 7.2); Firefox on Android takes 2,744."""
+"""Body size in bytes that every push service must accept (RFC 8030, 7.2). Firefox on Android accepts 2,744."""
 LONGEST_TTL = 2_592_000
 URGENCIES = ("very-low", "low", "normal", "high")
 _TOPIC = re.compile(r"(?:[A-Za-z0-9_-]{4}){1,8}", re.ASCII)
-"""As Apple takes it: what can be read as base64url."""
+"""Topics that Apple accepts: valid base64url only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +36,21 @@ class FakePushService:
     origin: str = "https://updates.push.services.mozilla.com"
     manner: Manner = Manner.MOZILLA
     for_all: bool = False
-    """It stands for all push services: whatever name it is asked by is its own."""
+    """Whether it represents all push services, and so accepts requests for any host."""
     strangers: Callable[[str], Browser | None] = lambda _: None
-    """Who is behind a path where nobody has subscribed."""
+    """Returns the browser of a path without a subscription, or None."""
     script: ProviderScript = field(default_factory=ProviderScript)
-    """`elsewhere` are those who subscribed with another key."""
+    """Here `elsewhere` means subscriptions with another application server key."""
     largest: int = LARGEST
     redirect: str = ""
-    """Where everybody is sent to."""
+    """Target of a redirect for all requests; empty for none."""
     phones: FakePhones = field(default_factory=FakePhones)
-    """By the path of endpoints."""
+    """Devices by endpoint path."""
     browsers: dict[str, Browser] = field(default_factory=dict)
     answered: Counter[int] = field(default_factory=Counter)
-    """By status."""
+    """Number of responses by status."""
     _kept: dict[str, dict[str, _Kept]] = field(default_factory=dict)
-    """For those who are offline; by topic, so that a later message takes the place of an earlier one."""
+    """Messages for offline browsers, by endpoint and topic. A later message replaces one with the same topic."""
     _dice: Random = field(init=False)
     _began: datetime = field(init=False)
 
@@ -58,7 +58,7 @@ class FakePushService:
         self._dice, self._began = Random(f"{self.script.seed}/{self.origin}"), self.clock.now()
 
     def subscribe(self, key: str) -> Browser:
-        """One more browser, for alerts of whoever has the private half of this key."""
+        """Create a browser that is subscribed with this application server key."""
         path = f"/wpush/v2/{self._dice.randbytes(24).hex()}"
         number = self._dice.getrandbits(255) + 1
         browser = Browser(
@@ -71,14 +71,14 @@ class FakePushService:
         return browser
 
     def wake(self, browser: Browser) -> None:
-        """It is online again, and gets what hasn't run out until now."""
+        """Bring a browser online and deliver its stored messages that have not expired."""
         browser.online = True
-        for kept in self._kept.pop(browser.endpoint, {}).values():
-            if self.clock.now() < kept.until:
-                self._show(browser, kept.body)
+        for stored in self._kept.pop(browser.endpoint, {}).values():
+            if self.clock.now() < stored.until:
+                self._show(browser, stored.body)
 
     def answer(self, post: Post) -> Reply:
-        """One request after another."""
+        """Answer one request. Not thread-safe."""
         reply = self._complaint(post, dict(post.headers), self.clock.now()) or self._take(post)
         self.answered[reply.status] += 1
         return reply
@@ -113,7 +113,7 @@ class FakePushService:
 
     def _take(self, post: Post) -> Reply:
         browser, headers = self._browser(post.path), dict(post.headers)
-        assert browser is not None  # else it was refused
+        assert browser is not None  # `_complaint` has refused unknown paths
         if browser.online:
             self._show(browser, post.body)
         elif seconds := int(headers["ttl"]):

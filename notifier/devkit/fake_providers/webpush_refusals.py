@@ -1,4 +1,4 @@
-"""What a push service makes of an authorization: who sends, or what is wrong with it (RFC 8292)."""
+"""Validation of VAPID authorization (RFC 8292), and error responses of Web Push services."""
 
 import json
 import re
@@ -29,15 +29,18 @@ class AuthorizationFault(StrEnum):
 
 
 def fault(authorization: str | None, origin: str | None, key: str, now: datetime) -> AuthorizationFault | None:
-    """`key` is the one that the browser subscribed with; without an origin the token may be for any push service."""
+    """Return the fault of an authorization header, or None if it is valid.
+
+    `key` is the application server key of the subscription. Without an origin a token for any push service is valid.
+    """
     if authorization is None:
         return AuthorizationFault.MISSING
-    if not (found := _VAPID.fullmatch(authorization)):
+    if not (match := _VAPID.fullmatch(authorization)):
         return AuthorizationFault.UNREADABLE
-    claims = _claims(*found.groups())
+    claims = _claims(*match.groups())
     if isinstance(claims, AuthorizationFault):
         return claims
-    if found[2] != key:
+    if match[2] != key:
         return AuthorizationFault.OTHER_KEY
     return _fault_of(claims, origin, now)
 
@@ -46,7 +49,7 @@ def _claims(token: str, key: str) -> dict[str, Any] | AuthorizationFault:
     try:
         point = urlsafe_b64decode(key + "=" * (-len(key) % 4))
         public = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
-        # Time and audience are judged below: by this service's clock, and to the letter.
+        # `_fault_of` checks expiry, by this service's clock, and audience, by exact comparison.
         return jwt.decode(token, key=public, algorithms=["ES256"], options={"verify_exp": False, "verify_aud": False})
     except jwt.InvalidSignatureError:
         return AuthorizationFault.FORGED
@@ -65,7 +68,7 @@ def _fault_of(claims: dict[str, Any], origin: str | None, now: datetime) -> Auth
     return None
 
 
-# Manners: how the push services word what they refuse.
+# Error responses of each push service.
 
 
 class Manner(StrEnum):
@@ -82,29 +85,29 @@ REASONS: Mapping[int, str] = {
     429: "TooManyRequests",
     503: "ServiceUnavailable",
 }
-"""Apple's."""
+"""Apple's reasons by status."""
 ERRNOS: Mapping[int, int] = {400: 111, 401: 109, 404: 102, 410: 103, 413: 104, 429: 201, 503: 201}
-"""Mozilla's."""
+"""Mozilla's error numbers by status."""
 OTHER_KEY = (
     "the VAPID credentials in the authorization header do not correspond to the credentials used to create the "
     "subscriptions.\n"
 )
-"""Google's, as it says "invalid JWT provided" to everything else about a token, and little to the rest."""
+"""Google's response to another key. To any other token error it responds "invalid JWT provided"."""
 
 
 def refusal(manner: Manner, why: int | AuthorizationFault, *, after: str = "") -> Reply:
-    """A status, or what is wrong with an authorization."""
+    """Build the error response for a status or for an authorization fault."""
     status, body = _of_token(manner, why) if isinstance(why, AuthorizationFault) else (why, _of_status(manner, why))
     return Reply(status=status, headers={"retry-after": after} if after else {}, body=body.encode())
 
 
 def _of_token(manner: Manner, wrong: AuthorizationFault) -> tuple[int, str]:
-    other = wrong is AuthorizationFault.OTHER_KEY
+    is_other_key = wrong is AuthorizationFault.OTHER_KEY
     match manner:
         case Manner.APPLE:
-            return 403, json.dumps({"reason": "VapidPkHashMismatch" if other else "BadJwtToken"})
+            return 403, json.dumps({"reason": "VapidPkHashMismatch" if is_other_key else "BadJwtToken"})
         case Manner.GOOGLE:
-            return 403, OTHER_KEY if other else "invalid JWT provided\n"
+            return 403, OTHER_KEY if is_other_key else "invalid JWT provided\n"
         case Manner.MOZILLA:
             return 401, _of_status(manner, 401)
 

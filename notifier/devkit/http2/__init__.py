@@ -1,1 +1,1 @@
-"""An HTTP/2 server that can misbehave on purpose."""
+"""HTTP/2 test server that can misbehave on purpose."""

@@ -1,4 +1,4 @@
-"""How the HTTP/2 server of the fakes behaves, whatever is asked of it: its limits, its pace, and how it fails."""
+"""Configurable limits, delays and faults of the HTTP/2 test server."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,22 +7,22 @@ from datetime import timedelta
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conduct:
     streams: int | None = 1_000
-    """That it takes at once on a connection; FCM's are 100, and Apple's go down to 1. None: it doesn't say."""
+    """Concurrent streams per connection. FCM allows 100, and Apple as few as 1. None: not announced."""
     latency: timedelta = timedelta(0)
-    """Between a request and its answer."""
+    """Delay between a request and its response."""
     goaway_after: int | None = None
-    """At this request of each connection it says GOAWAY: it acts on it and on none after it, answers, and goes."""
+    """Send GOAWAY at this request of each connection. It is the last one processed; then open responses are sent."""
     cut_after: int | None = None
-    """At this request of each connection it acts on it and cuts the connection: who isn't answered by then never is."""
+    """Process this request of each connection, then close the connection. Open requests get no response."""
     refused: int = 0
-    """So many streams of each connection are refused first (REFUSED_STREAM)."""
+    """Number of first streams of each connection that are refused (REFUSED_STREAM)."""
     stalls: bool = False
-    """It takes requests, acts on them and answers none."""
+    """Whether requests are processed without a response."""
     deaf: bool = False
-    """It gives no sign of life either."""
+    """Whether pings are not acknowledged."""
     mute: bool = False
-    """It never says its settings, so that a client doesn't know how many streams it takes."""
+    """Whether SETTINGS are never sent, so that a client does not know the stream limit."""
     window: int = 65_535
-    """Of the body of a request it takes so many bytes before it says that it takes more."""
+    """Initial flow-control window in bytes for the body of a request."""
     pause: timedelta = timedelta(0)
-    """Before it says so."""
+    """Delay of window updates."""

@@ -1,4 +1,4 @@
-"""One connection of the server: it takes requests, has them answered, and behaves as it is told to."""
+"""One HTTP/2 connection of the test server, with configurable misbehavior."""
 
 import asyncio
 import logging
@@ -14,25 +14,25 @@ from notifier.devkit.http2.streams import ALL_WINDOW, Answering, RequestReceiver
 from notifier.ports.push import Post, Reply, Silence
 
 Asked = Callable[[Post], Reply | Silence]
-"""Whoever answers. With a Silence that has `left` the request was acted upon and isn't answered; else it is refused."""
+"""Request handler. A Silence with `left` means processed without a response; any other Silence refuses the stream."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class ConnectionCounts:
-    """What came."""
+    """Statistics of a server."""
 
     connections: int = 0
     acted_upon: int = 0
     most_streams: int = 0
-    """At once on one connection."""
+    """Maximum number of concurrent streams on one connection."""
     broken: int = 0
-    """Connections whose client didn't keep to the protocol."""
+    """Connections on which the client violated the protocol."""
 
 
 class Linked(Protocol):
-    """A connection, of whatever HTTP."""
+    """A connection of any HTTP version."""
 
     def tell_now(self) -> None: ...
 
@@ -41,7 +41,7 @@ class Linked(Protocol):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ServerState:
-    """What the connections of a server share."""
+    """State shared by all connections of a server."""
 
     asked: Asked
     conduct: Conduct
@@ -64,15 +64,15 @@ class ServerConnection(asyncio.Protocol):
         self._reader, self._blocks = frames.FrameReader(), frames.Blocks()
         self._begun = b""
         self._open: set[int] = set()
-        """Streams that aren't answered."""
+        """Streams without a complete response."""
         self._told: deque[int | None] = deque()
-        """How many streams it takes, by settings that the client hasn't acknowledged; until then it may not know."""
+        """Stream limits in SETTINGS that the client has not acknowledged yet. They are not enforced before."""
         self._takes: int | None = None
         self._late: list[tuple[int, Reply]] = []
         self._came = self._greatest = 0
-        """How many were acted upon, and the last stream of them: one whose body takes its time is overtaken."""
+        """Number of processed requests, and their highest stream. A stream with a slow body may come later."""
         self._last: int | None = None
-        """Nothing above it is acted upon any more."""
+        """Last stream of a GOAWAY. Higher streams are not processed."""
         self._over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -101,7 +101,7 @@ class ServerConnection(asyncio.Protocol):
         self._flush()
 
     def tell(self) -> None:
-        """Its settings, as they are now."""
+        """Queue the current SETTINGS."""
         streams, window = self._house.conduct.streams, self._house.conduct.window
         limit = [] if streams is None else [(frames.MOST_STREAMS, streams)]
         self._told.append(streams)
@@ -119,17 +119,17 @@ class ServerConnection(asyncio.Protocol):
         self._begun += got
         if not PREFACE.startswith(self._begun[: len(PREFACE)]):
             raise Violation(frames.PROTOCOL_ERROR, "this isn't HTTP/2")
-        rest, self._begun = self._begun[len(PREFACE) :], self._begun[: len(PREFACE)]
-        return rest
+        remainder, self._begun = self._begun[len(PREFACE) :], self._begun[: len(PREFACE)]
+        return remainder
 
     def _hear(self, got: bytes) -> None:
-        for one in self._reader.feed(got):
+        for received in self._reader.feed(got):
             if self._over:
                 return
-            kind, flags, stream, load = one
+            kind, flags, stream, load = received
             if kind in (frames.HEADERS, frames.CONTINUATION) or self._blocks.open:
-                if (whole := self._blocks.take(one)) is not None:
-                    self._on_headers(*whole)
+                if (block := self._blocks.take(received)) is not None:
+                    self._on_headers(*block)
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, flags, stream, load)
         if self._late:
@@ -151,7 +151,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _unwanted(self, stream: int) -> bool:
         if self._last is not None and stream > self._last:
-            return True  # it was told so, and is told nothing more
+            return True  # GOAWAY has told the client; no reset is needed
         crowded = self._takes is not None and len(self._open) > self._takes
         if crowded or stream // 2 < self._house.conduct.refused:
             self._say.append(frames.reset(stream, frames.REFUSED_STREAM))
@@ -170,7 +170,7 @@ class ServerConnection(asyncio.Protocol):
         self._flush()
 
     def _act(self, asked: ServerRequest) -> None:
-        if self._last is not None and asked.stream > self._last:  # its body came after it was told that
+        if self._last is not None and asked.stream > self._last:  # the body was completed after GOAWAY
             self._forget(asked.stream)
             return
         post, conduct = asked.post(), self._house.conduct
@@ -214,7 +214,7 @@ class ServerConnection(asyncio.Protocol):
         self._answering.forget(stream)
 
     def _cut(self) -> None:
-        """Whatever it would have said but that it goes stays unsaid."""
+        """Close the connection and drop all queued frames except a GOAWAY."""
         self._say[:] = [] if self._last is None else [frames.goaway(self._last, frames.NO_ERROR)]
         self._late = []
         self._end()

@@ -1,4 +1,4 @@
-"""The same server for those who speak HTTP/1.1: one request after another, as libraries of others send them."""
+"""HTTP/1.1 connection of the test server, for clients without HTTP/2."""
 
 import asyncio
 from dataclasses import replace
@@ -13,7 +13,10 @@ PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Http1(asyncio.Protocol):
-    """Of its conduct it keeps latency, stalls, and when a connection ends. Silence has no word here: it ends, too."""
+    """One HTTP/1.1 connection. It supports latency, stalls, `goaway_after` and `cut_after`.
+
+    A Silence closes the connection, because HTTP/1.1 cannot refuse a single request without a response.
+    """
 
     def __init__(self, house: ServerState) -> None:
         self._house = house
@@ -40,29 +43,29 @@ class Http1(asyncio.Protocol):
             self._transport.close()
 
     def tell_now(self) -> None:
-        """There are no settings."""
+        """Do nothing: HTTP/1.1 has no settings."""
 
     def abort(self) -> None:
         self._transport.abort()
 
     def _whole(self) -> Post | None:
-        """The next request, once all of it is here. Raises ValueError of what is none."""
-        head, found, _ = self._got.partition(END)
-        if not found and len(head) <= MOST_BODY:
+        """Return the next request, or None if it is incomplete. Raises ValueError if it is malformed."""
+        head, separator, _ = self._got.partition(END)
+        if not separator and len(head) <= MOST_BODY:
             return None
         first, *lines = head.decode("latin-1").split("\r\n")
         _, path, _ = first.split(" ")
         headers = [(name.lower(), value.strip()) for name, _, value in (line.partition(":") for line in lines)]
-        said = dict(headers)
-        size = int(said.get("content-length", "0"))
+        by_name = dict(headers)
+        size = int(by_name.get("content-length", "0"))
         if not 0 <= size <= MOST_BODY:
             raise ValueError("a body without an end")
-        begins = len(head) + len(END)
-        if len(self._got) < begins + size:
+        body_start = len(head) + len(END)
+        if len(self._got) < body_start + size:
             return None
-        body = bytes(self._got[begins : begins + size])
-        del self._got[: begins + size]
-        return Post(origin=f"{self._scheme}://{said.get('host', '')}", path=path, headers=headers, body=body)
+        body = bytes(self._got[body_start : body_start + size])
+        del self._got[: body_start + size]
+        return Post(origin=f"{self._scheme}://{by_name.get('host', '')}", path=path, headers=headers, body=body)
 
     def _act(self, post: Post) -> None:
         house = self._house
@@ -82,7 +85,7 @@ class Http1(asyncio.Protocol):
     def _say(self, reply: Reply) -> None:
         if not self._transport.is_closing():
             self._transport.write(written(reply))
-        if reply.status < 200 or "connection" in reply.headers:  # after a 1xx its client waits for the answer itself
+        if reply.status < 200 or "connection" in reply.headers:  # after a 1xx the client would wait for the response
             self._transport.close()
 
 

@@ -1,5 +1,4 @@
-"""An HTTP/2 server on the loopback, that speaks HTTP/1.1 as well: in a thread of its own for a test, or in a process of
-its own for a measurement."""
+"""HTTP/2 and HTTP/1.1 test server on the loopback, in its own thread."""
 
 import asyncio
 import ssl
@@ -16,14 +15,14 @@ from notifier.devkit.http2.behaviour import Conduct
 from notifier.devkit.http2.connection import Asked, ConnectionCounts, ServerConnection, ServerState
 from notifier.devkit.http2.http1 import Http1
 
-# A connection whose client hasn't said yet which HTTP it speaks: its first bytes tell, as does what TLS agreed on.
+# Detection of the HTTP version, by ALPN or by the first bytes.
 
 TELLS = PREFACE[:4]
-"""`PRI `: no method of HTTP/1.1 is called so."""
+"""`PRI `, which is not a method of HTTP/1.1."""
 
 
 class Either(asyncio.Protocol):
-    """Until then it counts for nothing, and is ended with the others."""
+    """A connection whose HTTP version is unknown. It is not counted, but is closed with the others."""
 
     def __init__(self, house: ServerState) -> None:
         self._house = house
@@ -49,7 +48,7 @@ class Either(asyncio.Protocol):
             self._become(Http1(self._house))
 
     def tell_now(self) -> None:
-        """It wouldn't know in which words."""
+        """Do nothing: the protocol is not known yet."""
 
     def abort(self) -> None:
         self._transport.abort()
@@ -68,7 +67,7 @@ HOST = "127.0.0.1"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http2Server:
     origin: str
-    """For whoever speaks HTTP/2, or HTTP/1.1."""
+    """URL of the server, for HTTP/2 and HTTP/1.1 clients."""
     _house: ServerState
     _loop: asyncio.AbstractEventLoop
 
@@ -81,7 +80,7 @@ class Http2Server:
         return self._loop.is_running()
 
     def behave(self, conduct: Conduct) -> None:
-        """From now on, on the connections that there are, too: they are told the settings."""
+        """Change the behavior of all connections, and send the new SETTINGS on existing ones."""
 
         async def change() -> None:
             self._house.conduct = conduct
@@ -91,7 +90,7 @@ class Http2Server:
         asyncio.run_coroutine_threadsafe(change(), self._loop).result()
 
     def cut(self) -> None:
-        """Every connection that there is."""
+        """Abort all existing connections."""
 
         async def cut() -> None:
             for connection in [*self._house.connections]:
@@ -104,7 +103,10 @@ class Http2Server:
 def serving(
     asked: Asked, conduct: Conduct = Conduct(), *, certificate: Path | None = None, port: int = 0
 ) -> Iterator[Http2Server]:
-    """`asked` is called in the server's thread. With a certificate, and its key in the same file, it speaks TLS."""
+    """Run a server until the block ends. `asked` is called in the server's thread.
+
+    With `certificate`, a PEM file that includes the key, it uses TLS.
+    """
     house = ServerState(asked=asked, conduct=conduct)
     ready: Future[int] = Future()
     loop = asyncio.new_event_loop()
@@ -142,7 +144,7 @@ async def _serve(
         ready.set_result(server.sockets[0].getsockname()[1])
         await done.wait()
     finally:
-        # A server that is closed fails whoever it has just let in, and leaves their socket open.
+        # Stop accepting first: `close` fails connections that are just being accepted, and leaks their sockets.
         for listening in server.sockets:
             loop.remove_reader(listening.fileno())
         await _begun()
@@ -150,13 +152,13 @@ async def _serve(
         for connection in [*house.connections]:
             connection.abort()
         await server.wait_closed()
-        await asyncio.sleep(0)  # in which the sockets of those that were aborted are closed
+        await asyncio.sleep(0)  # lets the event loop close the sockets of aborted connections
 
 
 async def _begun() -> None:
-    """Who has connected a moment ago is a connection by now, and can be ended as one."""
-    if beginning := asyncio.all_tasks() - {asyncio.current_task()}:
-        await asyncio.wait(beginning, timeout=1.0)
+    """Wait until connections that are just being accepted are registered, so that they can be aborted."""
+    if accepting := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(accepting, timeout=1.0)
 
 
 def secure(certificate: Path) -> ssl.SSLContext:

@@ -1,4 +1,4 @@
-"""Requests and answers of one connection as its server has them: bytes in, bytes out, no socket."""
+"""Server side of HTTP/2 streams: requests, responses and flow control, without I/O."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,38 +10,38 @@ from notifier.ports.push import Post, Reply
 
 ALL_WINDOW = 1 << 24
 MOST_BODY = 1 << 20
-"""Bytes of a request; no provider takes a hundredth of it."""
+"""Maximum bytes of a request. No provider accepts even a hundredth of it."""
 SUCCESS = encoded([(":status", "200")])
 
 
 @dataclass(slots=True)
 class ServerRequest:
-    """As far as it has come."""
+    """A request, as far as it has been received."""
 
     stream: int
     fields: Sequence[tuple[bytes, bytes]]
     body: bytes = b""
 
     def post(self) -> Post:
-        """Raises Violation where it lacks what a request has."""
+        """Convert the complete request. Raises Violation if it is malformed."""
         scheme = authority = path = ""
         headers: list[tuple[str, str]] = []
         for raw, value in self.fields:
-            name, said = raw.decode("latin-1"), value.decode("latin-1")
+            name, text = raw.decode("latin-1"), value.decode("latin-1")
             match name:
                 case ":path":
-                    path = said
+                    path = text
                 case ":scheme":
-                    scheme = said
+                    scheme = text
                 case ":authority":
-                    authority = said
+                    authority = text
                 case ":method":
                     pass
                 case "content-length":
-                    if said != str(len(self.body)):
+                    if text != str(len(self.body)):
                         raise Violation(frames.PROTOCOL_ERROR, "a body of another length than was said")
                 case _:
-                    headers.append((name, said))
+                    headers.append((name, text))
         if not (scheme and path):
             raise Violation(frames.PROTOCOL_ERROR, "a request without a path")
         return Post(origin=f"{scheme}://{authority}", path=path, headers=headers, body=self.body)
@@ -49,54 +49,54 @@ class ServerRequest:
 
 @dataclass(slots=True)
 class RequestReceiver:
-    """The side of a connection that takes requests."""
+    """Receives requests on one connection."""
 
     say: list[bytes]
     open: dict[int, ServerRequest] = field(default_factory=dict)
-    """Those that aren't whole yet."""
+    """Incomplete requests by stream."""
     last: int = 0
     _decoder: Decoder = field(default_factory=Decoder)
     _eaten: int = 0
 
     def headers(self, stream: int, flags: int, block: bytes) -> ServerRequest | None:
-        """The request, once it is whole. Raises Violation."""
+        """Handle a header block and return the request if it is complete. Raises Violation."""
         fields = self._decoder.decode(block)
-        if (known := self.open.get(stream)) is not None:  # what comes after the body
+        if (known := self.open.get(stream)) is not None:  # trailers
             return self.open.pop(stream) if flags & frames.END_STREAM else known and None
         if not stream & 1 or stream <= self.last:
             raise Violation(frames.PROTOCOL_ERROR, "a stream that isn't new")
         self.last = stream
-        asked = ServerRequest(stream=stream, fields=fields)
+        request = ServerRequest(stream=stream, fields=fields)
         if flags & frames.END_STREAM:
-            return asked
-        self.open[stream] = asked
+            return request
+        self.open[stream] = request
         return None
 
     def data(self, stream: int, flags: int, load: bytes) -> ServerRequest | None:
-        """The request, once it is whole. Raises Violation."""
+        """Handle a DATA frame and return the request if it is complete. Raises Violation."""
         self._eaten += len(load)
         if self._eaten >= ALL_WINDOW // 2:
             self.say.append(frames.window_update(0, self._eaten))
             self._eaten = 0
-        if (asked := self.open.get(stream)) is None:
+        if (request := self.open.get(stream)) is None:
             return None
-        asked.body += frames.bare(flags & ~frames.WITH_PRIORITY, load)
-        if len(asked.body) > MOST_BODY:
+        request.body += frames.bare(flags & ~frames.WITH_PRIORITY, load)
+        if len(request.body) > MOST_BODY:
             raise Violation(frames.ENHANCE_YOUR_CALM, "a body without an end")
         return self.open.pop(stream) if flags & frames.END_STREAM else None
 
 
 @dataclass(slots=True)
 class Answering:
-    """The side that answers, as far as the windows of the client allow."""
+    """Sends responses on one connection, within the client's flow-control windows."""
 
     say: list[bytes]
     window: int = frames.WINDOW
     first_window: int = frames.WINDOW
     waiting: dict[int, bytes] = field(default_factory=dict)
-    """Of bodies, what the windows have no room for yet."""
+    """Unsent parts of bodies by stream."""
     _windows: dict[int, int] = field(default_factory=dict)
-    """Of streams with a body that waits."""
+    """Send windows of streams with an unsent body."""
     _begun: bool = False
 
     def reply(self, stream: int, reply: Reply) -> None:
@@ -105,8 +105,8 @@ class Answering:
             block += encoded(reply.headers.items())
         if not self._begun:
             block, self._begun = NO_TABLE + block, True
-        ends = frames.END_HEADERS | (0 if reply.body else frames.END_STREAM)
-        self.say.append(frame(frames.HEADERS, ends, stream, block))
+        flags = frames.END_HEADERS | (0 if reply.body else frames.END_STREAM)
+        self.say.append(frame(frames.HEADERS, flags, stream, block))
         if reply.body:
             self.waiting[stream], self._windows[stream] = reply.body, self.first_window
             self._push(stream)
@@ -136,10 +136,10 @@ class Answering:
     def _push(self, stream: int) -> None:
         body = self.waiting[stream]
         while (size := min(len(body), self.window, self._windows[stream], frames.LARGEST)) > 0:
-            piece, body = body[:size], body[size:]
+            chunk, body = body[:size], body[size:]
             self.window -= size
             self._windows[stream] -= size
-            self.say.append(frame(frames.DATA, 0 if body else frames.END_STREAM, stream, piece))
+            self.say.append(frame(frames.DATA, 0 if body else frames.END_STREAM, stream, chunk))
         self.waiting[stream] = body
         if not body:
             self.forget(stream)
