@@ -57,7 +57,7 @@ class Pump:
         if not self.held:
             return 0
         if stop is not None:
-            # Keep the batch, as in an outage. Polling goes on while the lane is stopped, so that the lag can be read.
+            # Keep the batch, as in an outage, and poll again if its partition is lost. So the lag can still be read.
             raise LaneStopped(f"It is {self.guard.lane}.")
         batch = self.held
         self._process(batch)

@@ -1,4 +1,4 @@
-"""Queue of calls from other threads to an event loop, with one wake-up for many calls."""
+"""Queue of calls from other threads to an event loop, with shared wake-ups."""
 
 import asyncio
 from collections import deque

@@ -51,7 +51,7 @@ class EventBatch:
     def body(self) -> bytes:
         if len(self.letters) == 1:
             return self.letters[0].content
-        return b"[" + b",".join(letter.content for letter in self.letters) + b"]"
+        return b"[" + b",".join(queued.content for queued in self.letters) + b"]"
 
     def halves(self) -> "tuple[EventBatch, EventBatch]":
         middle = len(self.letters) // 2

@@ -150,7 +150,7 @@ def _receipts(batch: EventBatch, reply: HttpReply) -> Sequence[EventReceipt]:
                 return [_receipt(batch.letters[0].event, json.loads(reply.body))]
             case 202:
                 results = zip(batch.letters, json.loads(reply.body)["results"], strict=True)
-                return [_receipt(letter.event, result) for letter, result in results]
+                return [_receipt(queued.event, result) for queued, result in results]
             case status if status in NOT_AS_IT_IS:
                 return [refused(batch.letters[0].event.id, _refusal(reply))]
     except (ValueError, KeyError, TypeError) as error:

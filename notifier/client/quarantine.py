@@ -1,4 +1,4 @@
-"""Quarantined events: the service failed at them every time, and they wait for a manual retry."""
+"""Quarantine for events at which the service fails every time, until a manual retry."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Encoding of devices, rate limits, alert history and send logs for the stores and the log."""
+"""Encoding of devices, rate limits, alert history and send logs for stores and log."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime

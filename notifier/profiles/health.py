@@ -37,7 +37,7 @@ def inspected(looks: Mapping[str, Look], within: float = WITHIN) -> Iterator[Ins
     An engine that fails or hangs yields a single failed inspection with the engine's name.
     """
     deadline = monotonic() + within
-    running = {name: _Going(look) for name, look in looks.items()}
+    running = {name: _Going(inspect) for name, inspect in looks.items()}
     for name, inspection in running.items():
         yield from inspection.found(name, max(0.0, deadline - monotonic()))
 

@@ -1,4 +1,4 @@
-"""Builders of the read path: inbox, gap fetch, audit and the ports that announce each write."""
+"""Builders of the read path: inbox, gap fetch, audit and ports that announce writes."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -73,12 +73,14 @@ def build_inbox(
     follower = ChangeFollower(
         changes=reads.burst_changes, subjects=subjects, viewers=viewers, clock=reads.clock, metrics=metrics
     )
-    look = VersionCheck(versions=reads.versions, follower=follower, metrics=metrics)
+    version_check = VersionCheck(versions=reads.versions, follower=follower, metrics=metrics)
     people = build_versioned_people(reads)
     facts = ViewerFacts(
         people=people,
         versions=reads.versions,
-        looks=look if share_looks_within is None else SharedLooks(looks=look, within=share_looks_within),
+        looks=version_check
+        if share_looks_within is None
+        else SharedLooks(looks=version_check, within=share_looks_within),
         viewers=viewers,
         clock=reads.clock,
         nonces=reads.nonces,

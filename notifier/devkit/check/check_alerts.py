@@ -110,8 +110,8 @@ class Alerts:
 
     def vips(self, since: datetime) -> Mapping[str, frozenset[Member]]:
         """Return the members to alert in P0 by collapse id, for all bursts accepted from `since` on."""
-        bursts = {place: burst for place, burst in self.bursts.items() if burst.accepted_at >= since}
-        return {place: self._told(burst.key, [Tier.P0]) for place, burst in bursts.items()}
+        bursts = {collapse_id: burst for collapse_id, burst in self.bursts.items() if burst.accepted_at >= since}
+        return {collapse_id: self._told(burst.key, [Tier.P0]) for collapse_id, burst in bursts.items()}
 
     def vip_waits(self, lines: Iterable[Rang], since: datetime) -> list[float]:
         """Return the seconds from acceptance of the opening event to the provider, for each VIP and burst.

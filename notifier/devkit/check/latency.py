@@ -1,4 +1,4 @@
-"""Delivery latencies from the ledger: from acceptance of the opening event to completion of the slice."""
+"""Delivery latencies from the ledger, from acceptance of the opening event to slice completion."""
 
 from collections.abc import Collection, Iterable
 

@@ -1,4 +1,4 @@
-"""Check run: loads a world, sends a storm of mentions, injects faults, and checks the result."""
+"""Check run: loads a world, sends a storm of mentions, injects faults, checks the result."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

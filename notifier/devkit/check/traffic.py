@@ -1,4 +1,4 @@
-"""Storm of mentions: generated from a seed and sent with retries, like the tweet service does."""
+"""Storm of mentions, generated from a seed and sent with retries like the tweet service's."""
 
 import json
 import random

@@ -123,7 +123,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """TLS files and credentials of an engine."""
+    """TLS files and credentials. Each engine module translates them to the engine's own settings."""
 
     certificate: Path
     """PEM file with the server's certificate and its unencrypted PKCS #8 key."""

@@ -1,4 +1,4 @@
-"""Fake push providers that respond as the real ones document, to test senders without a network."""
+"""Fake push providers that follow the real ones' documentation, to test senders offline."""
 
 from notifier.devkit.fake_providers.apns import FakeApns
 from notifier.devkit.fake_providers.behaviour import FaultWindow, ProviderScript

@@ -11,7 +11,7 @@ class Conduct:
     latency: timedelta = timedelta(0)
     """Delay between a request and its response."""
     goaway_after: int | None = None
-    """Send GOAWAY at this request of each connection. It is the last one processed; then open responses are sent."""
+    """Send GOAWAY at this request of each connection, the last one processed, and close after the open responses."""
     cut_after: int | None = None
     """Process this request of each connection, then close the connection. Open requests get no response."""
     refused: int = 0

@@ -139,15 +139,15 @@ class ServerConnection(asyncio.Protocol):
 
     def _on_headers(self, stream: int, flags: int, block: bytes) -> None:
         new = stream > self._asking.last
-        asked = self._asking.headers(stream, flags, block)
+        request = self._asking.headers(stream, flags, block)
         if new:
             self._open.add(stream)
             self._house.tally.most_streams = max(self._house.tally.most_streams, len(self._open))
             if self._unwanted(stream):
                 self._forget(stream)
                 return
-        if asked is not None:
-            self._act(asked)
+        if request is not None:
+            self._act(request)
 
     def _unwanted(self, stream: int) -> bool:
         if self._last is not None and stream > self._last:
@@ -159,8 +159,8 @@ class ServerConnection(asyncio.Protocol):
         return False
 
     def _on_data(self, flags: int, stream: int, load: bytes) -> None:
-        if (asked := self._asking.data(stream, flags, load)) is not None:
-            self._act(asked)
+        if (request := self._asking.data(stream, flags, load)) is not None:
+            self._act(request)
         elif stream in self._open:
             pause = self._house.conduct.pause.total_seconds()
             asyncio.get_running_loop().call_later(pause, self._take_more, stream, len(load))
