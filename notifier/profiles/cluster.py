@@ -81,9 +81,11 @@ from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
 from notifier.profiles import health as judging
-from notifier.profiles.cluster_connections import brokers, of_cassandra, of_kafka, of_redis
+from notifier.profiles.celery_brokers import brokers
+from notifier.profiles.cluster_connections import of_cassandra, of_kafka, of_redis
 from notifier.profiles.data_folder import ANSWERS_WITHIN, locked, require_redis, writable
-from notifier.profiles.health import Inspection, Look, inspected
+from notifier.profiles.health import Look, inspected
+from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import providers, served
 
 

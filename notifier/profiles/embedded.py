@@ -72,9 +72,9 @@ from notifier.domain.delivery.slice import Pool
 from notifier.flow.inbox.versioned_ports import versioned
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.profiles.cluster_connections import brokers
+from notifier.profiles.celery_brokers import brokers
 from notifier.profiles.data_folder import ANSWERS_WITHIN, checked, locked, remembered, require_redis, writable
-from notifier.profiles.health import Inspection
+from notifier.profiles.profile import Inspection
 from notifier.profiles.push_providers import providers, served
 
 NOWHERE = "redis://127.0.0.1:1"

@@ -3,25 +3,11 @@
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
-from typing import Literal
 
 from notifier.adapters import cassandra, kafka, redis
 from notifier.domain.errors import NotifierError
-
-Level = Literal["ok", "warn", "fail"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
-    name: str
-    level: Level = "ok"
-    detail: str
-    remedy: str = ""
-    value: float | int | str | None = None
-    limit: float | int | str | None = None
-
+from notifier.profiles.profile import Inspection, Level
 
 # Concurrent inspection of all engines. A hanging engine does not delay the results of the others.
 

@@ -2,12 +2,26 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from notifier.domain.delivery.slice import Pool
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports, ReadPorts
-from notifier.profiles.health import Inspection
+
+Level = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """Result of one check of an external engine."""
+
+    name: str
+    level: Level = "ok"
+    detail: str
+    remedy: str = ""
+    value: float | int | str | None = None
+    limit: float | int | str | None = None
 
 
 class Profile(Protocol):

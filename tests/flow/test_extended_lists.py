@@ -165,7 +165,7 @@ def test_followers_who_come_at_once_read_older_bursts_once() -> None:
         return [opening.badge.count for opening in openings if opening.badge is not None]
 
     assert asyncio.run(run()) == [BADGE_MOST] * len(users)
-    deeper = {name: times for name, times in reads.items() if name.startswith("before Place")}
+    deeper = {name: times for name, times in reads.items() if name.startswith("before InboxPosition")}
     assert deeper
     assert set(deeper.values()) == {1}
 

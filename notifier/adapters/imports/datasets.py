@@ -2,11 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from notifier.adapters.imports.layout import (
     Found,
@@ -25,9 +20,7 @@ from notifier.adapters.imports.layout import (
     zone,
 )
 from notifier.domain.audience.account_flags import Flag
-from notifier.domain.audience.id_ranges import HIGHEST
 from notifier.domain.ids import UserId
-from notifier.domain.upstream.validation import LONGEST_ID
 from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.ports.imports import ImportBatch, NumberedFollows, Rows
@@ -94,47 +87,12 @@ def _fault(follower: object, followed: object) -> str | None:
 
 
 def _quick() -> Quick[Rows | NumberedFollows]:
+    from notifier.adapters.imports.parquet import quick  # an extra: CSV and NDJSON are read without it
 
     return quick
 
 
 EDGES: Layout[Rows | NumberedFollows] = Layout(of="a follow", needed=COLUMNS, taken=taken, quick=_quick)
-
-
-# Follows in bulk: columns of whole numbers, or of valid names.
-
-
-def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | NumberedFollows | None:
-    columns = [some.column(name) for name in COLUMNS]
-    return _numbers(columns, first, passed, reject) or _names(columns, passed)
-
-
-def _numbers(columns: list[Any], first: int, passed: int, reject: Reject) -> NumberedFollows | None:
-    """Take columns of whole numbers that may be in an id range. Return None for other columns."""
-    if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
-        return None
-    followers, followed = (column.to_numpy() for column in columns)
-    if max(followers.max(), followed.max()) > HIGHEST or min(followers.min(), followed.min()) < 0:
-        return None
-    for place in np.flatnonzero(followers == followed).tolist():
-        reject(first + place + 1, HIMSELF)
-    return NumberedFollows(followers=followers.astype(np.int64), followed=followed.astype(np.int64), read=passed)
-
-
-def _names(columns: list[Any], passed: int) -> Rows | None:
-    if not all(map(_plain, columns)) or pc.any(pc.equal(*columns)).as_py():
-        return None
-    followers, followed = (column.to_pylist() for column in columns)
-    return Rows(followers=followers, followed=followed, read=passed)
-
-
-def _plain(column: Any) -> bool:
-    """Return whether the column has only valid names, as nearly all columns do."""
-    if column.null_count or not pa.types.is_string(column.type):
-        return False
-    lengths = pc.min_max(pc.utf8_length(column)).as_py()
-    printable = pc.all(pc.utf8_is_printable(column)).as_py()
-    return bool(printable and lengths["min"] > 0 and lengths["max"] <= LONGEST_ID)
 
 
 # Preferences of a user: for one account, or for everything.

@@ -1,16 +1,21 @@
-"""Reads Parquet files column by column."""
+"""Reads Parquet files column by column, and follows in bulk from such columns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from notifier.adapters.imports.datasets import COLUMNS, HIMSELF
 from notifier.adapters.imports.layout import Ignore, Layout, Reject
+from notifier.domain.audience.id_ranges import HIGHEST
 from notifier.domain.errors import BadImport
+from notifier.domain.upstream.validation import LONGEST_ID
+from notifier.ports.imports import NumberedFollows, Rows
 
 T = TypeVar("T")
 
@@ -76,3 +81,39 @@ def count(file: Path) -> int:
         return int(pq.read_metadata(file).num_rows)
     except (pa.ArrowException, OSError) as error:
         raise BadImport(f"It is no Parquet, or cut off: {error}") from error
+
+
+# Follows in bulk: columns of whole numbers, or of valid names.
+
+
+def quick(some: Any, first: int, passed: int, reject: Reject) -> Rows | NumberedFollows | None:
+    columns = [some.column(name) for name in COLUMNS]
+    return _numbers(columns, first, passed, reject) or _names(columns, passed)
+
+
+def _numbers(columns: list[Any], first: int, passed: int, reject: Reject) -> NumberedFollows | None:
+    """Take columns of whole numbers that may be in an id range. Return None for other columns."""
+    if any(column.null_count or not pa.types.is_integer(column.type) for column in columns):
+        return None
+    followers, followed = (column.to_numpy() for column in columns)
+    if max(followers.max(), followed.max()) > HIGHEST or min(followers.min(), followed.min()) < 0:
+        return None
+    for place in np.flatnonzero(followers == followed).tolist():
+        reject(first + place + 1, HIMSELF)
+    return NumberedFollows(followers=followers.astype(np.int64), followed=followed.astype(np.int64), read=passed)
+
+
+def _names(columns: list[Any], passed: int) -> Rows | None:
+    if not all(map(_plain, columns)) or pc.any(pc.equal(*columns)).as_py():
+        return None
+    followers, followed = (column.to_pylist() for column in columns)
+    return Rows(followers=followers, followed=followed, read=passed)
+
+
+def _plain(column: Any) -> bool:
+    """Return whether the column has only valid names, as nearly all columns do."""
+    if column.null_count or not pa.types.is_string(column.type):
+        return False
+    lengths = pc.min_max(pc.utf8_length(column)).as_py()
+    printable = pc.all(pc.utf8_is_printable(column)).as_py()
+    return bool(printable and lengths["min"] > 0 and lengths["max"] <= LONGEST_ID)

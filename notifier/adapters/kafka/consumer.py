@@ -61,7 +61,7 @@ class KafkaLogConsumer:
         if not self._buffer or self._unpositioned or limit == 0:
             self._fill_buffer(wait)
         if self._topic_was_recreated():
-            self.close()
+            self._replace("its topic was deleted and created again")
             return []
         try:
             self._hold_new_partitions()
@@ -74,7 +74,7 @@ class KafkaLogConsumer:
 
     def commit(self, positions: Mapping[str, int]) -> None:
         if self._topic_was_recreated():
-            self.close()
+            self._replace("its topic was deleted and created again")
         # Ignore positions of a former incarnation of the topic.
         prefix = f"{self._group.stream}@{self._incarnation}/"
         offsets = {_number(name): at + 1 for name, at in positions.items() if name.startswith(prefix)}
@@ -82,7 +82,7 @@ class KafkaLogConsumer:
 
     def holds(self) -> bool:
         if self._topic_was_recreated():
-            self.close()
+            self._replace("its topic was deleted and created again")
         # Repeating the same commits changes nothing, and brokers accept it only from the current owner. Held partitions
         # have no commit yet.
         return self._commit({number: at for number, at in self._committed.items() if number not in self._growth.holds})

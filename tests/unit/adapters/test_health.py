@@ -12,7 +12,8 @@ from notifier.adapters.cassandra import MigrationEntry, Node, Nodes
 from notifier.adapters.cassandra.schema.health import ahead
 from notifier.adapters.cassandra.schema.migrate import FOLDER, CassandraMigration, Phase
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
-from notifier.profiles.health import Inspection, inspected, of_cassandra, of_kafka, of_redis
+from notifier.profiles.health import inspected, of_cassandra, of_kafka, of_redis
+from notifier.profiles.profile import Inspection
 
 ACCESS = cassandra.CassandraAccess(hosts=["10.0.0.1"], keyspace="ours", datacenter="here")
 SETTINGS = {

@@ -5,7 +5,7 @@ import pytest
 from notifier.config import Settings
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import BadSetting
-from notifier.profiles.cluster_connections import brokers
+from notifier.profiles.celery_brokers import brokers
 
 OWN = {f"NOTIFIER_BROKERS_{pool.replace('.', '_').upper()}": f"amqp://rabbit/{pool}" for pool in Pool}
 SEVERAL = ["redis+sentinel://a:26379,b:26379/cache/0", "rediss+cluster://:secret@a:6379,b", "unix:///run/redis.sock"]

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 import click
 
-from notifier.api.auth.issuer_keys import fetch, public_keys
-from notifier.api.auth.tokens import key_in
 from notifier.cli.data_folder import probe
 from notifier.cli.group import example
 from notifier.cli.options import data_option, json_option, settings_for
@@ -22,7 +20,6 @@ from notifier.cli.output import Check, console, envelope, grid, print_lines, sty
 from notifier.config import Issuer, PushSettings, Settings, variable
 from notifier.domain.errors import BadSetting, IssuerUnavailable, Unwritable
 from notifier.domain.ids import Platform
-from notifier.profiles.push_providers import CREDENTIALS, credentials, require_credentials
 
 # Checks of the machine. `folder_findings` checks the contents of the folder.
 
@@ -131,6 +128,8 @@ CALLED: Mapping[Platform, str] = {Platform.APNS: "apns", Platform.FCM: "fcm", Pl
 
 def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
     """Check the credentials of each provider. Only reads files; `notifier push test` contacts the providers."""
+    from notifier.profiles.push_providers import require_credentials
+
     for provider in Platform:
         try:
             require_credentials(push, [provider])
@@ -142,6 +141,8 @@ def push_findings(push: PushSettings) -> Iterator[DoctorFinding]:
 
 def _finding(push: PushSettings, platform: Platform) -> DoctorFinding:
     """Return the finding for one provider. Raises BadSetting."""
+    from notifier.profiles.push_providers import CREDENTIALS, credentials
+
     name, sends = f"push {platform}", f"{CREDENTIALS[platform]} sends them."
     if push.is_real(platform):
         return _real(push, platform, f"With {credentials(push, platform)}.")
@@ -180,6 +181,9 @@ def _listens(origin: str) -> bool:
 
 def issuer_finding(issuer: Issuer) -> DoctorFinding:
     """Check the keys of the issuer. Fetches them at most once."""
+    from notifier.api.auth.issuer_keys import fetch, public_keys
+    from notifier.api.auth.tokens import key_in
+
     try:
         count = len(public_keys(fetch(issuer.jwks))) if issuer.jwks else len([key_in(issuer)])
     except BadSetting as error:

@@ -8,69 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from notifier import topics
-from notifier.cli.commands.import_.loader import Freight
 from notifier.cli.group import Family, example
 from notifier.cli.options import data_option, json_option, settings_for
 from notifier.cli.output import cell, print_facts, print_json, print_sentence
-from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.subject_preferences import ALWAYS
-from notifier.flow.imports.followers import Followers
-from notifier.flow.imports.importer import AccountImport, PreferenceImport
-from notifier.ports.imports import ImportBatch, NumberedFollows, Rows
-from notifier.profiles.import_sources import ACCOUNTS, EDGES, PREFERENCES, VIPS
 
 if TYPE_CHECKING:
     from notifier.cli.commands.import_.loader import Freight, Loaded
-
-
-# Datasets: the columns of each kind of file, and the import that writes its rows.
-
-
-def follows(since: datetime) -> Freight[Rows | NumberedFollows]:
-    return Freight(
-        name="followers",
-        layout=EDGES,
-        matter=lambda p: Followers(directory=p.directory, follows=p.follows, log=p.log, since=since),
-        left="follows",
-        stream=topics.FOLLOWS,
-        as_read=False,
-    )
-
-
-def accounts(*, ranges: bool) -> Freight[ImportBatch[AccountRow]]:
-    return Freight(
-        name="users",
-        layout=ACCOUNTS,
-        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=ranges),
-        left="shards",
-        stream=topics.USERS,
-        as_read=True,
-    )
-
-
-def vips() -> Freight[ImportBatch[AccountRow]]:
-    return Freight(
-        name="vip",
-        layout=VIPS,
-        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=False),
-        left="shards",
-        stream=topics.USERS,
-        as_read=True,
-    )
-
-
-def wishes() -> Freight[ImportBatch[PreferenceRow]]:
-    return Freight(
-        name="preferences",
-        layout=PREFERENCES,
-        matter=lambda p: PreferenceImport(
-            directory=p.directory, wants=p.wants, overalls=p.overalls, log=p.log, clock=p.clock
-        ),
-        left="shards",
-        stream=topics.FOLLOWS,
-        as_read=True,
-    )
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -131,6 +75,7 @@ def followers(since: datetime | None, **given: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
+    from notifier.cli.commands.import_.loader import follows
 
     moment = ALWAYS if since is None else since.replace(tzinfo=UTC)
     if moment > datetime.now(UTC):
@@ -154,6 +99,7 @@ def users(*, ranges: bool, **given: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
+    from notifier.cli.commands.import_.loader import accounts
 
     _bring(accounts(ranges=ranges), f"{ranges=}", _rows, **given)
 
@@ -168,6 +114,7 @@ def vip(**given: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
+    from notifier.cli.commands.import_.loader import vips
 
     _bring(vips(), "", _rows, **given)
 
@@ -190,6 +137,7 @@ def preferences(**given: Any) -> None:
 
     Exit code 1 if some rows were rejected.
     """
+    from notifier.cli.commands.import_.loader import wishes
 
     _bring(wishes(), "", _rows, **given)
 

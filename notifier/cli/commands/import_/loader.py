@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
@@ -19,12 +19,24 @@ from notifier.cli.output import progress
 from notifier.config import Settings
 from notifier.consumer_loop import Pump, pump
 from notifier.domain.errors import BadImport, Environment, Full
-from notifier.flow.imports.importer import Import, Matter
+from notifier.domain.users.import_rows import AccountRow, PreferenceRow
+from notifier.flow.imports.followers import Followers
+from notifier.flow.imports.importer import AccountImport, Import, Matter, PreferenceImport
 from notifier.metrics import Metrics
 from notifier.ports.all_ports import Ports
 from notifier.ports.event_log import EventLog, Logged
-from notifier.ports.imports import Some
-from notifier.profiles.import_sources import Ignore, Layout, Source, SpilledEdges, opened
+from notifier.ports.imports import ImportBatch, NumberedFollows, Rows, Some
+from notifier.profiles.import_sources import (
+    ACCOUNTS,
+    EDGES,
+    PREFERENCES,
+    VIPS,
+    Ignore,
+    Layout,
+    Source,
+    SpilledEdges,
+    opened,
+)
 from notifier.wiring.system import build_system
 
 # Durable state of an import: which file it reads, a lock, and the rejected rows.
@@ -327,3 +339,52 @@ class ImportRun(Generic[S]):
 
     def _file(self) -> Path | BinaryIO:
         return sys.stdin.buffer if self.checkpoint.stdin else self.checkpoint.file
+
+
+# Datasets: the columns of each kind of file, and the import that writes its rows.
+
+
+def follows(since: datetime) -> Freight[Rows | NumberedFollows]:
+    return Freight(
+        name="followers",
+        layout=EDGES,
+        matter=lambda p: Followers(directory=p.directory, follows=p.follows, log=p.log, since=since),
+        left="follows",
+        stream=topics.FOLLOWS,
+        as_read=False,
+    )
+
+
+def accounts(*, ranges: bool) -> Freight[ImportBatch[AccountRow]]:
+    return Freight(
+        name="users",
+        layout=ACCOUNTS,
+        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=ranges),
+        left="shards",
+        stream=topics.USERS,
+        as_read=True,
+    )
+
+
+def vips() -> Freight[ImportBatch[AccountRow]]:
+    return Freight(
+        name="vip",
+        layout=VIPS,
+        matter=lambda p: AccountImport(directory=p.directory, flags=p.flags, log=p.log, ranges=False),
+        left="shards",
+        stream=topics.USERS,
+        as_read=True,
+    )
+
+
+def wishes() -> Freight[ImportBatch[PreferenceRow]]:
+    return Freight(
+        name="preferences",
+        layout=PREFERENCES,
+        matter=lambda p: PreferenceImport(
+            directory=p.directory, wants=p.wants, overalls=p.overalls, log=p.log, clock=p.clock
+        ),
+        left="shards",
+        stream=topics.FOLLOWS,
+        as_read=True,
+    )

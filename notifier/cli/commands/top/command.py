@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from notifier.cli.commands.top.snapshot import Glance
-
 
 # Views: a screen for a terminal of any width, and plain text for a pipe.
 
