@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from notifier.api.background.event_intake import BATCHES_AT_ONCE, LARGEST_BATCH, EventBatcher, Incoming
+from notifier.api.background.event_intake import BATCHES_AT_ONCE, LARGEST_BATCH, EventBatcher, EventIntake, Incoming
 from notifier.domain.audience.activity import Sighting
 from notifier.domain.bursts.mention import EventId
-from notifier.domain.errors import LogUnavailable, NotifierError
+from notifier.domain.errors import BadEvent, LogUnavailable, NotifierError
 from notifier.domain.ids import UserId
 from notifier.flow.intake.gateway import IntakeStatus, Receipt
+from notifier.wiring.intake import build_gateway
 from tests.support.fakes.clock import START
+from tests.support.fakes.threads import HeldThreads
+from tests.support.in_memory_system import Stage
 
 
 @dataclass
@@ -116,6 +119,23 @@ def test_one_who_leaves_takes_nobody_along() -> None:
         gateway.open.set()
         assert (await tasks[0]).event == EventId("s", "0")
         assert (await tasks[2]).event == EventId("s", "2")
+
+    asyncio.run(run())
+
+
+def test_malformed_event_is_refused_while_the_log_hangs() -> None:
+    """In a batch with good events it would fail as they do, with an error that invites a retry."""
+
+    async def run() -> None:
+        threads = HeldThreads()
+        intake = EventIntake(gateway=build_gateway(Stage().system()), threads=threads)
+        held = await sent(intake.batcher, 3)
+        async with asyncio.timeout(5):
+            receipt = await intake.accept(error := BadEvent("no JSON"))
+        assert (receipt.answer, receipt.error) == (IntakeStatus.REFUSED, error)
+        assert not any(task.done() for task in held)
+        threads.open.set()
+        await asyncio.gather(*held)
 
     asyncio.run(run())
 

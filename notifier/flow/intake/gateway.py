@@ -94,6 +94,11 @@ class Gateway:
             self.metrics.events.labels(receipt.answer).inc()
         return receipts
 
+    def refuse(self, error: NotifierError) -> Receipt:
+        """Refuse a single malformed event, without the log or the cache, and without blocking."""
+        self.metrics.events.labels(IntakeStatus.REFUSED).inc()
+        return Receipt(answer=IntakeStatus.REFUSED, error=error)
+
     def hide(self, retractions: Collection[Retraction]) -> bool:
         """Hide the content that the retractions, already in the log, retract; return whether this succeeded.
 
