@@ -135,14 +135,14 @@ class _Blocked(_CloudEvent, tag=BLOCKED_TYPE):
     data: _Parted
 
     def checked(self, now: datetime) -> PartingChange:
-        return _checked_parting(self, blocks=True, now=now)
+        return _checked_block(self, blocks=True, now=now)
 
 
 class _Unblocked(_CloudEvent, tag=UNBLOCKED_TYPE):
     data: _Parted
 
     def checked(self, now: datetime) -> PartingChange:
-        return _checked_parting(self, blocks=False, now=now)
+        return _checked_block(self, blocks=False, now=now)
 
 
 class _Changed(_CloudEvent, tag=CHANGED_TYPE):
@@ -250,7 +250,7 @@ def _checked(raw: _Followed | _Unfollowed, deed: Deed, now: datetime) -> GraphCh
     )
 
 
-def _checked_parting(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> PartingChange:
+def _checked_block(raw: _Blocked | _Unblocked, *, blocks: bool, now: datetime) -> PartingChange:
     return checked_parting(
         source=raw.source,
         id=raw.id,

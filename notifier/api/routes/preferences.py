@@ -81,7 +81,7 @@ class Everything(TypedDict):
 )
 async def arrange(request: Call, edge: Wired, data: JSONBody[Arrangement]) -> Response[EverythingBody]:
     """Change the account preferences and return the current ones."""
-    overall = await edge.asking.arrange(request.user, _wish_arranging(data))
+    overall = await edge.asking.arrange(request.user, _account_patch(data))
     edge.inbox.viewers.forget(request.user)
     edge.hub.changed(request.user)
     return Response(EverythingBody(**everything(overall)), headers=PRIVATE)
@@ -100,9 +100,9 @@ def everything(overall: Overall) -> Everything:
     )
 
 
-def _wish_arranging(data: Arrangement) -> OverallWish:
+def _account_patch(data: Arrangement) -> OverallWish:
     change = OverallWish(
-        volume=None if data.volume is msgspec.UNSET else _volume_arranging(data.volume),
+        volume=None if data.volume is msgspec.UNSET else _account_volume(data.volume),
         push=None if data.push is msgspec.UNSET else data.push,
         quiet=None if data.quiet_hours is msgspec.UNSET else _hours(data.quiet_hours),
         zone=None if data.time_zone is msgspec.UNSET else _zone(data.time_zone),
@@ -114,7 +114,7 @@ def _wish_arranging(data: Arrangement) -> OverallWish:
     return change
 
 
-def _volume_arranging(said: str) -> Volume:
+def _account_volume(said: str) -> Volume:
     if said not in VOLUMES:
         raise BadPreference(f"The volume is {said[:40]!r}; there are {', '.join(VOLUMES)}.")
     return Volume(said)

@@ -78,7 +78,7 @@ def release(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, 
         go = Release.of(folder.ports)
         done = _decided(folder.ports, ids, by, lambda batch: go(batch, who))
         done = _readable(folder.ports, done) if as_json else done
-    _print_reach_held(done, "on their way", as_json=as_json)
+    _print_held(done, "on their way", as_json=as_json)
 
 
 @click.command(epilog=example("notifier reach drop 2789d953", "notifier reach drop --by @bob"))
@@ -104,7 +104,7 @@ def drop(*, ids: Sequence[str], by: str | None, who: str, data: Path | None, as_
 
         done = _decided(ports, ids, by, away)
         done = _readable(ports, done) if as_json else done
-    _print_reach_held(done, "dropped", as_json=as_json)
+    _print_held(done, "dropped", as_json=as_json)
 
 
 def _readable(ports: Ports, holds: Sequence[HeldMention]) -> Sequence[HeldMention]:
@@ -172,7 +172,7 @@ def held_facts(hold: HeldMention) -> dict[str, object]:
     }
 
 
-def _print_reach_held(done: Sequence[HeldMention], what: str, *, as_json: bool) -> None:
+def _print_held(done: Sequence[HeldMention], what: str, *, as_json: bool) -> None:
     if as_json:
         print_json([held_facts(hold) for hold in done])
         return

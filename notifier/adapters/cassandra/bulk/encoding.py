@@ -155,14 +155,14 @@ def fits(handler: type[ProtocolHandler], message: RowBatch, prepared: PreparedSt
     single = message.head()
     try:
         ours, own = Premade(single), stock(single, prepared)
-        return ours.routing_key == own.routing_key and _encoded_driver_splice(handler, ours) == _encoded_driver_splice(
+        return ours.routing_key == own.routing_key and _encode_batch(handler, ours) == _encode_batch(
             ProtocolHandler, own
         )
     except Exception:  # any error means that the driver's internals have changed
         return False
 
 
-def _encoded_driver_splice(handler: type[ProtocolHandler], batch: BatchStatement) -> object:
+def _encode_batch(handler: type[ProtocolHandler], batch: BatchStatement) -> object:
     message = BatchMessage(
         batch.batch_type,
         batch._statements_and_parameters,

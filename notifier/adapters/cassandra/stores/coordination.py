@@ -96,7 +96,7 @@ class CassandraLeases:
 
 # Throttles: all in one partition, changed by compare-and-set. Each change is written to the audit log first.
 
-_FIRST_throttles = statement("first_throttle")
+_FIRST_THROTTLE = statement("first_throttle")
 _REPLACE = statement("replace_throttle")
 _LIFT = statement("lift_throttle")
 _ALL = "SELECT id, tier, rate, reason, who, starts_at, ends_at FROM throttles WHERE book = 'throttles'"
@@ -116,7 +116,7 @@ class CassandraThrottles:
         # A crash here leaves an audit row for a throttle that never existed. In the other order its author would be
         # unknown.
         row = (*_row(throttle), seconds_until(throttle.ends_at + RETENTION, self._clock.now()))
-        if not self._decide(_FIRST_throttles, row, throttle) and not self._decide(
+        if not self._decide(_FIRST_THROTTLE, row, throttle) and not self._decide(
             _REPLACE, (*row[-1:], *row[:-1]), throttle
         ):
             raise StoreUnavailable("The throttle ended for good while it was replaced.")

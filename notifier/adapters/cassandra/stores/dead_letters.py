@@ -58,7 +58,7 @@ def letter_of(row: tuple[str, str, str, bytes, int]) -> DeadLetter:
 
 # Lane tallies: each is replaced only by its next version, decided by Paxos.
 
-_READ_lane_tallies = "SELECT blob FROM lane_tallies WHERE lane = ?"
+_READ_TALLY = "SELECT blob FROM lane_tallies WHERE lane = ?"
 _FIRST = "INSERT INTO lane_tallies (version, blob, lane) VALUES (?, ?, ?) IF NOT EXISTS"
 _NEXT = "UPDATE lane_tallies SET version = ?, blob = ? WHERE lane = ? IF version = ?"
 
@@ -69,7 +69,7 @@ class CassandraLaneTallies:
 
     def read(self, lanes: Collection[str]) -> Mapping[str, LaneTally]:
         # A plain read: each process polls once a second, and `swap` decides before anything is buried.
-        answers = self._cluster.ask_each(_READ_lane_tallies, [(lane,) for lane in lanes])
+        answers = self._cluster.ask_each(_READ_TALLY, [(lane,) for lane in lanes])
         return {lane: _tally(lane, rows) for lane, rows in zip(lanes, answers, strict=True)}
 
     def swap(self, tally: LaneTally) -> LaneTally:
@@ -97,7 +97,7 @@ class CassandraLaneTallies:
 
     def _serial(self, lane: str) -> LaneTally:
         """Read at SERIAL, which completes an interrupted swap, so that the next decision can rely on it."""
-        return _tally(lane, self._cluster.ask(_READ_lane_tallies, (lane,), profile=SERIAL))
+        return _tally(lane, self._cluster.ask(_READ_TALLY, (lane,), profile=SERIAL))
 
 
 def _tally(lane: str, rows: list[tuple[bytes]]) -> LaneTally:

@@ -234,7 +234,7 @@ class RowQuery:
 
 
 @dataclass(slots=True)
-class _Cursor_newest:
+class _NewestCursor:
     """Read position within one subject. Within a subject seq and opening have the same order."""
 
     subject: str
@@ -274,10 +274,10 @@ class Newest:
     async def of(self, subjects: Collection[Subject]) -> Sequence[Found]:
         """Return the newest bursts up to the limit, newest first and without gaps."""
         for batch in batches(sorted({str(subject) for subject in subjects}), SUBJECTS_AT_ONCE):
-            await self._walk([_Cursor_newest(subject) for subject in batch])
+            await self._walk([_NewestCursor(subject) for subject in batch])
         return self._best
 
-    async def _walk(self, cursors: Sequence[_Cursor_newest]) -> None:
+    async def _walk(self, cursors: Sequence[_NewestCursor]) -> None:
         # Once the page is full, most subjects have nothing newer; one burst of each shows that.
         size = min(FIRST if len(self._best) < self._wanted.limit else 1, self._wanted.limit)
         while cursors:
@@ -289,7 +289,7 @@ class Newest:
             cursors = [cursor for cursor in cursors if not cursor.ended and cursor.reached >= self._floor]
             size = self._wanted.limit
 
-    async def _find_runs(self, cursors: Iterable[_Cursor_newest]) -> None:
+    async def _find_runs(self, cursors: Iterable[_NewestCursor]) -> None:
         queries = [
             (run, batch)
             for run, group in groupby(sorted(cursors, key=attrgetter("last_run")), attrgetter("last_run"))
@@ -304,8 +304,8 @@ class Newest:
             for cursor in batch:
                 cursor.take_runs([row.run for row in runs.get(cursor.subject, ())])
 
-    async def _read(self, cursors: Iterable[_Cursor_newest], size: int) -> Sequence[Found]:
-        def place(cursor: _Cursor_newest) -> tuple[int, int]:
+    async def _read(self, cursors: Iterable[_NewestCursor], size: int) -> Sequence[Found]:
+        def place(cursor: _NewestCursor) -> tuple[int, int]:
             return cursor.runs[0], cursor.below
 
         queries = [
@@ -320,7 +320,7 @@ class Newest:
                 bursts += self._take(cursor, pages.get(cursor.subject, ()), size)
         return bursts
 
-    def _take(self, cursor: _Cursor_newest, page: Sequence[Any], size: int) -> Sequence[Found]:
+    def _take(self, cursor: _NewestCursor, page: Sequence[Any], size: int) -> Sequence[Found]:
         """Return the wanted bursts of a page, and move the cursor past the page."""
         bursts: list[Found] = []
         for row in page:
@@ -336,7 +336,7 @@ class Newest:
         return bursts
 
 
-def _names(cursors: Iterable[_Cursor_newest]) -> list[str]:
+def _names(cursors: Iterable[_NewestCursor]) -> list[str]:
     return [cursor.subject for cursor in cursors]
 
 

@@ -188,7 +188,7 @@ def _claim(row: tuple[str, int, str, int, int, int]) -> Claim:
 # Claims: one row per slice, changed by compare-and-set. Owner and attempt identify the holder.
 
 _FIRST = statement("first_claim")
-_NEXT_claims = statement("next_claim")
+_NEXT_CLAIM = statement("next_claim")
 _EXTEND = statement("extend_claim")
 _STORED = "SELECT attempt, owner, claimed_at, until, reached FROM claims WHERE subject = ? AND seq = ? AND slice = ?"
 
@@ -203,7 +203,7 @@ class CassandraClaims:
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         claim = Claim(slice=piece, attempt=1, owner=owner, claimed_at=now, until=until)
         # Nearly every slice is claimed once, which needs no read.
-        if self._decide(_FIRST, claim, (*_key_claims(piece), *_row(claim))):
+        if self._decide(_FIRST, claim, (*_claim_key(piece), *_row(claim))):
             return claim
         stored = self._stored(piece)
         if stored is None or stored[3] > to_ms(now):
@@ -212,7 +212,7 @@ class CassandraClaims:
         claim = replace(claim, attempt=attempt + 1, reached=reached)
         # Only if the row is unchanged: a release in between knows better how far the work is.
         unchanged = attempt, ends, reached
-        return claim if self._decide(_NEXT_claims, claim, (*_row(claim), *_key_claims(piece), *unchanged)) else None
+        return claim if self._decide(_NEXT_CLAIM, claim, (*_row(claim), *_claim_key(piece), *unchanged)) else None
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         longer = replace(claim, until=until)
@@ -222,7 +222,7 @@ class CassandraClaims:
         self._extend(replace(claim, until=now))
 
     def _extend(self, claim: Claim) -> bool:
-        return self._decide(_EXTEND, claim, (*_row(claim), *_key_claims(claim.slice), claim.owner, claim.attempt))
+        return self._decide(_EXTEND, claim, (*_row(claim), *_claim_key(claim.slice), claim.owner, claim.attempt))
 
     def _decide(self, statement: str, claim: Claim, values: tuple[object, ...]) -> bool:
         """Return whether the caller holds the claim.
@@ -241,11 +241,11 @@ class CassandraClaims:
         return False
 
     def _stored(self, piece: Slice) -> Row | None:
-        rows = self._cluster.ask(_STORED, _key_claims(piece), profile=SERIAL)
+        rows = self._cluster.ask(_STORED, _claim_key(piece), profile=SERIAL)
         return tuple(rows[0]) if rows else None
 
 
-def _key_claims(piece: Slice) -> tuple[str, int, str]:
+def _claim_key(piece: Slice) -> tuple[str, int, str]:
     return str(piece.burst.subject), piece.burst.seq, str(piece)
 
 

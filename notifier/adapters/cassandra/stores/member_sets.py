@@ -151,8 +151,8 @@ NO_TTL = 0
 
 _STANDING = "SELECT blob FROM stays WHERE shard = ? AND kind = ? AND until >= ?"
 _UNTIL = "SELECT blob FROM stays WHERE shard = ? AND kind = ? AND until = ?"
-_PUT_stays = "INSERT INTO stays (shard, kind, until, blob) VALUES (?, ?, ?, ?) USING TTL ?"
-_PUT_STAMPED_stays = f"{_PUT_stays} AND TIMESTAMP ?"
+_PUT_ACTIVE_SET = "INSERT INTO stays (shard, kind, until, blob) VALUES (?, ?, ?, ?) USING TTL ?"
+_PUT_ACTIVE_SET_STAMPED = f"{_PUT_ACTIVE_SET} AND TIMESTAMP ?"
 
 
 class CassandraStays:
@@ -177,7 +177,7 @@ class CassandraStays:
 
     def _put(self, stay: Stay, stamp: Stamp | None) -> tuple[str, Row]:
         row = stay.shard, str(stay.kind), stay.until, encode(stay.bits), self._ttl(stay.until)
-        return (_PUT_stays, row) if stamp is None else (_PUT_STAMPED_stays, (*row, stamp))
+        return (_PUT_ACTIVE_SET, row) if stamp is None else (_PUT_ACTIVE_SET_STAMPED, (*row, stamp))
 
     def _ttl(self, until: int) -> int:
         """Return the TTL in seconds. It is 1 for an entry that expired long ago, because 0 means forever."""

@@ -98,9 +98,6 @@ _MUTE_OF_SUBJECT = "INSERT INTO wants_of_subject (subject, shard, block, slot, m
 _OF_PAIRS = f"SELECT slot, {_SAID} FROM wants WHERE block = ? AND slot IN ? AND subject = ?"
 _OF_SHARD = f"SELECT block, slot, members, {_SAID} FROM wants_of_subject WHERE subject = ? AND shard = ?"
 
-_MICROSECONDS_wants = 1_000
-"""Microseconds per millisecond. Cassandra counts write timestamps in microseconds."""
-
 Statement = tuple[str, Row]
 
 
@@ -142,7 +139,7 @@ def written(word: Word) -> tuple[Statement, Statement]:
     columns = tuple(name for name, value in fields.items() if value is not None)
     row, at = (
         (block, slot, str(word.subject), *(fields[name] for name in columns)),
-        to_ms(word.at) * _MICROSECONDS_wants,
+        to_ms(word.at) * _MICROSECONDS,
     )
     return (WRITE_OF_SUBJECT[columns], (*row, shard_of(word.member), at)), (WRITE[columns], (*row, at))
 
@@ -168,7 +165,7 @@ def _word(block: int, subject: Subject, row: Any) -> Want:
     return Want(
         subject=subject,
         member=Member(block * BLOCK_MEMBERS + row.slot),
-        at=from_ms(max(row.volume_at or 0, row.visible_from_at or 0) // _MICROSECONDS_wants),
+        at=from_ms(max(row.volume_at or 0, row.visible_from_at or 0) // _MICROSECONDS),
         volume=Volume(row.volume or Volume.DEFAULT),
         visible_from=from_ms(row.visible_from or 0),
     )
@@ -207,7 +204,7 @@ FEW = 200
 
 # The sequence is the write timestamp: the highest wins regardless of arrival order. On a tie the larger value wins,
 # which is the block.
-_WRITE_partings = "INSERT INTO partings (block, member, other, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
+_WRITE_BLOCK = "INSERT INTO partings (block, member, other, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
 _WRITE_OF_ACCOUNT = """
     INSERT INTO partings_of_account (other, shard, member, side, until) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?
 """
@@ -227,7 +224,7 @@ class CassandraPartings:
         # writes everything again.
         halves = [half for parting in partings for half in parting.halves]
         self._cluster.ask_each(_WRITE_OF_ACCOUNT, [_of_account(half) for half in halves])
-        self._cluster.ask_each(_WRITE_partings, [_of_block(half) for half in halves])
+        self._cluster.ask_each(_WRITE_BLOCK, [_of_block(half) for half in halves])
 
 
 async def apart_of(

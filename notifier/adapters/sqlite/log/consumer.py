@@ -23,7 +23,7 @@ _LEASE_MS = LEASE // timedelta(milliseconds=1)
 _JOIN = "INSERT OR REPLACE INTO consumers (consumer_group, stream, owner, until) VALUES (?, ?, ?, ?)"
 _LEAVE = "DELETE FROM consumers WHERE consumer_group = ? AND stream = ? AND (owner = ? OR until <= ?)"
 _OWNERS = "SELECT owner FROM consumers WHERE consumer_group = ? AND stream = ? ORDER BY owner"
-_HOLDS_partition_leases = statement("log_holds")
+_HOLDS = statement("log_holds")
 _HOLD = "INSERT OR REPLACE INTO holds (consumer_group, partition, owner, epoch, until) VALUES (?, ?, ?, ?, ?)"
 _FREE = "UPDATE holds SET until = 0 WHERE consumer_group = ? AND partition = ? AND owner = ? AND epoch = ?"
 
@@ -83,7 +83,7 @@ def _due(c: sqlite3.Connection, seat: Seat, now: int, until: int) -> int:
 
 
 def _holds(c: sqlite3.Connection, seat: Seat) -> dict[str, tuple[str, int, int]]:
-    rows = c.execute(_HOLDS_partition_leases, (seat.group, json.dumps(list(seat.partitions))))
+    rows = c.execute(_HOLDS, (seat.group, json.dumps(list(seat.partitions))))
     return {partition: (owner, epoch, until) for partition, owner, epoch, until in rows}
 
 
@@ -100,7 +100,6 @@ wakes a thread, 0.15 ms on a busy machine: with a constant 5 ms, three consumers
 _VERSION = "PRAGMA data_version"
 _RECORDS = "SELECT offset, key, value FROM records WHERE partition = ? AND offset > ? ORDER BY offset LIMIT ?"
 _COMMITTED = "SELECT offset FROM commits WHERE consumer_group = ? AND partition = ?"
-_HOLDS = statement("log_holds")
 _COMMIT = statement("log_commit")
 _LAG = statement("log_lag")
 

@@ -40,7 +40,7 @@ def letter_of(row: Stored) -> DeadLetter:
 # Lane tallies in core.db: each is replaced only by its next version.
 
 _READ = "SELECT blob FROM lane_tallies WHERE lane IN (SELECT value FROM json_each(?))"
-_PUT_lane_tallies = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"
+_PUT_TALLY = "INSERT OR REPLACE INTO lane_tallies (lane, version, blob) VALUES (?, ?, ?)"
 
 
 class SqliteLaneTallies:
@@ -76,4 +76,4 @@ def _read(c: sqlite3.Connection, lanes: Collection[str]) -> Mapping[str, LaneTal
 
 
 def _put(c: sqlite3.Connection, tally: LaneTally) -> None:
-    c.execute(_PUT_lane_tallies, (tally.lane, tally.version, pack(tally)))
+    c.execute(_PUT_TALLY, (tally.lane, tally.version, pack(tally)))

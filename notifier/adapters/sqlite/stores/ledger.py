@@ -161,9 +161,8 @@ class SqliteClaims:
 # Deferred bursts in core.db: moved between the two lists in one transaction, so that no crash comes in between.
 
 _LAY = statement("lay_sleeper")
-_CLOSE_deferred_bursts = "DELETE FROM open_bursts WHERE subject = ? AND seq = ?"
 _DUE = "SELECT subject, seq, opened_at FROM sleepers WHERE until <= ? ORDER BY until LIMIT ?"
-_OPEN_deferred_bursts = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
+_REOPEN = "INSERT OR IGNORE INTO open_bursts (subject, seq, opened_at) VALUES (?, ?, ?)"
 _UP = "DELETE FROM sleepers WHERE subject = ? AND seq = ?"
 _COUNT = "SELECT count(*) FROM sleepers"
 
@@ -176,7 +175,7 @@ class SqliteSleepers:
         rows = [(str(s.burst.subject), s.burst.seq, to_ms(s.opened_at), to_ms(s.until)) for s in sleepers]
         with self._db.write() as c:
             c.executemany(_LAY, rows)
-            c.executemany(_CLOSE_deferred_bursts, [row[:2] for row in rows])
+            c.executemany(_CLOSE, [row[:2] for row in rows])
 
     def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
         due = to_ms(now), most
@@ -185,7 +184,7 @@ class SqliteSleepers:
                 return []
         with self._db.write() as c:
             rows = c.execute(_DUE, due).fetchall()
-            c.executemany(_OPEN_deferred_bursts, rows)
+            c.executemany(_REOPEN, rows)
             c.executemany(_UP, [row[:2] for row in rows])
         return [BurstKey(Subject.parse(subject), seq) for subject, seq, _ in rows]
 

@@ -121,7 +121,7 @@ ACTIVE_BATCH = 256
 _OF_SHARDS = "FROM stays WHERE kind = ? AND shard IN (SELECT value FROM json_each(?))"
 _STANDING = f"SELECT shard, blob {_OF_SHARDS} AND until >= ?"
 _UNTIL = f"SELECT shard, blob {_OF_SHARDS} AND until = ?"
-_PUT_stays = statement("put_stay")
+_PUT_ACTIVE_SET = statement("put_stay")
 _FORGET = "DELETE FROM stays WHERE until < ?"
 
 
@@ -145,7 +145,7 @@ class SqliteStays:
             ((str(s.kind), s.shard, s.until, encode(s.bits), stamp or 0) for s in stays), ACTIVE_BATCH
         ):
             with self._db.write() as c:
-                c.executemany(_PUT_stays, batch)
+                c.executemany(_PUT_ACTIVE_SET, batch)
 
     def forget(self, hour: int) -> None:
         with self._db.write() as c:

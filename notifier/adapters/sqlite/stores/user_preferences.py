@@ -79,7 +79,7 @@ BATCH = 4_096
 
 _COLUMNS = "block, slot, subject, volume, volume_at, visible_from, visible_from_at, members"
 
-_WRITE_wants = statement("want")
+_WRITE_PREFERENCE = statement("want")
 _MUTE = statement("mute_block")
 _OF_MEMBER = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot IN (?, ?)"
 _OF_PAIR = f"SELECT {_COLUMNS} FROM wants WHERE block = ? AND slot = ? AND subject = ?"
@@ -97,7 +97,7 @@ class SqliteWants:
     def write(self, words: Collection[Word]) -> None:
         if words:
             with self._db.write() as c:
-                c.executemany(_WRITE_wants, [_row(change) for change in words])
+                c.executemany(_WRITE_PREFERENCE, [_row(change) for change in words])
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         for batch in batches(((m.block, BLOCK_SLOT, str(m.subject), m.members) for m in mutes), BATCH):
@@ -187,7 +187,7 @@ class SqlitePreferences:
 BLOCK_BATCH = 4_096
 """User blocks per transaction, so that other writers get their turn."""
 
-_WRITE_partings = statement("part")
+_WRITE_BLOCK = statement("part")
 _OWN = "SELECT other, until FROM partings WHERE member = ? AND side = 'blocks'"
 _OTHERS = "SELECT other, until FROM partings WHERE member = ? AND side = 'blocked_by' ORDER BY other LIMIT ?"
 _BY_NAME = """
@@ -203,7 +203,7 @@ class SqlitePartings:
     def write(self, partings: Collection[Parting]) -> None:
         for batch in batches(partings, BLOCK_BATCH):
             with self._db.write() as c:
-                c.executemany(_WRITE_partings, [_row_partings(half) for parting in batch for half in parting.halves])
+                c.executemany(_WRITE_BLOCK, [_block_row(half) for parting in batch for half in parting.halves])
 
 
 def apart_in(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], most: int) -> Apart:
@@ -217,5 +217,5 @@ def apart_in(c: sqlite3.Connection, member: Member, follows: Iterable[Subject], 
     return apart((UserId(account), from_ms(until)) for account, until in (*rows, *blockers))
 
 
-def _row_partings(half: Half) -> tuple[object, ...]:
+def _block_row(half: Half) -> tuple[object, ...]:
     return half.member, half.other, str(half.side), to_ms(half.until), half.sequence

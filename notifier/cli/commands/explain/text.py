@@ -155,7 +155,7 @@ async def digest_explanation(
     view = InboxView(viewer=await reads.people.viewer(user, member), member=member, now=clock.now())
     due = _due(view, key)
     digest = (await digests_by(reads.timeline, view, [key])).get(key)
-    reason = _why_digest(digest, view, due)
+    reason = _digest_reason(digest, view, due)
     return {
         "burst": str(key),
         "user": user,
@@ -177,7 +177,7 @@ def _due(look: InboxView, key: BurstKey) -> datetime:
     return due
 
 
-def _why_digest(digest: Digest | None, look: InboxView, due: datetime) -> str | None:
+def _digest_reason(digest: Digest | None, look: InboxView, due: datetime) -> str | None:
     if due > look.now:
         return "to_come"
     if expires_at(due) <= look.now:
