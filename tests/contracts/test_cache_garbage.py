@@ -59,7 +59,10 @@ def unlike(server: Valkey) -> list[str]:
 
 
 def adapters() -> Iterator[type]:
+    """Yield the adapters' classes: all that are named Redis…, except the clients and pools of the module `node`."""
     for module in pkgutil.iter_modules(redis.__path__):
+        if module.name == "node":
+            continue
         found = import_module(f"{redis.__name__}.{module.name}")
         yield from (
             each for name, each in vars(found).items() if name.startswith("Redis") and each.__module__ == found.__name__

@@ -67,7 +67,7 @@ def test_what_a_worker_held_when_it_was_killed_goes_to_the_next_who_outlives_the
     with hosting(rabbit.brokers, folder, Pool.FCM) as phones, phones.working("gated"):
         phones.wait_for("ready")
         passes_a_crowd(phones)
-    with hosting(rabbit.brokers, another, Pool.FCM) as phones, phones.working("slow") as process:
+    with hosting(rabbit.brokers, another, Pool.FCM) as phones, phones.working("until told") as process:
         phones.wait_for("ready")
         gives_back_what_it_took_ahead(phones, process)
 
@@ -79,5 +79,5 @@ def gives_back_what_it_took_ahead(phones: Host, process: subprocess.Popen[bytes]
     until(lambda: phones.queue.depth(Pool.FCM) == 0, 5)
     process.terminate()
     assert process.wait(20) == 0
-    assert phones.wrote() == ["ready", str(vips[0]), "finished"]
+    assert phones.wrote() == ["ready", str(vips[0]), "told"]
     until(lambda: phones.queue.depth(Pool.FCM) == len(vips) - 1, 10)
