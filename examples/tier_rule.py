@@ -1,4 +1,4 @@
-"""A rule of tiers to copy from: VIPs first however long they were away, and rows for everybody who follows."""
+"""Example of a tier rule: VIPs first even when inactive, and a row for every follower."""
 
 from collections.abc import Mapping
 

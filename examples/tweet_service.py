@@ -1,4 +1,4 @@
-"""A tiny tweet service: people post tweets, and whom they @mention hears of it through the notifier.
+"""A tiny tweet service that sends the @mentions of its tweets to the notifier.
 
 notifier fixture && notifier up         # in one terminal
 python examples/tweet_service.py        # in another
@@ -25,18 +25,18 @@ LONGEST_TWEET = 10_000
 
 @dataclass(frozen=True)
 class Tweets:
-    """Where a real service would store them; here only the mentions matter."""
+    """A real service would store tweets here. This one only sends their mentions."""
 
     outbox: Outbox
 
     def post(self, author: str, text: str) -> dict[str, object]:
-        """Done when the tweet is; whether the notifier is up makes no difference to who tweets."""
+        """Post a tweet. It never waits for the notifier, and succeeds while the notifier is down."""
         tweet, now = f"t-{token_hex(8)}", datetime.now(UTC)
         mentions = list(dict.fromkeys(MENTION.findall(text)))  # each once, in order
         if mentions:
             event = MentionEvent(id=tweet, at=now, tweet=tweet, author=author, mentions=mentions, text=text)
             if not self.outbox.submit(event):
-                # The line is full. A real service keeps the event beside the tweet and sends it later: same id.
+                # The outbox is full. A real service stores the event with the tweet and sends it later, with the same id.
                 print(f"not notified: {tweet}", flush=True)
         return {"tweet": tweet, "author": author, "text": text, "mentions": mentions}
 
@@ -53,8 +53,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         try:
             length = max(0, min(int(self.headers.get("Content-Length", 0)), LONGEST_TWEET))
-            said = json.loads(self.rfile.read(length))
-            author, text = str(said["author"]), str(said["text"])
+            tweet = json.loads(self.rfile.read(length))
+            author, text = str(tweet["author"]), str(tweet["text"])
         except (ValueError, KeyError, TypeError):
             return self._answer(400, {"error": 'Send {"author": "u7", "text": "hello @nova"}.'})
         if self.path != "/tweets":
@@ -72,18 +72,18 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=8090, help="where tweets are posted; 0 is any (default: 8090)")
+    parser.add_argument("--port", type=int, default=8090, help="port for POST /tweets; 0 takes a free one (default: 8090)")
     ready = Path("notifier-data/run/ready.json")
-    text = f"the file with url and service_key that `notifier up` writes (default: {ready})"
+    text = f"file that `notifier up` writes, with url and service_key (default: {ready})"
     parser.add_argument("--ready", type=Path, default=ready, metavar="FILE", help=text)
     asked = parser.parse_args()
     if not asked.ready.exists():
-        parser.error(f"{asked.ready} is not there: start `notifier up`, or name its file with --ready")
+        parser.error(f"{asked.ready} does not exist: start `notifier up`, or name its file with --ready")
 
     notifier = json.loads(asked.ready.read_text())
     with (
         Client(notifier["url"], notifier["service_key"], source="//tweets.example") as client,
-        Outbox(client) as outbox,  # at the end it waits up to five seconds, and tells what wasn't sent
+        Outbox(client) as outbox,  # on exit it waits up to five seconds and logs the events that it could not send
         Service(asked.port, Tweets(outbox)) as server,
     ):
         signal.signal(signal.SIGTERM, lambda *_: Thread(target=server.shutdown).start())

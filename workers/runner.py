@@ -1,4 +1,4 @@
-"""Runner: passes one slice to its handler and turns every result or error into an outcome."""
+"""Runner: passes one slice to its handler and turns results and errors into outcomes."""
 
 import logging
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""The technologies behind the ports: one folder each, unaware of each other, chosen in notifier.profiles alone."""
+"""Adapters of the ports: one folder per technology, chosen by notifier.profiles."""

@@ -1,4 +1,4 @@
-"""The data folder: creates it, checks that it is writable, and removes the data of a demo."""
+"""Creates the data folder, checks that it is writable, and removes a demo's data."""
 
 import os
 import shutil

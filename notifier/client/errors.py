@@ -42,7 +42,7 @@ class AccessDenied(ClientError):
 
 
 class NotTheService(ClientError):
-    """What answered is not the notification service."""
+    """The response does not come from a notification service."""
 
 
 class Unanswered(ClientError):

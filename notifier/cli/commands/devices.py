@@ -1,4 +1,4 @@
-"""Command `notifier devices`: lists the devices of a user, and removes one, such as a lost phone."""
+"""Command `notifier devices`: lists the devices of a user and removes one."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Command `notifier push test`: sends an alert to the devices of a user and shows the results."""
+"""Command `notifier push test`: sends an alert to a user's devices and shows the results."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

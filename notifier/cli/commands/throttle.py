@@ -1,4 +1,4 @@
-"""Command `notifier throttle`: slows or pauses a tier for a limited time; no delivery is lost."""
+"""Command `notifier throttle`: slows or pauses a tier for a limited time, without loss."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""One child process of `notifier up`: starts it, watches it, and restarts it when it dies."""
+"""Starts, watches and restarts one child process of `notifier up`."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""The fork server: a process that imports what the roles need and then forks each role.
+"""Fork server: a process that imports the roles' modules and forks each role.
 
 `forkserver_client.py` starts one for each `notifier up`, and asks it through its standard input. Linux only.
 Decision 64 compares it with the fork server of `multiprocessing`.

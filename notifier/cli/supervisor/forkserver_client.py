@@ -1,4 +1,4 @@
-"""Client of the fork server (`forkserver.py`): starts it, and asks it for the roles of `notifier up`."""
+"""Client of the fork server: starts it and requests the roles of `notifier up`."""
 
 import logging
 import os

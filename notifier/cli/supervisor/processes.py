@@ -1,4 +1,4 @@
-"""Processes of `notifier up`: one per role, and several of the API and of some pools."""
+"""Processes of `notifier up`: one per role, several for the API and some pools."""
 
 import os
 import sys

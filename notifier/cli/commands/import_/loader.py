@@ -1,4 +1,4 @@
-"""Imports a file: reads it, writes its rows, and runs the indexer until the bitmaps are current."""
+"""Import of one file: writes its rows and runs the indexer until bitmaps are current."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""Command `notifier top`: shows the current state, live on a terminal or once in a pipe."""
+"""Command `notifier top`: shows the current state, live or once in a pipe."""
 
 import select
 import sys
