@@ -13,7 +13,7 @@ COMPILE = env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL CUSTOM_COMPILE_COMMAND="m
   build/lock/bin/pip-compile $(if $(UPGRADE),--upgrade)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cluster test check bench bench-peers pictures lock clean quick types
+.PHONY: help setup demo cluster test check prove bench bench-peers pictures lock clean quick types
 
 help: ## list these commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,11 @@ test: quick ## everything CI runs: format, lint, imports, all tests, and types b
 	@$(BIN)/mypy >build/types.log 2>&1 & types=$$!; \
 	  $(PYTEST) --junit-xml=build/junit.xml; tests=$$?; \
 	  wait $$types; types=$$?; cat build/types.log; exit $$((tests | types))
+
+prove: setup ## about an hour: more seeds, every crash point, storms with faults and all chaos scenarios on real engines
+	@mkdir -p build
+	@$(PYTEST) -m prove --junit-xml=build/prove.xml
+	@$(BIN)/python -m benchmarks chaos
 
 check: quick types ## the same without the slow tests
 	@echo "== unit tests"

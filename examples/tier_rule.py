@@ -1,4 +1,4 @@
-"""Example of a tier rule: VIPs first even when inactive, and a row for every follower."""
+"""Example of a tier rule: VIPs first, and a row for every follower."""
 
 from collections.abc import Mapping
 

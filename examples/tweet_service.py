@@ -36,7 +36,7 @@ class Tweets:
         if mentions:
             event = MentionEvent(id=tweet, at=now, tweet=tweet, author=author, mentions=mentions, text=text)
             if not self.outbox.submit(event):
-                # The outbox is full. A real service stores the event with the tweet and sends it later, with the same id.
+                # The outbox is full. A real service stores the event and sends it later, with the same id.
                 print(f"not notified: {tweet}", flush=True)
         return {"tweet": tweet, "author": author, "text": text, "mentions": mentions}
 
@@ -72,7 +72,9 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=8090, help="port for POST /tweets; 0 takes a free one (default: 8090)")
+    parser.add_argument(
+        "--port", type=int, default=8090, help="port for POST /tweets; 0 takes a free one (default: 8090)"
+    )
     ready = Path("notifier-data/run/ready.json")
     text = f"file that `notifier up` writes, with url and service_key (default: {ready})"
     parser.add_argument("--ready", type=Path, default=ready, metavar="FILE", help=text)

@@ -121,7 +121,7 @@ def fork_servers() -> set[int]:
 
 def command_line(process: psutil.Process) -> list[str]:
     try:
-        return process.cmdline()
+        return list(process.cmdline())
     except psutil.NoSuchProcess:
         return []
 

@@ -11,6 +11,7 @@ import pytest
 from notifier.devkit.engines.maven import missing
 
 pytestmark = [
+    pytest.mark.prove,
     pytest.mark.timeout(600),
     pytest.mark.skipif(
         bool(missing()), reason=f"the engines need Java 17 and Maven; not found: {', '.join(missing())}"

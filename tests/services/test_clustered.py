@@ -44,6 +44,7 @@ def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
         assert "succeeded" in (data / "logs" / f"{second}.log").read_text(), "it had its part"
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(600)
 def test_a_storm_in_which_engines_die_are_cut_off_and_refuse_reaches_everybody(tmp_path: Path) -> None:
     """On engines of its own, as people try it; with all the faults there are, and for longer, it is left to them."""
