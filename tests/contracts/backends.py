@@ -1,4 +1,4 @@
-"""The backends of the small ports: the log, the sets and what operators use, over one clock set by hand."""
+"""In-memory and SQLite backends of the small ports, with a manual clock."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,29 +1,29 @@
-"""One use of a Redis adapter: its writes, its questions, and how garbage under it is mended."""
+"""Calls of one Redis adapter: writes, reads, and how garbage is repaired."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-Ask = Callable[[], object]
+Read = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
     writes: Mapping[str, Callable[[], object]]
-    """Each makes right what it concerns, whatever was there before, and changes nothing that is right."""
-    asks: Mapping[str, Ask]
-    """Each answers the same again, and on an empty server what an empty cache answers."""
-    mend: Callable[[], object]
-    """Makes everything right, as the running system does sooner or later."""
+    """Each write replaces garbage in its keys with correct data, and changes nothing that is correct."""
+    reads: Mapping[str, Read]
+    """Each read is repeatable; on an empty server it returns what an empty cache returns."""
+    repair: Callable[[], object]
+    """Repairs everything, as the running system eventually does."""
 
-    def answers(self) -> dict[str, object]:
-        return {name: ask() for name, ask in self.asks.items()}
+    def results(self) -> dict[str, object]:
+        return {name: read() for name, read in self.reads.items()}
 
 
-def simple(writes: Mapping[str, Callable[[], object]], asks: Mapping[str, Ask]) -> Use:
-    """Mended by the next writes."""
+def simple(writes: Mapping[str, Callable[[], object]], reads: Mapping[str, Read]) -> Use:
+    """Build a use that is repaired by its own writes."""
 
-    def mend() -> None:
+    def repair() -> None:
         for write in writes.values():
             write()
 
-    return Use(writes=writes, asks=asks, mend=mend)
+    return Use(writes=writes, reads=reads, repair=repair)

@@ -1,4 +1,4 @@
-"""How every Redis adapter is used: what is written through it, and what it answers then."""
+"""Calls of every Redis adapter: the data they write, and the reads that check it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -44,19 +44,19 @@ from notifier.ports.live_bus import Marked
 from tests.contracts.cache_use import Use, simple
 from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.recorded import Recorded
-from tests.contracts.remembered import KIM, REMEMBERED
+from tests.contracts.remembered_viewer import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey
 from tests.support.fakes.clock import CountedNonces, ManualClock
 
 HOUR = 490_000
-LASTING = timedelta(hours=1)
-ONE_A_DAY = BucketLimit(capacity=1, refill=24 * LASTING)
-TEN_A_DAY = BucketLimit(capacity=10, refill=24 * LASTING)
+TTL = timedelta(hours=1)
+ONE_A_DAY = BucketLimit(capacity=1, refill=24 * TTL)
+TEN_A_DAY = BucketLimit(capacity=10, refill=24 * TTL)
 SCOPE = member_scope(Member(5))
 ONE, TWO = EventId("tweets", "1"), EventId("tweets", "2")
 MEMBERS = [Member(5), Member(NEIGHBOURS * SHARD_MEMBERS + 7)]
 BURSTS = [burst(5, ADA), burst(4), burst(3), burst(2, Subject.parse("mention:zed"))]
-"""The newest first, as a rebuild reads them."""
+"""Newest first, in the order in which a rebuild reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class Caches:
 
     server: Valkey
     client: RedisClient
-    reading: AsyncClient
+    async_client: AsyncClient
     runner: asyncio.Runner
-    """Of the loop to which the connections of `reading` belong."""
+    """Runner of the event loop to which the connections of `async_client` belong."""
     metrics: Metrics
     used: set[tuple[type, str]] = field(default_factory=set)
 
@@ -87,15 +87,15 @@ class Caches:
             "versions": self._versions(),
         }
 
-    def counted(self, kind: str) -> float:
+    def garbage_count(self, kind: str) -> float:
         return self.metrics.registry.get_sample_value("notifier_cache_garbage_total", {"kind": kind}) or 0.0
 
-    def _on(self, kind: type, *rest: Any) -> Any:
-        return Recorded(kind(self.client, *rest), self.used)
+    def _on(self, kind: type, *args: Any) -> Any:
+        return Recorded(kind(self.client, *args), self.used)
 
-    def _awaited(self, kind: type, work: Callable[[Any], Coroutine[Any, Any, Any]], *rest: Any) -> Any:
-        """What an asynchronous adapter answers."""
-        return self.runner.run(work(Recorded(kind(self.reading, *rest), self.used)))
+    def _awaited(self, kind: type, work: Callable[[Any], Coroutine[Any, Any, Any]], *args: Any) -> Any:
+        """Run an asynchronous adapter's work and return its result."""
+        return self.runner.run(work(Recorded(kind(self.async_client, *args), self.used)))
 
     def _activity(self) -> Use:
         hours = self._on(RedisActiveHours)
@@ -107,9 +107,9 @@ class Caches:
             writes={
                 "touch": lambda: hours.touch(MEMBERS, HOUR),
                 "touch on the read path": lambda: self._awaited(RedisActivity, lambda to: to.touch(MEMBERS, HOUR)),
-                "rolled up": lambda: hours.rolled_up(NOON, LASTING),
+                "rolled up": lambda: hours.rolled_up(NOON, TTL),
             },
-            asks={
+            reads={
                 "first shard": lambda: read(0),
                 "far shard": lambda: read(NEIGHBOURS),
                 "last rolled up": hours.last_rolled_up,
@@ -118,8 +118,8 @@ class Caches:
 
     def _backlog(self) -> Use:
         report = self._on(RedisBacklogReport)
-        behind = {Pool.P0: Behind(slices=3, since=NOON, later=1)}
-        return simple({"tell": lambda: report.tell(behind, LASTING)}, {"told": report.told})
+        backlog = {Pool.P0: Behind(slices=3, since=NOON, later=1)}
+        return simple({"tell": lambda: report.tell(backlog, TTL)}, {"told": report.told})
 
     def _buckets(self) -> Use:
         buckets = self._on(RedisBuckets)
@@ -128,7 +128,7 @@ class Caches:
                 "take": lambda: buckets.take("ann", ONE_A_DAY),
                 "spend": lambda: buckets.spend({"bob": 1_000}, TEN_A_DAY),
             },
-            asks={
+            reads={
                 "take": lambda: buckets.take("ann", ONE_A_DAY),
                 "left": lambda: round(buckets.spend({"bob": 0}, TEN_A_DAY)["bob"]),
             },
@@ -136,16 +136,16 @@ class Caches:
 
     def _bus(self) -> Use:
         bus = self._on(RedisBus)
-        word = Marked(user=UserId("kim"), bursts=(BurstKey(NOVA, 1),), by="a process")
+        marked = Marked(user=UserId("kim"), bursts=(BurstKey(NOVA, 1),), by="a process")
 
-        async def heard(reader: Any) -> object:
-            async with aclosing(reader.listen()) as words, asyncio.timeout(10):
-                await anext(words)
+        async def receive(reader: Any) -> object:
+            async with aclosing(reader.listen()) as messages, asyncio.timeout(10):
+                await anext(messages)
                 bus.publish([burst(1)])
-                await reader.tell(word)
-                return [each async for each in _until(words, 2)]
+                await reader.tell(marked)
+                return [message async for message in _until(messages, 2)]
 
-        return simple({}, {"heard": lambda: self._awaited(RedisLiveReader, heard)})
+        return simple({}, {"heard": lambda: self._awaited(RedisLiveReader, receive)})
 
     def _caps(self) -> Use:
         caps = self._on(RedisCaps)
@@ -154,26 +154,26 @@ class Caches:
         def spend(member: Member) -> object:
             return caps.spend(BurstKey(NOVA, 1), "tweet", people, NOON)[member]
 
-        return simple({"spend": partial(spend, people[0])}, {f"{each}": partial(spend, each) for each in people})
+        return simple({"spend": partial(spend, people[0])}, {f"{member}": partial(spend, member) for member in people})
 
     def _lines(self) -> Use:
         lines = self._on(RedisLineReport)
-        left = {name: LeftAlone(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
+        circuits = {name: LeftAlone(until=NOON, reason=f"503 {name}") for name in ("apns", "web push.example")}
 
         def tell() -> None:
-            for name, each in left.items():
-                lines.tell(name, each, LASTING)
+            for name, circuit in circuits.items():
+                lines.tell(name, circuit, TTL)
 
-        def told(name: str) -> object:
+        def read(name: str) -> object:
             return lines.told().get(name)
 
-        return simple({"tell": tell}, {name: partial(told, name) for name in left})
+        return simple({"tell": tell}, {name: partial(read, name) for name in circuits})
 
     def _paces(self) -> Use:
         paces = self._on(RedisPaces)
 
         def draw(platform: Platform) -> int:
-            """All that there is: of a fraction one alert is granted, too."""
+            """Draw all tokens that are left. A fraction of a token also grants one alert."""
             return sum(iter(lambda: paces.draw(platform, 1_000_000, urgent=True, ease=1.0, now=NOON), 0))
 
         def refused() -> None:
@@ -187,7 +187,7 @@ class Caches:
 
     def _pressure(self) -> Use:
         pressure = self._on(RedisPressure)
-        return simple({"raise": lambda: pressure.raise_to(0.5, LASTING)}, {"level": pressure.level})
+        return simple({"raise": lambda: pressure.raise_to(0.5, TTL)}, {"level": pressure.level})
 
     def _pull(self) -> Use:
         index, clock = self._on(RedisPullIndex, CountedNonces()), ManualClock(NOON)
@@ -196,7 +196,7 @@ class Caches:
             return self._awaited(RedisPullReader, lambda reader: reader.news(subjects), clock)
 
         def reconcile() -> bool:
-            """A round as the reconciler does it; whether it succeeded."""
+            """Run one round as the reconciler does, and return whether it succeeded."""
             with suppress(CacheUnavailable):
                 if index.generation() is None:
                     index.rebuilt([BURSTS], BEFORE, NOON)
@@ -205,15 +205,15 @@ class Caches:
                 return index.generation() is not None
             return False
 
-        def mend() -> None:
+        def repair() -> None:
             assert any(reconcile() for _ in range(3))
 
         def may_fail(work: Callable[[], object]) -> Callable[[], None]:
-            def tried() -> None:
+            def attempt() -> None:
                 with suppress(CacheUnavailable):
                     work()
 
-            return tried
+            return attempt
 
         return Use(
             writes={
@@ -222,7 +222,7 @@ class Caches:
                 "compared": may_fail(lambda: index.compared(BEFORE, NOON)),
                 "reconcile": reconcile,
             },
-            asks={
+            reads={
                 "nova": lambda: news(NOVA),
                 "ada": lambda: news(ADA),
                 "quiet": lambda: news(BO),
@@ -230,7 +230,7 @@ class Caches:
                 "lists": lambda: self._awaited(RedisPullReader, lambda reader: reader.subject_lists(SUBJECTS), clock),
                 "complete": lambda: index.generation() is not None,
             },
-            mend=mend,
+            repair=repair,
         )
 
     def _recent(self) -> Use:
@@ -248,7 +248,7 @@ class Caches:
     def _tabs(self) -> Use:
         tabs = self._on(RedisTabReport)
         return simple(
-            {"tell": lambda: tabs.tell("a process", timedelta(milliseconds=30), LASTING)},
+            {"tell": lambda: tabs.tell("a process", timedelta(milliseconds=30), TTL)},
             {"worst": tabs.worst},
         )
 
@@ -262,23 +262,23 @@ class Caches:
             await versions.remember(REMEMBERED)
 
         async def look(versions: Any) -> object:
-            with suppress(CacheUnavailable):  # the first look removes what lies in place of the news
+            with suppress(CacheUnavailable):  # the first look removes garbage in place of the news
                 await versions.look([SCOPE], None)
-            found = await versions.look([SCOPE], None, [KIM])
-            if SCOPE not in found.versions:
+            result = await versions.look([SCOPE], None, [KIM])
+            if SCOPE not in result.versions:
                 await versions.plant([SCOPE], "v2")  # as every reader does
             await versions.close()
-            return found
+            return result
 
         def change() -> None:
             writer.begin([SCOPE], "c0")
             writer.finish([SCOPE], "c0")
             self._awaited(RedisInboxVersions, plant)
 
-        look_up = partial(self._awaited, RedisInboxVersions, look, LASTING)
+        look_up = partial(self._awaited, RedisInboxVersions, look, TTL)
         return simple(
             {"change": change, "publish": lambda: bus.publish([burst(1)])},
-            # Any other version proves nothing, as none does.
+            # Any other version proves nothing, like a missing one.
             {"look": lambda: look_up().versions.get(SCOPE) == "v1", "recall": lambda: KIM in look_up().remembered},
         )
 
@@ -287,16 +287,16 @@ class Caches:
 def caches_on(server: Valkey) -> Iterator[Caches]:
     metrics = Metrics()
     with connect(server.patient, metrics) as client, asyncio.Runner() as runner:
-        reading = connect_async(server.patient, metrics)
+        async_client = connect_async(server.patient, metrics)
         try:
-            yield Caches(server, client, reading, runner, metrics)
+            yield Caches(server, client, async_client, runner, metrics)
         finally:
-            runner.run(reading.aclose())
+            runner.run(async_client.aclose())
 
 
-async def _until(words: Any, many: int) -> Any:
-    """The next words, without those that only say that all were heard."""
-    while many:
-        if (word := await anext(words)) is not None:
-            many -= 1
-            yield word
+async def _until(messages: Any, count: int) -> Any:
+    """Yield the next messages, without the markers that all earlier ones were delivered."""
+    while count:
+        if (message := await anext(messages)) is not None:
+            count -= 1
+            yield message

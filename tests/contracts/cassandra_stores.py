@@ -1,4 +1,4 @@
-"""The bundles of the contracts on Cassandra, and the facts about people that no port writes."""
+"""The contract stores on Cassandra, and user facts that no port writes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,14 +32,14 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS, shard_of
 from notifier.domain.audience.follows import LEFT
 from notifier.domain.ids import Subject, UserId
 from tests.contracts.backends import Backend
-from tests.contracts.flow_stores import MOST_BLOCKERS, Store, Words
+from tests.contracts.flow_stores import MOST_BLOCKERS, PreferenceWriter, Store
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.event_log import MemoryLog
 from tests.support.keyspace import patient_reader
 
 
 def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
-    """The log is another engine's, and has its own contract."""
+    """The log is always in memory: Cassandra stores no log, and Kafka's is tested on its own."""
     return Backend(
         clock=clock,
         log=MemoryLog(clock),
@@ -67,11 +67,11 @@ def in_cassandra(cluster: Cluster, clock: ManualClock) -> Backend:
 
 @contextmanager
 def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
-    """Whoever opens it again has a session of his own."""
+    """Open the stores; a reopened store has a session of its own."""
     ledger = CassandraLedger(cluster, clock)
     yield Store(
         clock=clock,
-        again=partial(_again, cluster, clock),
+        reopen=partial(_reopened, cluster, clock),
         expires=True,
         heads=CassandraHeads(cluster),
         bursts=CassandraBursts(cluster, clock),
@@ -100,32 +100,30 @@ def cassandra_store(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
 
 
 @contextmanager
-def _again(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
-    other = Cluster(cluster.access)
+def _reopened(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
+    second_cluster = Cluster(cluster.access)
     try:
-        with cassandra_store(other, clock) as store:
+        with cassandra_store(second_cluster, clock) as store:
             yield store
     finally:
-        other.close()
+        second_cluster.close()
 
 
-class CassandraFacts(Words):
-    """No port writes these yet, so the tables are filled directly: both sides of a fact in one logged batch, which the
-    server finishes where it was cut off, and which gives them one timestamp: of two facts the same stands on both.
-    """
+class CassandraFacts(PreferenceWriter):
+    """User facts, written directly into the tables because no port writes them yet."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(CassandraDirectory(cluster), CassandraWants(cluster), CassandraPartings(cluster))
         self._cluster = cluster
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None:
-        member, name, since = self._member(user), str(subject), to_ms(visible_from)
+        member, subject_name, since = self._member(user), str(subject), to_ms(visible_from)
         block, slot = divmod(member, BLOCK_MEMBERS)
         self._put(
-            ("follows (block, slot, subject, visible_from)", (block, slot, name, since)),
+            ("follows (block, slot, subject, visible_from)", (block, slot, subject_name, since)),
             (
                 "follows_of_subject (subject, shard, block, slot, visible_from)",
-                (name, shard_of(member), block, slot, since),
+                (subject_name, shard_of(member), block, slot, since),
             ),
         )
 
@@ -138,4 +136,4 @@ class CassandraFacts(Words):
 
 
 Row = tuple[str, tuple[object, ...]]
-"""A table with its columns, and their values."""
+"""Table name with its columns, and the values."""

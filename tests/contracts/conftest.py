@@ -1,4 +1,4 @@
-"""The fixtures of the contracts: `backend` and `store` are each backend in turn, `sqlite` the one with a disk."""
+"""Fixtures of the contract tests: `backend` and `store` run each test on every backend."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from notifier.adapters.sqlite.files import Files
 from tests.contracts.backends import Backend, in_memory, in_sqlite, migrated
 from tests.contracts.cassandra_stores import cassandra_store, in_cassandra
 from tests.contracts.flow_stores import Store, memory_store, sqlite_store
-from tests.contracts.logs import ByHand, Logs, in_kafka
+from tests.contracts.logs import Logs, ManualLogs, in_kafka
 from tests.contracts.valkeys_fixture import valkeys, valkeys_servers
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import emptied, keyspace
@@ -20,7 +20,7 @@ from tests.support.keyspace import emptied, keyspace
 __all__ = ["valkeys", "valkeys_servers"]
 
 IN_CASSANDRA = pytest.param("cassandra", marks=pytest.mark.timeout(180))
-"""The first of a run waits until the node listens and has its tables: half a minute each where others work, too."""
+"""The first test of a run waits until the node listens and has its tables: 30 seconds each on a busy machine."""
 
 
 @pytest.fixture
@@ -43,39 +43,39 @@ def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(contracts: Cluster) -> Cluster:
-    """A keyspace with nothing in it."""
+    """Return a keyspace with empty tables."""
     return emptied(contracts)
 
 
 @pytest.fixture(params=["memory", "remembered", "sqlite", IN_CASSANDRA])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    found: Backend
+    instance: Backend
     match request.param:
         case "memory":
-            found = in_memory()
+            instance = in_memory()
         case "remembered":
-            found = in_memory()
-            found = replace(found, directory=RememberedDirectory(found.directory, remembered=2))
+            instance = in_memory()
+            instance = replace(instance, directory=RememberedDirectory(instance.directory, remembered=2))
         case "sqlite":
-            found = request.getfixturevalue("sqlite")
+            instance = request.getfixturevalue("sqlite")
         case _:
-            found = in_cassandra(request.getfixturevalue("cluster"), ManualClock())
-    return found
+            instance = in_cassandra(request.getfixturevalue("cluster"), ManualClock())
+    return instance
 
 
 @pytest.fixture(params=["memory", "sqlite", "kafka"])
 def logs(request: pytest.FixtureRequest) -> Iterator[Logs]:
     if request.param == "kafka":
-        with in_kafka(request.getfixturevalue("kafka")) as found:
-            yield found
+        with in_kafka(request.getfixturevalue("kafka")) as kafka_logs:
+            yield kafka_logs
     else:
         backend: Backend = in_memory() if request.param == "memory" else request.getfixturevalue("sqlite")
-        yield ByHand(backend.log, backend.clock)
+        yield ManualLogs(backend.log, backend.clock)
 
 
 @pytest.fixture(params=["memory", "sqlite", IN_CASSANDRA])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """What the core flow and the readers keep."""
+    """Yield the stores that the core flow and the readers use."""
     match request.param:
         case "memory":
             opening = memory_store(tmp_path, ManualClock())

@@ -1,4 +1,4 @@
-"""The stores of the core flow, every backend as one bundle, with the facts about people that no port writes."""
+"""The stores of the core flow on every backend, and user facts that no port writes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -60,7 +60,7 @@ MOST_BLOCKERS = 20
 
 
 class Facts(Protocol):
-    """What a person decided, put where the backend keeps it."""
+    """Facts that a user decided, written where the backend keeps them."""
 
     def follow(self, user: UserId, subject: Subject, visible_from: datetime) -> None: ...
 
@@ -70,9 +70,9 @@ class Facts(Protocol):
 
     def unfollow(self, user: UserId, subject: Subject) -> None: ...
 
-    def block(self, user: UserId, other: UserId) -> None: ...
+    def block(self, user: UserId, blocked: UserId) -> None: ...
 
-    def unblock(self, user: UserId, other: UserId, now: datetime) -> None: ...
+    def unblock(self, user: UserId, blocked: UserId, now: datetime) -> None: ...
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None: ...
 
@@ -103,20 +103,20 @@ class Store:
     facts: Facts
     spared: Spared
     clock: ManualClock
-    again: "Callable[[], AbstractContextManager[Store]] | None" = None
-    """What another process finds, of a backend that outlives its process."""
+    reopen: "Callable[[], AbstractContextManager[Store]] | None" = None
+    """Opens the stores as another process sees them; None for a backend that lives in one process."""
     expires: bool = False
-    """Rows and seals end by themselves, by the engine's clock: there is nothing to sweep."""
+    """Rows and snapshots expire by the engine's own clock, so there is nothing to sweep."""
 
 
 @contextmanager
 def reopened(store: Store) -> Iterator[Store]:
-    """What another process finds; the same store where nothing outlives a process."""
-    if store.again is None:
+    """Open the stores as another process sees them; yields the same store if its backend lives in one process."""
+    if store.reopen is None:
         yield store
     else:
-        with store.again() as again:
-            yield again
+        with store.reopen() as reopened_store:
+            yield reopened_store
 
 
 @contextmanager
@@ -182,62 +182,64 @@ def sqlite_store(folder: Path, clock: ManualClock) -> Iterator[Store]:
         facts=SqliteFacts(files.core),
         spared=SqliteSpared(files.core),
         clock=clock,
-        again=partial(sqlite_store, folder, clock),
+        reopen=partial(sqlite_store, folder, clock),
     )
     reader.close()
     files.close()
 
 
-def parting(directory: Directory, user: UserId, other: UserId, *, until: datetime, sequence: int) -> Parting:
-    members = directory.number([user, other])
+def user_block_change(
+    directory: Directory, user: UserId, blocked: UserId, *, until: datetime, sequence: int
+) -> Parting:
+    member_of = directory.number([user, blocked])
     return Parting(
         blocker=user,
-        blocker_member=members[user],
-        blocked=other,
-        blocked_member=members[other],
+        blocker_member=member_of[user],
+        blocked=blocked,
+        blocked_member=member_of[blocked],
         until=until,
         sequence=sequence,
     )
 
 
-class Words:
-    """What people want, and who blocks whom, each word said after the one that stands."""
+class PreferenceWriter:
+    """Writes preferences and user blocks, each with a newer time or sequence number than the current one."""
 
     def __init__(self, directory: Directory, wants: Wants, partings: Partings) -> None:
         self._directory = directory
         self._wants = wants
         self._partings = partings
-        self._parted = 0
+        self._last_sequence = 0
 
     def mute(self, user: UserId, subject: Subject) -> None:
-        self._say(user, subject, visible_from=NEVER)
+        self._write_preference(user, subject, visible_from=NEVER)
 
     def unmute(self, user: UserId, subject: Subject, now: datetime) -> None:
-        self._say(user, subject, visible_from=now)
+        self._write_preference(user, subject, visible_from=now)
 
     def volume(self, user: UserId, subject: Subject, volume: Volume) -> None:
-        self._say(user, subject, volume=volume)
+        self._write_preference(user, subject, volume=volume)
 
-    def block(self, user: UserId, other: UserId) -> None:
-        self.unblock(user, other, NEVER)
+    def block(self, user: UserId, blocked: UserId) -> None:
+        self.unblock(user, blocked, NEVER)
 
-    def unblock(self, user: UserId, other: UserId, now: datetime) -> None:
-        self._parted += 1
-        said = parting(self._directory, user, other, until=now, sequence=self._parted)
-        self._partings.write([said])
+    def unblock(self, user: UserId, blocked: UserId, now: datetime) -> None:
+        self._last_sequence += 1
+        change = user_block_change(self._directory, user, blocked, until=now, sequence=self._last_sequence)
+        self._partings.write([change])
 
-    def _say(self, user: UserId, subject: Subject, **said: Any) -> None:
+    def _write_preference(self, user: UserId, subject: Subject, **change: Any) -> None:
         member = self._member(user)
         before = self._wants.standing([(subject, member)]).get((subject, member))
         at = START if before is None else before.at + timedelta(milliseconds=1)
-        self._wants.write([Word(subject=subject, member=member, at=at, **said)])
+        self._wants.write([Word(subject=subject, member=member, at=at, **change)])
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member
 
 
-class SqliteFacts(Words):
-    """No port writes these yet, so the tables are filled directly."""
+class SqliteFacts(PreferenceWriter):
+    """User facts, written directly into the tables because no port writes them yet."""
 
     def __init__(self, core: Database) -> None:
         super().__init__(SqliteDirectory(core), SqliteWants(core), SqlitePartings(core))

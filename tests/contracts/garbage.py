@@ -1,4 +1,4 @@
-"""Garbage for every key in Redis: values of every type in its place, and damaged values of the right type."""
+"""Garbage for every Redis key: values of each type, and damaged values of the right type."""
 
 import math
 import struct
@@ -14,7 +14,7 @@ STRINGS: Mapping[str, bytes] = {
     "random bytes": bytes((number * 167 + 13) % 256 for number in range(64)),
     "not UTF-8": b"\xff\xfe\x00",
     "empty": b"",
-    "a word": b"garbage",
+    "text": b"garbage",
     "a digit": b"1",
     "a negative number": b"-1",
     "a huge integer": b"9" * 400,
@@ -31,11 +31,11 @@ STRINGS: Mapping[str, bytes] = {
 FIELDS = {
     name: STRINGS[name] for name in ("random bytes", "empty", "a digit", "a huge integer", "a list of no numbers")
 }
-"""Fewer, because there are many fields."""
+"""A subset, because hashes have many fields."""
 
 
-def whole(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
-    """Ways to put another value of each type in the key's place; `client` is one of redis-py's, or of a cluster."""
+def replacements(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
+    """Yield ways to replace the key with a value of each type; `client` belongs to redis-py or to a cluster."""
 
     def place(write: Garble) -> None:
         client.delete(key)
@@ -50,29 +50,29 @@ def whole(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
     yield "stream", partial(place, partial(client.xadd, key, {"garbage": b"\xff"}))
 
 
-def within(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
-    """Ways to damage the values that the key holds now, and to add more to a hash."""
+def corruptions(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
+    """Yield ways to damage the current values of the key, and to add fields to a hash."""
     kind = client.type(key).decode()
     if kind == HASH:
-        yield from _within_hash(client, key)
+        yield from _hash_corruptions(client, key)
     elif kind == STRING and not is_bitmap(key):
         for name, garbage in _damaged(client.get(key)).items():
             yield f"string: {name}", partial(client.set, key, garbage)
 
 
-def _within_hash(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
-    held: Mapping[bytes, bytes] = client.hgetall(key)
-    for field, value in held.items():
+def _hash_corruptions(client: Any, key: str) -> Iterator[tuple[str, Garble]]:
+    current: Mapping[bytes, bytes] = client.hgetall(key)
+    for field, value in current.items():
         for name, garbage in {**FIELDS, **_damaged(value)}.items():
             yield f"{field!r}: {name}", partial(client.hset, key, field, garbage)
-        for other in held.keys() - {field}:
-            yield f"{field!r}: the value of {other!r}", partial(client.hset, key, field, held[other])
+        for other_field in current.keys() - {field}:
+            yield f"{field!r}: the value of {other_field!r}", partial(client.hset, key, field, current[other_field])
     for field in (b"\xff\xfe", b"garbage", b""):
         yield f"one more field: {field!r}", partial(client.hset, key, field, b"\xff garbage")
 
 
 def is_bitmap(key: str) -> bool:
-    """Whether any bytes behind the header are as good as any others: bits are set in their place."""
+    """Return whether all bytes after the header are valid, because the value is a bitmap."""
     return kind_of(key) is KeyKind.ACTIVE and key.partition(":")[2] != "rolled-up"
 
 

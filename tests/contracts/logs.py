@@ -1,4 +1,4 @@
-"""The backends of the event log: two whose time is set by hand, and Kafka, whose readers are processes in real time."""
+"""Event log backends: two with a manual clock, and Kafka with consumer processes in real time."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ from notifier.adapters.kafka import Access, KafkaLog
 from notifier.adapters.kafka.connection import LEASE
 from notifier.ports.event_log import Consumer, EventLog
 from notifier.topics import PARTITIONS
-from tests.contracts.member import Member
-from tests.contracts.members import member
+from tests.contracts.consumer_process import ConsumerProcess
+from tests.contracts.consumer_processes import start_consumer
 from tests.support.fakes.clock import ManualClock
 
 AGREE_WITHIN = 30.0
@@ -25,56 +25,59 @@ AGREE_WITHIN = 30.0
 
 
 class Logs(Protocol):
-    """A log, and what its tests can do to time and to readers."""
+    """A log, and control over time and consumers for its tests."""
 
     @property
     def log(self) -> EventLog: ...
 
     @property
     def patience(self) -> timedelta:
-        """How long a poll may take to find what is there."""
+        """Longest time in which a poll returns records that are already there."""
         ...
 
     @property
     def slack(self) -> timedelta:
-        """So long before a lease ends it is looked whether it has."""
+        """Interval before the end of a lease in which its state is not checked."""
         ...
 
     @property
-    def doubt(self) -> timedelta:
-        """A lease may have ended so long before it seems to: it counts from the last that was heard of who sleeps."""
+    def early_by(self) -> timedelta:
+        """A lease may end this much earlier than expected:
+
+        it starts at the last heartbeat of the suspended consumer.
+        """
         ...
 
     def now(self) -> timedelta: ...
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer: ...
 
-    def passes(self, time: timedelta) -> None: ...
+    def advance(self, time: timedelta) -> None: ...
 
     @property
-    def quiet(self) -> int:
-        """So many polls without a record, behind all that was due, and there is nothing more."""
+    def empty_polls(self) -> int:
+        """Number of empty polls after all due records that proves that no more will come."""
         ...
 
     def settle(self, readers: Sequence[Consumer]) -> None:
-        """They share the partitions out until all agree who reads what."""
+        """Poll the consumers until all agree on the assignment of partitions."""
         ...
 
-    def sleeps(self, reader: Consumer) -> None:
-        """Neither polls nor tells that it lives."""
+    def suspend(self, reader: Consumer) -> None:
+        """Suspend the consumer: it neither polls nor sends heartbeats."""
         ...
 
-    def wakes(self, reader: Consumer) -> None: ...
+    def resume(self, reader: Consumer) -> None: ...
 
 
 @dataclass(slots=True)
-class ByHand:
+class ManualLogs:
     log: EventLog
     clock: ManualClock
     patience: timedelta = timedelta(0)
     slack: timedelta = timedelta(milliseconds=1)
-    doubt: timedelta = timedelta(0)
-    quiet: int = 1
+    early_by: timedelta = timedelta(0)
+    empty_polls: int = 1
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
         return self.log.subscribe(stream, group, owner)
@@ -82,21 +85,21 @@ class ByHand:
     def now(self) -> timedelta:
         return self.clock.now() - datetime.min.replace(tzinfo=UTC)
 
-    def passes(self, time: timedelta) -> None:
+    def advance(self, time: timedelta) -> None:
         self.clock.advance(time)
 
     def settle(self, readers: Sequence[Consumer]) -> None:
-        """Each polls while two renewals are due."""
+        """Let each consumer poll while two renewals are due."""
         for _ in range(8):
-            self.passes(LEASE / 10)
+            self.advance(LEASE / 10)
             for reader in readers:
                 reader.poll(0, timedelta(0))
 
-    def sleeps(self, reader: Consumer) -> None:
-        """Who isn't asked does nothing."""
+    def suspend(self, reader: Consumer) -> None:
+        """Nothing to do: a consumer that isn't polled does nothing."""
 
-    def wakes(self, reader: Consumer) -> None:
-        """As before."""
+    def resume(self, reader: Consumer) -> None:
+        """Nothing to do."""
 
 
 @dataclass(slots=True)
@@ -105,61 +108,62 @@ class InKafka:
     access: Access
     patience: timedelta = timedelta(seconds=15)
     slack: timedelta = timedelta(seconds=4.5)
-    doubt: timedelta = LEASE / 5
-    quiet: int = 4
-    """What a reader has of one partition may come a moment after what it has of the others."""
-    members: list[Member] = field(default_factory=list)
+    early_by: timedelta = LEASE / 5
+    empty_polls: int = 4
+    """Records of one partition may arrive a moment after those of the others."""
+    consumers: list[ConsumerProcess] = field(default_factory=list)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        self.members.append(member(self.access, stream, group, owner))
-        return self.members[-1]
+        self.consumers.append(start_consumer(self.access, stream, group, owner))
+        return self.consumers[-1]
 
     def now(self) -> timedelta:
         return timedelta(seconds=time.monotonic())
 
-    def passes(self, lasting: timedelta) -> None:
+    def advance(self, lasting: timedelta) -> None:
         time.sleep(lasting.total_seconds())
 
     def settle(self, readers: Sequence[Consumer]) -> None:
         deadline = time.monotonic() + AGREE_WITHIN
         agreed = 0
-        # Twice: who learns of the topic only now has them share anew, and is alone with that where it alone is polled.
+        # Require agreement twice. A consumer that only now learns of the topic starts a rebalance, and waits alone in
+        # it while no other consumer is polled.
         while agreed < 2:
             assert time.monotonic() < deadline, "The readers can't agree who reads what."
-            live(readers)
+            poll_concurrently(readers)
             agreed = agreed + 1 if self._agreed(len(readers)) else 0
-        live(readers)
+        poll_concurrently(readers)
 
     def _agreed(self, readers: int) -> bool:
-        """Whether every partition has its reader, with so many in the only group."""
-        [group] = {member.group for member in self.members}
+        """Return whether every partition is assigned, with this many members in the only group."""
+        [group] = {start_consumer.group for start_consumer in self.consumers}
         with closing(KafkaAdminClient(**self.access.admin_options())) as admin:
-            told = admin.describe_groups([group])[group]
-        return told["group_state"] == "Stable" and len(told["members"]) == readers
+            description = admin.describe_groups([group])[group]
+        return description["group_state"] == "Stable" and len(description["members"]) == readers
 
-    def sleeps(self, reader: Consumer) -> None:
-        assert isinstance(reader, Member)
+    def suspend(self, reader: Consumer) -> None:
+        assert isinstance(reader, ConsumerProcess)
         reader.stop()
 
-    def wakes(self, reader: Consumer) -> None:
-        assert isinstance(reader, Member)
+    def resume(self, reader: Consumer) -> None:
+        assert isinstance(reader, ConsumerProcess)
         reader.wake()
 
 
-def live(readers: Sequence[Consumer]) -> None:
-    """All of them at the same time: until a group has agreed, each of them must be there."""
+def poll_concurrently(readers: Sequence[Consumer]) -> None:
+    """Poll all consumers at the same time: until a group has agreed, each of its members must be present."""
     with ThreadPoolExecutor() as threads:
         list(threads.map(lambda reader: reader.poll(0, timedelta(0)), readers))
 
 
 @contextmanager
 def in_kafka(servers: str) -> Iterator[InKafka]:
-    """With topics of its own."""
+    """Yield logs with topics of their own."""
     access = Access(servers=servers, prefix=f"t{uuid4().hex[:8]}.")
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.create_topics([NewTopic(access.topic(stream), number, 1) for stream, number in PARTITIONS.items()])
     admin.close()
-    with closing(KafkaConsumer(bootstrap_servers=servers)) as consumer:  # asks again until each has its leader
+    with closing(KafkaConsumer(bootstrap_servers=servers)) as consumer:  # retries until each partition has its leader
         consumer.end_offsets(
             [TopicPartition(access.topic(stream), n) for stream, number in PARTITIONS.items() for n in range(number)]
         )
@@ -167,6 +171,6 @@ def in_kafka(servers: str) -> Iterator[InKafka]:
     try:
         yield logs
     finally:
-        for one in logs.members:
-            one.end()
+        for consumer in logs.consumers:
+            consumer.end()
         logs.log.close()

@@ -1,4 +1,4 @@
-"""The pull index of every backend, and bursts to fill it with."""
+"""The pull index on every backend, and bursts to fill it with."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -72,7 +72,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(params=["memory", "valkey"])
 def simple(request: pytest.FixtureRequest) -> Backend:
-    """For thousands of looks: on a cluster each would begin with its map, and the scripts are the same there."""
+    """A backend for thousands of reads: a cluster client would load its map each time, and the scripts are the same."""
     return _named(request.param, request)
 
 

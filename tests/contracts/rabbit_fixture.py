@@ -1,4 +1,4 @@
-"""A real RabbitMQ for contract tests: one server a test session, with no queue in it for every test."""
+"""A RabbitMQ server for contract tests: one per test session, emptied for each test."""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ class Rabbit:
         return dict.fromkeys(Pool, url)
 
     def wipe(self) -> None:
-        """What a broker that lost its disk has: not even the queues."""
+        """Delete all queues, as if the broker had lost its disk."""
         for pool, url in self.brokers.items():
             with application(url, pool).connection_for_write() as connection:
                 for name in queue_names(pool):
@@ -34,9 +34,9 @@ class Rabbit:
 
 @contextmanager
 def rabbit_in(folder: Path) -> Iterator[Rabbit]:
-    """A server of its own, and Erlang's port mapper; both are gone afterwards. Skips where there is none."""
-    if lacking := missing():
-        pytest.skip(f"RabbitMQ's tests need Debian's rabbitmq-server; not found: {lacking}")
+    """Run a RabbitMQ server with Erlang's port mapper, and stop both at the end. Skips if it is not installed."""
+    if missing_package := missing():
+        pytest.skip(f"RabbitMQ's tests need Debian's rabbitmq-server; not found: {missing_package}")
     mapper = names(folder / "names", port=free_port())
     mapper.start()
     try:
@@ -57,8 +57,8 @@ def rabbit_in(folder: Path) -> Iterator[Rabbit]:
 
 @pytest.fixture(scope="session")
 def rabbit_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
-    with rabbit_in(tmp_path_factory.mktemp("rabbit")) as found:
-        yield found
+    with rabbit_in(tmp_path_factory.mktemp("rabbit")) as server:
+        yield server
 
 
 @pytest.fixture

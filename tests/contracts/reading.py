@@ -1,4 +1,4 @@
-"""What the contracts of the log do with it: append, poll and commit."""
+"""Steps of the log contract tests: append, poll and commit."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -21,35 +21,35 @@ def append(logs: Logs, *keys: str, stream: str = STREAM) -> None:
 def poll(
     logs: Logs, consumer: Consumer, limit: int = 1_000, *, due: int = 1, within: timedelta | None = None
 ) -> Sequence[Logged]:
-    """At most so many, of what comes while the backend's patience lasts: what is due, and then until it is quiet."""
+    """Poll up to `limit` records until those due have come and the log is quiet, within the backend's patience."""
     return poll_all(logs, [consumer], limit, due=due, within=within)
 
 
 def poll_all(
     logs: Logs, consumers: Sequence[Consumer], limit: int = 1_000, *, due: int, within: timedelta | None = None
 ) -> Sequence[Logged]:
-    """The same of what comes to any of them."""
-    return [one for found in poll_each(logs, consumers, limit, due=due, within=within) for one in found]
+    """Poll several consumers, and return all their records together."""
+    return [logged for records in poll_each(logs, consumers, limit, due=due, within=within) for logged in records]
 
 
 def poll_each(
     logs: Logs, consumers: Sequence[Consumer], limit: int = 1_000, *, due: int, within: timedelta | None = None
 ) -> Sequence[Sequence[Logged]]:
-    """By consumer. They are polled in turns, for who isn't polled keeps the others from sharing anew."""
-    found: list[list[Logged]] = [[] for _ in consumers]
+    """Return the records of each consumer. They are polled in turns: an idle consumer blocks a rebalance."""
+    records: list[list[Logged]] = [[] for _ in consumers]
     deadline = monotonic() + (logs.patience if within is None else within).total_seconds()
-    empty = had = 0
+    empty = total = 0
     while True:
-        for consumer, its in zip(consumers, found, strict=True):
-            its.extend(consumer.poll(limit - sum(map(len, found)), AT_ONCE))
-        had, before = sum(map(len, found)), had
-        empty = empty + 1 if before >= due and had == before else 0
-        if had >= limit or monotonic() >= deadline or empty >= logs.quiet:
-            return found
+        for consumer, own in zip(consumers, records, strict=True):
+            own.extend(consumer.poll(limit - sum(map(len, records)), AT_ONCE))
+        total, total_before = sum(map(len, records)), total
+        empty = empty + 1 if total_before >= due and total == total_before else 0
+        if total >= limit or monotonic() >= deadline or empty >= logs.empty_polls:
+            return records
 
 
-def nothing(logs: Logs, consumer: Consumer) -> bool:
-    """Whether nothing comes, for as long as it takes to come for who is there already."""
+def is_empty(logs: Logs, consumer: Consumer) -> bool:
+    """Return whether no record comes in the time that a connected consumer needs to receive one."""
     return not poll(logs, consumer, within=logs.patience / 15)
 
 
@@ -58,7 +58,7 @@ def commit(consumer: Consumer, polled: Iterable[Logged]) -> None:
 
 
 def finish(logs: Logs, consumer: Consumer) -> None:
-    """Until nothing is left: on a busy machine a commit may come too late, and what it was for comes again."""
+    """Poll and commit until nothing is left: on a busy machine a late commit is lost, and its records come again."""
     deadline = monotonic() + 60.0
     while consumer.lag():
         assert monotonic() < deadline
@@ -74,4 +74,4 @@ def partitions(polled: Iterable[Logged]) -> set[str]:
 
 
 KEYS = [f"k{n}" for n in range(64)]
-"""Enough for every partition to have some."""
+"""Enough keys to put some in every partition."""

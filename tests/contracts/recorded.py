@@ -1,4 +1,4 @@
-"""An adapter whose calls are noted."""
+"""An adapter wrapper that records the called methods."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An adapter that notes which of its methods were called."""
+    """Wraps an adapter and records which of its methods were called."""
 
     adapter: Any
     used: set[tuple[type, str]]
@@ -14,8 +14,8 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.adapter, name)
 
-        def called(*given: Any, **named: Any) -> Any:
+        def called(*args: Any, **kwargs: Any) -> Any:
             self.used.add((type(self.adapter), name))
-            return method(*given, **named)
+            return method(*args, **kwargs)
 
         return called

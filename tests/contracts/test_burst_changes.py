@@ -11,8 +11,8 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.sequencer import Sequenced
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.inbox_versions import MOST, Position
+from tests.contracts.feed_follower import Follower
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.followers import Follower
 from tests.support.contract_examples import NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 

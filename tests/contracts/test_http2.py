@@ -17,12 +17,12 @@ def wire(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Wire]:
 
 
 def test_each_post_comes_back_once_with_the_answer_to_it(wire: Wire) -> None:
-    wire.heard.answer = lambda post: Reply(status=200, body=post.path.encode())
+    wire.handler.answer = lambda post: Reply(status=200, body=post.path.encode())
     posts = wire.posts(500)
     answered = [*wire.transport.exchange(posts)]
     assert sorted(post.path for post, _ in answered) == sorted(post.path for post in posts)
     assert all(isinstance(answer, Reply) and answer.body == post.path.encode() for post, answer in answered)
-    assert sorted(wire.heard.paths) == sorted(post.path for post in posts)
+    assert sorted(wire.handler.paths) == sorted(post.path for post in posts)
 
 
 def test_the_post_that_comes_back_is_the_one_that_was_given(wire: Wire) -> None:
@@ -36,29 +36,29 @@ def test_what_is_posted_arrives_as_it_was_said(wire: Wire) -> None:
     headers = [("authorization", long), ("apns-topic", "app.example"), ("x-empty", ""), ("te", "a")]
     given = Post(origin=wire.origin, path="/send?a=b&c=%20", headers=headers, body=bytes(range(256)) * 16)
     assert [*wire.transport.exchange([given])] == [(given, Reply(status=200))]
-    [heard] = wire.heard.posts
+    [heard] = wire.handler.posts
     assert (heard.origin, heard.path, heard.body) == (given.origin, given.path, given.body)
     assert [*heard.headers] == headers
 
 
 def test_an_answer_arrives_as_it_was_said(wire: Wire) -> None:
     said = Reply(status=410, headers={"apns-id": "a-b", "retry-after": "600"}, body=b'{"reason":"Unregistered"}' * 100)
-    wire.heard.answer = lambda post: said
+    wire.handler.answer = lambda post: said
     assert [answer for _, answer in wire.transport.exchange(wire.posts(3))] == [said] * 3
 
 
 @pytest.mark.parametrize("status", [200, 201, 301, 404, 429, 503])
 def test_every_status_is_an_answer_and_none_is_followed(wire: Wire, status: int) -> None:
-    wire.heard.answer = lambda post: Reply(status=status, headers={"location": "http://127.0.0.1/"})
+    wire.handler.answer = lambda post: Reply(status=status, headers={"location": "http://127.0.0.1/"})
     [(_, answer)] = wire.transport.exchange(wire.posts(1))
     assert isinstance(answer, Reply)
-    assert (answer.status, len(wire.heard.posts)) == (status, 1)
+    assert (answer.status, len(wire.handler.posts)) == (status, 1)
 
 
 def test_a_post_without_a_body_is_one(wire: Wire) -> None:
     [(_, answer)] = wire.transport.exchange([wire.post(1, body=b"")])
     assert answer == Reply(status=200)
-    assert wire.heard.posts[0].body == b""
+    assert wire.handler.posts[0].body == b""
 
 
 def test_of_nothing_comes_nothing(wire: Wire) -> None:
@@ -84,7 +84,7 @@ def test_an_exchange_that_is_left_amid_it_answers_nothing_to_the_next_one(wire: 
     left = wire.transport.exchange(wire.posts(200))
     next(left)
     left.close()  # type: ignore[attr-defined]  # a generator, in all of them
-    wire.heard.answer = lambda post: Reply(status=201)
+    wire.handler.answer = lambda post: Reply(status=201)
     again = [wire.post(number) for number in range(1_000, 1_100)]
     answered = [*wire.transport.exchange(again)]
     assert {post.path for post, _ in answered} == {post.path for post in again}
@@ -110,14 +110,14 @@ def test_what_is_suspect_is_answered_like_the_rest(wire: Wire) -> None:
 
 
 def test_who_acts_upon_a_post_and_says_nothing_leaves_it_unknown(wire: Wire) -> None:
-    wire.heard.answer = lambda post: Silence(reason="it stalls", left=True)
+    wire.handler.answer = lambda post: Silence(reason="it stalls", left=True)
     [(_, answer)] = wire.transport.exchange(wire.posts(1))
     assert isinstance(answer, Silence)
     assert answer.left
-    assert len(wire.heard.posts) == 1
+    assert len(wire.handler.posts) == 1
 
 
 def test_who_refuses_a_post_has_certainly_not_acted_upon_it(wire: Wire) -> None:
-    wire.heard.answer = lambda post: Silence(reason="it refused the stream", left=False)
+    wire.handler.answer = lambda post: Silence(reason="it refused the stream", left=False)
     [(_, answer)] = wire.transport.exchange(wire.posts(1))
     assert answer == Silence(reason="it refused the stream", left=False)

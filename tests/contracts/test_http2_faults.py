@@ -42,7 +42,7 @@ def reasons(found: Answers) -> set[str]:
 
 
 def twice(wire: Faulty) -> set[str]:
-    return {path for path, times in Counter(wire.heard.paths).items() if times > 1}
+    return {path for path, times in Counter(wire.handler.paths).items() if times > 1}
 
 
 @pytest.mark.parametrize("limit", [1, 7, 100])
@@ -106,9 +106,9 @@ def test_who_cuts_the_connection_after_goaway_leaves_unknown_what_was_acted_upon
     with faulty(Conduct(goaway_after=50, cut_after=50, latency=timedelta(milliseconds=2)), PATIENT) as wire:
         found = answers(wire, wire.posts(500))
         assert twice(wire) == set()
-        assert accepted(found) | unknown(found) == {*wire.heard.paths}
+        assert accepted(found) | unknown(found) == {*wire.handler.paths}
         assert unknown(found)
-        assert not safe(found) & {*wire.heard.paths}
+        assert not safe(found) & {*wire.handler.paths}
 
 
 def test_of_a_connection_that_is_cut_is_told_what_may_have_arrived_and_the_rest_is_sent_once() -> None:
@@ -116,9 +116,9 @@ def test_of_a_connection_that_is_cut_is_told_what_may_have_arrived_and_the_rest_
         assert accepted(answers(wire, wire.posts(1))) == {"/3/device/0"}
         found = answers(wire, [wire.post(number) for number in range(1, 500)])
         assert twice(wire) == set()
-        assert {*wire.heard.paths} <= accepted(found) | unknown(found) | {"/3/device/0"}
+        assert {*wire.handler.paths} <= accepted(found) | unknown(found) | {"/3/device/0"}
         assert unknown(found)
-        assert not safe(found) & {*wire.heard.paths}
+        assert not safe(found) & {*wire.handler.paths}
 
 
 def test_a_stream_that_is_refused_is_sent_again() -> None:
@@ -130,8 +130,8 @@ def test_a_stream_that_is_refused_is_sent_again() -> None:
 def test_a_provider_that_refuses_everything_is_not_asked_for_ever() -> None:
     with faulty(Conduct(streams=0), SOON) as wire:
         found = answers(wire, wire.posts(300))
-        assert len(safe(found)) == 300 - len(wire.heard.posts)
-        assert len(wire.heard.posts) <= 2  # those that each connection was sent before it said how many it takes
+        assert len(safe(found)) == 300 - len(wire.handler.posts)
+        assert len(wire.handler.posts) <= 2  # those that each connection was sent before it said how many it takes
 
 
 def test_a_provider_that_answers_nobody_keeps_us_for_as_long_as_an_answer_may_take() -> None:
@@ -139,7 +139,7 @@ def test_a_provider_that_answers_nobody_keeps_us_for_as_long_as_an_answer_may_ta
         began = time.monotonic()
         found = answers(wire, wire.posts(200))
         assert time.monotonic() - began < 4 * SOON.answer.total_seconds()
-        assert unknown(found) == {*wire.heard.paths}
+        assert unknown(found) == {*wire.handler.paths}
         assert len(unknown(found)) >= 10
         assert len(safe(found)) + len(unknown(found)) == 200
         assert "no answer in time" in reasons(found)
@@ -163,7 +163,7 @@ def test_a_connection_without_a_sign_of_life_is_given_up_before_the_answers_are_
         assert time.monotonic() - began < 5
         assert "/3/device/0" in unknown(found)
         assert "the connection gave no sign of life" in reasons(found)
-        assert unknown(found) == {*wire.heard.paths}
+        assert unknown(found) == {*wire.handler.paths}
 
 
 def test_after_a_rest_nothing_is_sent_on_a_connection_that_has_died_in_silence() -> None:
@@ -193,7 +193,7 @@ def test_a_provider_that_hangs_up_on_everybody_is_left_alone_for_a_while() -> No
     with faulty(Conduct(cut_after=1), SOON) as wire:
         found = answers(wire, wire.posts(1_000))
         assert accepted(found) == set()
-        assert unknown(found) >= {*wire.heard.paths}
+        assert unknown(found) >= {*wire.handler.paths}
         assert twice(wire) == set()
         assert wire.server.tally.connections <= 10
 
@@ -210,13 +210,13 @@ def test_a_body_that_is_larger_than_the_window_is_sent_as_the_window_opens() -> 
     with faulty(Conduct(window=1_000), PATIENT) as wire:
         posts = [wire.post(number, body=body) for number in range(20)]
         assert len(accepted(answers(wire, posts))) == 20
-        assert {post.body for post in wire.heard.posts} == {body}
+        assert {post.body for post in wire.handler.posts} == {body}
 
 
 def test_a_body_that_never_had_room_has_not_arrived() -> None:
     with faulty(Conduct(window=10, pause=timedelta(seconds=60)), SOON) as wire:
         assert len(safe(answers(wire, [*wire.posts(1), wire.post(1, body=b"x" * 100)]))) == 1
-        assert wire.heard.paths == ["/3/device/0"]
+        assert wire.handler.paths == ["/3/device/0"]
 
 
 def test_an_answer_without_an_end_is_cut_off_and_its_status_counts() -> None:
@@ -252,9 +252,9 @@ def test_whatever_goes_wrong_each_is_told_once_and_none_sent_twice(seed: int, se
                     wire.server.behave(behaviour(dice))
         assert len(found) == 1_500
         assert twice(wire) == set()
-        assert {*wire.heard.paths} <= accepted(found) | unknown(found)
-        assert accepted(found) <= {*wire.heard.paths}
-        assert not safe(found) & {*wire.heard.paths}
+        assert {*wire.handler.paths} <= accepted(found) | unknown(found)
+        assert accepted(found) <= {*wire.handler.paths}
+        assert not safe(found) & {*wire.handler.paths}
 
 
 def behaviour(dice: Random) -> Conduct:

@@ -13,7 +13,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.users.subject_preferences import NEVER
 from notifier.domain.users.user_blocks import Parting, PartingChange
 from notifier.ports.directory import DirectoryEntry
-from tests.contracts.flow_stores import MOST_BLOCKERS, Store, parting, reopened
+from tests.contracts.flow_stores import MOST_BLOCKERS, Store, reopened, user_block_change
 from tests.support.fakes.clock import START
 
 ADA, EVE, BOB, KIM = (UserId(name) for name in ("ada", "eve", "bob", "kim"))
@@ -35,7 +35,7 @@ def people(store: Store) -> Store:
 def said(
     store: Store, sequence: int, *, until: datetime = NEVER, blocker: UserId = EVE, blocked: UserId = ADA
 ) -> Parting:
-    return parting(store.directory, blocker, blocked, until=until, sequence=sequence)
+    return user_block_change(store.directory, blocker, blocked, until=until, sequence=sequence)
 
 
 def blocked(store: Store) -> dict[UserId, set[UserId]]:

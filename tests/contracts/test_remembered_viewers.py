@@ -8,7 +8,7 @@ from notifier.adapters.redis.viewer_versions import viewer_key
 from notifier.domain.ids import UserId
 from notifier.ports.inbox_versions import REMEMBERED_FOR, InboxVersions, RememberedViewer, VersionLook
 from tests.contracts.garbage import STRINGS, whole
-from tests.contracts.remembered import KIM, REMEMBERED
+from tests.contracts.remembered_viewer import KIM, REMEMBERED
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.contracts.version_backends import Versions, on_valkey, versions
 

@@ -16,17 +16,17 @@ from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import pushable, pushable_awake
 from notifier.ports.directory import DirectoryEntry
 from tests.contracts.flow_stores import Store, reopened
-from tests.contracts.sparing import (
+from tests.contracts.push_suppression_cases import (
+    ACTIONS,
     ADA,
     ASLEEP,
     BASE,
     BEFORE,
     BURST,
-    DEEDS,
     LATER,
     SECRET,
-    SILENCING,
     SOON,
+    SUPPRESSING,
     asleep,
     enrolled,
     spared,
@@ -53,12 +53,12 @@ QUARTER_PAST = START + timedelta(minutes=15)
 def test_spared_are_those_to_whom_it_is_not_pushable(store: Store, of: Burst, more: set[str]) -> None:
     people = enrolled(store)
     for deed, (user, member) in people.items():
-        DEEDS[deed](store, user, member)
+        ACTIONS[deed](store, user, member)
     with reopened(store) as again:
         found, (sleepers, until) = spared(again, of), asleep(again, of)
         viewers = {member: run(again.people.viewer(user, member)) for user, member in people.values()}
         gone = {member for user, member in people.values() if run(again.people.member(user)) is None}
-    assert {deed for deed, (_, member) in people.items() if member in found} == SILENCING | more
+    assert {deed for deed, (_, member) in people.items() if member in found} == SUPPRESSING | more
     denied = {m for m, v in viewers.items() if not pushable_awake(of, v, now=START)}
     assert found == sorted(denied | gone)
     assert {deed for deed, (_, member) in people.items() if member in sleepers} == ASLEEP
@@ -78,7 +78,7 @@ def test_who_came_back_after_deleting_the_account_is_not_spared(store: Store) ->
         assert spared(store, BURST) == ([member] if deleted else [])
 
 
-@pytest.mark.parametrize("deed", sorted(SILENCING))
+@pytest.mark.parametrize("deed", sorted(SUPPRESSING))
 def test_each_shard_speaks_of_its_own_members(store: Store, deed: str) -> None:
     edges = [Member(BASE - 1), Member(BASE), Member(BASE + SHARD_MEMBERS - 1), Member(BASE + SHARD_MEMBERS)]
     store.directory.enrol([DirectoryEntry(user=UserId(f"e{m}"), member=m) for m in edges])
@@ -87,7 +87,7 @@ def test_each_shard_speaks_of_its_own_members(store: Store, deed: str) -> None:
     )
     for member in edges:
         store.facts.follow(UserId(f"e{member}"), NOVA, BEFORE)
-        DEEDS[deed](store, UserId(f"e{member}"), member)
+        ACTIONS[deed](store, UserId(f"e{member}"), member)
     assert [spared(store, BURST, shard) for shard in (1, 2, 3)] == [edges[:1], edges[1:3], edges[3:]]
     found = store.spared.read(BURST, {5, 3, 1}, START)
     assert {shard: members(spare.never, shard) for shard, spare in found.items()} == {1: edges[:1], 3: edges[3:], 5: []}
@@ -123,7 +123,7 @@ def test_in_sqlite_every_question_is_a_range_of_an_index(tmp_path: Path, name: s
 
 def test_quiet_hours_count_at_the_moment_of_the_alert(store: Store) -> None:
     user, member = enrolled(store)["nothing"]
-    DEEDS["is asleep"](store, user, member)
+    ACTIONS["is asleep"](store, user, member)
     minutes = [timedelta(minutes=n) for n in (-2, -1, 0, 1)]
     sleeps = [member], QUARTER_PAST
     assert [asleep(store, BURST, now=START + n) for n in minutes] == [([], None), sleeps, sleeps, ([], None)]
@@ -135,7 +135,7 @@ def test_each_shard_is_asleep_until_the_first_of_its_people_wakes_who_may_be_ale
     store.directory.enrol([DirectoryEntry(user=UserId(f"s{m}"), member=m) for m in here])
     for member, deed in zip(here, ("is asleep and muted", "sleeps longer", "sleeps longer", "is asleep"), strict=True):
         store.facts.follow(UserId(f"s{member}"), NOVA, BEFORE)
-        DEEDS[deed](store, UserId(f"s{member}"), member)
+        ACTIONS[deed](store, UserId(f"s{member}"), member)
     found = store.spared.read(BURST, [2, 3, 4], START)
     assert [members(found[shard].asleep, shard) for shard in (2, 3, 4)] == [here[1:3], here[3:], []]
     assert [found[shard].until for shard in (2, 3, 4)] == [

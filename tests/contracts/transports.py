@@ -1,4 +1,4 @@
-"""The transports that the contracts of HTTP/2 are asked of, each before somebody who answers by a function."""
+"""Transports for the HTTP/2 contract tests, each connected to a server that a test controls."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -20,16 +20,16 @@ SOON = Http2Limits(
     barred=timedelta(seconds=0.2),
     crowded=timedelta(seconds=1),
 )
-"""Waits that a test can wait for."""
+"""Timeouts short enough to wait for in a test."""
 PATIENT = replace(SOON, answer=timedelta(seconds=20), pong=timedelta(seconds=20))
-"""Where nobody is to be late, however busy the machine is."""
+"""Timeouts that never expire by accident, even on a busy machine."""
 PLAIN = replace(PATIENT, answer=timedelta(seconds=3))
-"""The same where one test waits for an answer that never comes."""
+"""Like PATIENT, for tests in which one response never comes."""
 
 
 @dataclass(slots=True)
-class Heard:
-    """Answers everything, or as it is told, and remembers whom."""
+class RecordingHandler:
+    """Answers every post with `answer`, and records the posts."""
 
     answer: Callable[[Post], Reply | Silence] = lambda post: Reply(status=200)
     posts: list[Post] = field(default_factory=list)
@@ -47,38 +47,38 @@ class Heard:
 class Wire:
     transport: Transport
     origin: str
-    heard: Heard
+    handler: RecordingHandler
 
     def post(self, number: int = 0, *, body: bytes = b"{}", suspect: bool = False, **headers: str) -> Post:
-        said = [*headers.items()]
-        return Post(origin=self.origin, path=f"/3/device/{number}", headers=said, body=body, suspect=suspect)
+        header_list = [*headers.items()]
+        return Post(origin=self.origin, path=f"/3/device/{number}", headers=header_list, body=body, suspect=suspect)
 
-    def posts(self, many: int) -> list[Post]:
-        return [self.post(number) for number in range(many)]
-
-
-@contextmanager
-def by_a_function(folder: Path) -> Iterator[Wire]:
-    heard = Heard()
-    yield Wire(transport=MemoryTransport(heard), origin="https://push.example", heard=heard)
+    def posts(self, count: int) -> list[Post]:
+        return [self.post(number) for number in range(count)]
 
 
 @contextmanager
-def in_clear_text(folder: Path) -> Iterator[Wire]:
-    heard = Heard()
-    with serving(heard) as server, closing(Http2Transport(limits=PLAIN, clear=True)) as transport:
-        yield Wire(transport=transport, origin=server.origin, heard=heard)
+def memory_wire(folder: Path) -> Iterator[Wire]:
+    handler = RecordingHandler()
+    yield Wire(transport=MemoryTransport(handler), origin="https://push.example", handler=handler)
 
 
 @contextmanager
-def over_tls(folder: Path) -> Iterator[Wire]:
-    heard, authority = Heard(), Authority.made(folder, "authority")
+def clear_text_wire(folder: Path) -> Iterator[Wire]:
+    handler = RecordingHandler()
+    with serving(handler) as server, closing(Http2Transport(limits=PLAIN, clear=True)) as transport:
+        yield Wire(transport=transport, origin=server.origin, handler=handler)
+
+
+@contextmanager
+def tls_wire(folder: Path) -> Iterator[Wire]:
+    handler, authority = RecordingHandler(), Authority.made(folder, "authority")
     transport = Http2Transport(limits=PLAIN, authorities=authority.file)
-    with serving(heard, certificate=authority.server()) as server, closing(transport):
-        yield Wire(transport=transport, origin=server.origin, heard=heard)
+    with serving(handler, certificate=authority.server()) as server, closing(transport):
+        yield Wire(transport=transport, origin=server.origin, handler=handler)
 
 
-WIRES: list[Callable[[Path], AbstractContextManager[Wire]]] = [by_a_function, in_clear_text, over_tls]
+WIRES: list[Callable[[Path], AbstractContextManager[Wire]]] = [memory_wire, clear_text_wire, tls_wire]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +94,9 @@ def faulty(
     answer: Callable[[Post], Reply | Silence] | None = None,
     authority: Authority | None = None,
 ) -> Iterator[Faulty]:
-    """A server that behaves as it is told to, and ours before it; over TLS with an authority."""
-    heard = Heard(answer) if answer else Heard()
+    """Connect our transport to a server with the given behavior; with an authority it uses TLS."""
+    handler = RecordingHandler(answer) if answer else RecordingHandler()
     file, certificate = (authority.file, authority.server()) if authority else (None, None)
     transport = Http2Transport(limits=limits, clear=True, authorities=file)
-    with closing(transport), serving(heard, conduct, certificate=certificate) as server:
-        yield Faulty(transport=transport, origin=server.origin, heard=heard, server=server)
+    with closing(transport), serving(handler, conduct, certificate=certificate) as server:
+        yield Faulty(transport=transport, origin=server.origin, handler=handler, server=server)

@@ -1,4 +1,4 @@
-"""A real Valkey for contract tests: one server a test session, empty for every test."""
+"""A Valkey server for contract tests: one per test session, emptied for each test."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,8 +10,11 @@ from notifier.adapters.redis.connect import RedisClient, connect
 from notifier.adapters.valkey.server import ValkeyServer
 
 PATIENT = "?socket_timeout=15&socket_connect_timeout=15"
-"""What an address may say. On a busy machine a server is silent for half a second now and then, which is an outage
-to a service and nothing to a test of anything else."""
+"""Connection options for tests.
+
+On a busy machine a server is silent for half a second now and then: an outage for a service, but irrelevant for most
+tests.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class Valkey:
 
     @property
     def url(self) -> str:
-        """As a service has it: a silence of half a second is an outage. Brokers on it take the same address."""
+        """URL as a service uses it: half a second of silence is an outage. Celery brokers use the same URL."""
         return self.server.url()
 
     @property
@@ -32,7 +35,7 @@ class Valkey:
         return [self.client.execute_command(*command)]  # type: ignore[no-untyped-call] # redis-py's own
 
     def wipe(self) -> None:
-        """What a restart without persistence does, in all databases."""
+        """Delete all data in all databases, like a restart without persistence."""
         self.client.flushall()
 
 
@@ -47,9 +50,9 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeySe
 @pytest.fixture
 def valkey(valkey_server: ValkeyServer) -> Iterator[Valkey]:
     with connect(valkey_server.url() + PATIENT) as client:
-        found = Valkey(valkey_server, client)
-        found.wipe()
-        yield found
+        instance = Valkey(valkey_server, client)
+        instance.wipe()
+        yield instance
 
 
 def _folder(factory: pytest.TempPathFactory) -> Path:

@@ -1,4 +1,4 @@
-"""Real Valkeys for contract tests that are more than one: a cluster of three, started once a test session."""
+"""A Valkey cluster of three nodes for contract tests, started once per test session."""
 
 import secrets
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from tests.support.valkey_cluster import nodes, slots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Valkeys:
-    """A cluster; for a contract what one server is."""
+    """A cluster; replaces a single Valkey in contract tests."""
 
     engines: list[Engine]
     clients: list[RedisClient]
-    """Of each node."""
+    """One client per node."""
     client: RedisClient
-    """Of the cluster."""
+    """Client of the cluster."""
     url: str
 
     @property
@@ -31,7 +31,7 @@ class Valkeys:
         return self.url
 
     def everywhere(self, *command: str | int) -> list[object]:
-        return [one.execute_command(*command) for one in self.clients]  # type: ignore[no-untyped-call] # redis-py's own
+        return [node.execute_command(*command) for node in self.clients]  # type: ignore[no-untyped-call] # redis-py's own
 
     def wipe(self) -> None:
         self.everywhere("FLUSHALL")
@@ -49,17 +49,19 @@ def running(engines: list[Engine]) -> Iterator[None]:
 
 
 @contextmanager
-def cluster_in(folder: Path, asking: str = "") -> Iterator[Valkeys]:
+def cluster_in(folder: Path, url_options: str = "") -> Iterator[Valkeys]:
     password = secrets.token_hex(24)
     engines = [*nodes(folder, password=password)]
     with running(engines), ExitStack() as stack:
-        clients = [stack.enter_context(connect(f"redis://:{password}@{one.address}{asking}")) for one in engines]
-        # Not all of them: the others are found in the map.
-        url = f"redis+cluster://:{password}@{engines[1].address},{engines[0].address}{asking}"
+        clients = [
+            stack.enter_context(connect(f"redis://:{password}@{engine.address}{url_options}")) for engine in engines
+        ]
+        # Only two nodes: the client finds the third in the cluster's map.
+        url = f"redis+cluster://:{password}@{engines[1].address},{engines[0].address}{url_options}"
         client = stack.enter_context(connect(url))
-        found = Valkeys(engines=engines, clients=clients, client=client, url=url)
-        _join(found)
-        yield found
+        cluster = Valkeys(engines=engines, clients=clients, client=client, url=url)
+        _join(cluster)
+        yield cluster
 
 
 def _join(valkeys: Valkeys) -> None:
@@ -70,19 +72,19 @@ def _join(valkeys: Valkeys) -> None:
         bus = client.config_get("cluster-port")["cluster-port"]
         first.execute_command("CLUSTER MEET", engine.host, engine.port, bus)  # type: ignore[no-untyped-call] # as above
     deadline = monotonic() + 30
-    while not all("'cluster_state': 'ok'" in str(said) for said in valkeys.everywhere("CLUSTER INFO")):
+    while not all("'cluster_state': 'ok'" in str(info) for info in valkeys.everywhere("CLUSTER INFO")):
         assert monotonic() < deadline, valkeys.everywhere("CLUSTER INFO")
         sleep(0.05)
 
 
 @pytest.fixture(scope="session")
 def valkeys_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkeys]:
-    with cluster_in(tmp_path_factory.mktemp("valkeys"), PATIENT) as found:
-        yield found
+    with cluster_in(tmp_path_factory.mktemp("valkeys"), PATIENT) as cluster:
+        yield cluster
 
 
 @pytest.fixture
 def valkeys(valkeys_servers: Valkeys) -> Valkeys:
-    """Empty."""
+    """Return the cluster with all data deleted."""
     valkeys_servers.wipe()
     return valkeys_servers

@@ -1,4 +1,4 @@
-"""Viewer versions on every backend, with what a test needs to break them."""
+"""Viewer versions on every backend, and ways to break them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
@@ -24,7 +24,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PATIENT = timedelta(seconds=15)
 
 T = TypeVar("T")
-Ask = Callable[[InboxVersions], Awaitable[T]]
+Read = Callable[[InboxVersions], Awaitable[T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Versions:
     wipe: Callable[[], None]
     expire: Callable[[Scope], None]
     """Lets the time pass after which an unfinished change of the scope is forgotten."""
-    with_reader: Callable[[Ask[VersionLook]], VersionLook]
+    with_reader: Callable[[Read[VersionLook]], VersionLook]
 
     def look(self, scopes: Collection[Scope], after: NewsPosition | None = None) -> VersionLook:
         return self.with_reader(lambda reader: reader.look(scopes, after))
@@ -62,19 +62,19 @@ def in_memory() -> Versions:
         bus=bus,
         wipe=shared.wipe,
         expire=expire,
-        with_reader=lambda ask: asyncio.run(_awaited(ask(MemoryInboxVersions(shared)))),
+        with_reader=lambda read: asyncio.run(_awaited(read(MemoryInboxVersions(shared)))),
     )
 
 
 def on_valkey(valkey: Valkey) -> Versions:
-    async def asked(ask: Ask[VersionLook]) -> VersionLook:
+    async def read(read: Read[VersionLook]) -> VersionLook:
         async with reader_of(valkey) as reader:
-            return await ask(reader)
+            return await read(reader)
 
     def expire(scope: Scope) -> None:
-        left = valkey.client.pttl(version_key(scope))
-        assert isinstance(left, int)
-        assert 0 < left <= CHANGE_LASTS / timedelta(milliseconds=1)
+        remaining = valkey.client.pttl(version_key(scope))
+        assert isinstance(remaining, int)
+        assert 0 < remaining <= CHANGE_LASTS / timedelta(milliseconds=1)
         valkey.client.delete(version_key(scope))
 
     return Versions(
@@ -82,7 +82,7 @@ def on_valkey(valkey: Valkey) -> Versions:
         bus=RedisBus(valkey.client),
         wipe=valkey.wipe,
         expire=expire,
-        with_reader=lambda ask: asyncio.run(asked(ask)),
+        with_reader=lambda read: asyncio.run(read(read)),
     )
 
 

@@ -19,8 +19,8 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from notifier.adapters.kafka import Access, KafkaLog, admin_client, migrate, plan
 from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged
+from tests.contracts.consumer_processes import start_consumer
 from tests.contracts.logs import InKafka, in_kafka
-from tests.contracts.members import member
 from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, finish, keys, nothing, poll
 from tests.services.waiting import until
 
@@ -47,7 +47,7 @@ def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_w
 ) -> None:
     named = replace(logs.access, instance="host-1", lease=LONG_LEASE)
     append(logs, *KEYS)
-    before, after = (member(named, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
+    before, after = (start_consumer(named, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
     assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
     assert after.lag() == 0  # it runs, and has not joined
@@ -147,7 +147,7 @@ def produce_with_zstd(access: Access) -> None:
 
 def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:
     append(logs, *KEYS)
-    before, after = (member(logs.access, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
+    before, after = (start_consumer(logs.access, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.members += [before, after]
     assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
     before.end()

@@ -1,4 +1,4 @@
-"""One post to an origin, by a transport of its own, and what may be said of one that wasn't reached."""
+"""One HTTP/2 post sent through a transport of its own, for tests of connection failures."""
 
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +12,7 @@ def post(origin: str, path: str = "/send", value: str = "a") -> Post:
     return Post(origin=origin, path=path, headers=[("x", value)], body=b"{}")
 
 
-def asked(
+def exchange_one(
     origin: str,
     *,
     path: str = "/send",
@@ -24,11 +24,11 @@ def asked(
 ) -> Reply | Silence:
     transport = Http2Transport(limits=limits, clear=clear, authorities=authorities, resolver=resolver)
     with closing(transport):
-        [(_, answer)] = transport.exchange([post(origin, path, value)])
-        return answer
+        [(_, response)] = transport.exchange([post(origin, path, value)])
+        return response
 
 
-def safe(reason: str) -> Silence:
+def not_sent(reason: str) -> Silence:
     return Silence(reason=reason, left=False)
 
 

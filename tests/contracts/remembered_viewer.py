@@ -1,4 +1,4 @@
-"""The facts of a VIP, with something of every kind."""
+"""A VIP viewer's facts, with a value of every kind."""
 
 from datetime import UTC, datetime
 

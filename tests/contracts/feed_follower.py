@@ -7,7 +7,7 @@ from notifier.ports.inbox_versions import BurstChanges, Position
 
 
 class Follower:
-    """Reads the feed as a cache does, from its end on."""
+    """Reads the feed from its current end, as a cache does."""
 
     def __init__(self, changes: BurstChanges) -> None:
         self._changes = changes

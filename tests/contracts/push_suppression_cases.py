@@ -1,4 +1,4 @@
-"""What people do after a seal, by which their phones stay silent or don't; and who is spared by it."""
+"""User actions after an audience snapshot, and whether each suppresses a burst's alerts."""
 
 from asyncio import run
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from tests.support.contract_examples import NOVA, ORION, burst
 from tests.support.fakes.clock import START
 
 BEFORE, SOON = START - timedelta(hours=1), START + timedelta(milliseconds=1)
-LATER_ON = START + timedelta(hours=1)
+MUCH_LATER = START + timedelta(hours=1)
 ADA, BOB = UserId("ada"), UserId("bob")
 OF_BOB = Subject(Kind.MENTION, BOB)
 BURST = burst()
@@ -27,55 +27,55 @@ SECRET = replace(BURST, restricted_to=BOB)
 LATER = replace(BURST, first_of_day=False)
 BASE = 2 * SHARD_MEMBERS
 
-Deed = Callable[[Store, UserId, Member], None]
+Action = Callable[[Store, UserId, Member], None]
 
 
-def see(moment: timedelta, *newer: BurstKey) -> Deed:
+def see(moment: timedelta, *newer: BurstKey) -> Action:
     return lambda store, _, member: run(store.people.see(member, START + moment, newer))
 
 
-def mark(mark: Mark, burst: BurstKey = BURST.key) -> Deed:
+def mark(mark: Mark, burst: BurstKey = BURST.key) -> Action:
     return lambda store, _, member: run(store.people.mark(member, [burst], mark))
 
 
-def volume(volume: Volume, subject: Subject = NOVA) -> Deed:
+def volume(volume: Volume, subject: Subject = NOVA) -> Action:
     return lambda store, user, _: store.facts.volume(user, subject, volume)
 
 
-def block(other: UserId) -> Deed:
-    return lambda store, user, _: store.facts.block(user, other)
+def block(other_user: UserId) -> Action:
+    return lambda store, user, _: store.facts.block(user, other_user)
 
 
-def unblock(other: UserId, at: datetime) -> Deed:
-    return lambda store, user, _: store.facts.unblock(user, other, at)
+def unblock(other_user: UserId, at: datetime) -> Action:
+    return lambda store, user, _: store.facts.unblock(user, other_user, at)
 
 
-def blocked_by(other: UserId) -> Deed:
-    return lambda store, user, _: store.facts.block(other, user)
+def blocked_by(other_user: UserId) -> Action:
+    return lambda store, user, _: store.facts.block(other_user, user)
 
 
-def unblocked_by(other: UserId, at: datetime) -> Deed:
-    return lambda store, user, _: store.facts.unblock(other, user, at)
+def unblocked_by(other_user: UserId, at: datetime) -> Action:
+    return lambda store, user, _: store.facts.unblock(other_user, user, at)
 
 
-def overall(**said: Any) -> Deed:
-    """Of everything."""
-    return lambda store, _, member: store.overalls.write([OverallWord(member=member, at=START, **said)])
+def overall(**fields: Any) -> Action:
+    """Change an account-wide preference."""
+    return lambda store, _, member: store.overalls.write([OverallWord(member=member, at=START, **fields)])
 
 
-def both(*deeds: Deed) -> Deed:
+def both(*actions: Action) -> Action:
     def do(store: Store, user: UserId, member: Member) -> None:
-        for deed in deeds:
-            deed(store, user, member)
+        for action in actions:
+            action(store, user, member)
 
     return do
 
 
 NOON_IN_BERLIN = Hours(start=time(12, 59), end=time(13, 1))
-"""Where it is 13:00 when it is noon by UTC."""
+"""Quiet hours around 13:00 in Berlin, which is 12:00 UTC in winter."""
 LUNCH = Hours(start=time(11), end=time(14))
 
-DEEDS: Mapping[str, Deed] = {
+ACTIONS: Mapping[str, Action] = {
     "nothing": lambda store, user, member: None,
     "deleted the account": lambda store, user, member: store.directory.enrol(
         [DirectoryEntry(user=user, member=member, deleted=True)]
@@ -92,7 +92,7 @@ DEEDS: Mapping[str, Deed] = {
     "blocked the opener": block(ADA),
     "was blocked by the opener": blocked_by(ADA),
     "blocked somebody else": block(UserId("eve")),
-    "blocked the opener and took it back": both(block(ADA), unblock(ADA, LATER_ON)),
+    "blocked the opener and took it back": both(block(ADA), unblock(ADA, MUCH_LATER)),
     "blocked the account": block(NOVA.owner),
     "was blocked by the account": blocked_by(NOVA.owner),
     "unblocked the account later": both(block(NOVA.owner), unblock(NOVA.owner, SOON)),
@@ -139,7 +139,7 @@ DEEDS: Mapping[str, Deed] = {
     "muted the author": lambda store, user, _: store.facts.mute(user, OF_BOB),
     "followed the author later": lambda store, user, _: store.facts.follow(user, OF_BOB, SOON),
 }
-SILENCING = {
+SUPPRESSING = {
     *("saw it", "saw it ahead", "read it", "hid it", "kept it unread", "blocked the opener"),
     *(
         "deleted the account",
@@ -163,11 +163,11 @@ ASLEEP = {"is asleep", "sleeps longer"}
 
 
 def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
-    """One for each deed, all followers of nova and of bob since long ago, spread over the shard."""
-    people = {deed: (UserId(f"p{n}"), Member(BASE + n * 2_500 + n)) for n, deed in enumerate(DEEDS)}
+    """Enrol one user per action, spread over the shard, who has followed nova and bob for long."""
+    people = {action: (UserId(f"p{n}"), Member(BASE + n * 2_500 + n)) for n, action in enumerate(ACTIONS)}
     store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in people.values()])
-    others = ADA, BOB, UserId("eve"), NOVA.owner
-    store.directory.enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(others)])
+    accounts = ADA, BOB, UserId("eve"), NOVA.owner
+    store.directory.enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(accounts)])
     for user, _ in people.values():
         store.facts.follow(user, NOVA, BEFORE)
         store.facts.follow(user, OF_BOB, BEFORE)
@@ -175,10 +175,10 @@ def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
 
 
 def spared(store: Store, of: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
-    """Who is never alerted."""
+    """Return the members who are never alerted."""
     return members(store.spared.read(of, [shard], now)[shard].never, shard)
 
 
 def asleep(store: Store, of: Burst, shard: int = 2, now: datetime = START) -> tuple[list[Member], datetime | None]:
-    found = store.spared.read(of, [shard], now)[shard]
-    return members(found.asleep, shard), found.until
+    suppression = store.spared.read(of, [shard], now)[shard]
+    return members(suppression.asleep, shard), suppression.until
