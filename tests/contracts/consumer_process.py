@@ -69,7 +69,7 @@ class ConsumerProcess:
         response = json.loads(self.responses.readline())
         if "away" in response:
             raise LogUnavailable(response["away"])
-        assert "failed" not in response, serve_consumer
+        assert "failed" not in response, response
         return response["result"]
 
 

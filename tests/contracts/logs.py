@@ -171,6 +171,6 @@ def in_kafka(servers: str) -> Iterator[InKafka]:
     try:
         yield logs
     finally:
-        for consumer in logs.consumers:
-            consumer.end()
+        for process in logs.consumers:
+            process.end()
         logs.log.close()

@@ -1,4 +1,4 @@
-"""Who was around, on every backend: told by one port and read by the other, as bitmaps that the domain reads."""
+"""Active hours on every backend: written by two ports, read as bitmaps."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -27,13 +27,13 @@ Touch = Callable[[Collection[Member], int], None]
 
 
 class Backend:
-    def __init__(self, touched: Touch, hours: ActiveHours, wipe: Callable[[], None]) -> None:
+    def __init__(self, touch: Touch, hours: ActiveHours, wipe: Callable[[], None]) -> None:
         self.hours = hours
         self.wipe = wipe
-        self._touched = touched
+        self._touch = touch
 
     def touch(self, *members: int, hour: int = HOUR) -> None:
-        self._touched([Member(member) for member in members], hour)
+        self._touch([Member(member) for member in members], hour)
 
     def read(self, *shards: int, hour: int = HOUR) -> dict[int, list[Member]]:
         return {shard: members(bits, shard) for shard, bits in self.hours.read(hour, shards).items()}
@@ -42,18 +42,18 @@ class Backend:
 def in_memory() -> Backend:
     fake = MemoryActivity()
     hours = MemoryActiveHours(fake, ManualClock())
-    return Backend(lambda some, hour: asyncio.run(fake.touch(some, hour)), hours, hours.wipe)
+    return Backend(lambda members_, hour: asyncio.run(fake.touch(members_, hour)), hours, hours.wipe)
 
 
 def touching(url: str) -> Touch:
-    """One call at a time, each in a loop of its own, as a connection belongs to one."""
+    """Return a function whose calls run one at a time, each in a loop of its own: a connection belongs to one loop."""
 
-    async def touch(some: Collection[Member], hour: int) -> None:
+    async def touch(members_: Collection[Member], hour: int) -> None:
         async with connect_async(url) as client:
             activity: Activity = RedisActivity(client)
-            await activity.touch(some, hour)
+            await activity.touch(members_, hour)
 
-    return lambda some, hour: asyncio.run(touch(some, hour))
+    return lambda members_, hour: asyncio.run(touch(members_, hour))
 
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
@@ -64,37 +64,37 @@ def activity(request: pytest.FixtureRequest) -> Backend:
     return Backend(touching(valkey.patient), RedisActiveHours(valkey.client), valkey.wipe)
 
 
-def test_nobody_was_around(activity: Backend) -> None:
+def test_unused_cache_has_no_active_members(activity: Backend) -> None:
     assert activity.read(0, 1) == {}
 
 
-def test_neighbours_are_told_apart(activity: Backend) -> None:
+def test_adjacent_shards_are_kept_apart(activity: Backend) -> None:
     shards = [0, NEIGHBOURS - 1, NEIGHBOURS, 5 * NEIGHBOURS + 3]
     activity.touch(*(shard * SHARD_MEMBERS + shard for shard in shards))
     assert activity.read(*range(6 * NEIGHBOURS)) == {shard: [shard * SHARD_MEMBERS + shard] for shard in shards}
 
 
-def test_who_was_touched_is_in_the_bitmap_of_the_hour_and_shard(activity: Backend) -> None:
+def test_touched_member_is_in_bitmap_of_its_hour_and_shard(activity: Backend) -> None:
     activity.touch(0, 1, 9, 1023, SHARD_MEMBERS - 1, SHARD_MEMBERS + 5)
     activity.touch(2, hour=HOUR + 1)
     assert activity.read(0, 1, 2) == {0: [0, 1, 9, 1023, SHARD_MEMBERS - 1], 1: [SHARD_MEMBERS + 5]}
     assert activity.read(0, 1, hour=HOUR + 1) == {0: [2]}
 
 
-def test_touching_twice_is_touching_once(activity: Backend) -> None:
+def test_repeated_touch_changes_nothing(activity: Backend) -> None:
     activity.touch(7, 7)
     activity.touch(7, 8)
     assert activity.read(0) == {0: [7, 8]}
 
 
-def test_two_who_touch_in_turns_never_lose_each_others_members(activity: Backend) -> None:
+def test_alternating_touches_lose_no_members(activity: Backend) -> None:
     for member in range(0, 64, 2):
         activity.touch(member)
         activity.touch(member + 1)
     assert activity.read(0) == {0: list(range(64))}
 
 
-def test_whichever_port_tells_loses_nothing_that_the_other_told(activity: Backend) -> None:
+def test_both_ports_keep_each_others_members(activity: Backend) -> None:
     for member in range(0, 64, 2):
         activity.touch(member, SHARD_MEMBERS * NEIGHBOURS + member)
         activity.hours.touch([Member(member + 1)], HOUR)
@@ -105,13 +105,13 @@ def test_whichever_port_tells_loses_nothing_that_the_other_told(activity: Backen
     }
 
 
-def test_touching_nobody_is_nothing(activity: Backend) -> None:
+def test_touch_without_members_changes_nothing(activity: Backend) -> None:
     activity.touch()
     activity.hours.touch([], HOUR)
     assert activity.read(0) == {}
 
 
-def test_a_wipe_forgets_hours_and_the_last_roll_up(activity: Backend) -> None:
+def test_wipe_forgets_hours_and_last_roll_up(activity: Backend) -> None:
     activity.touch(7)
     activity.hours.rolled_up(START, timedelta(hours=1))
     activity.wipe()
@@ -119,14 +119,14 @@ def test_a_wipe_forgets_hours_and_the_last_roll_up(activity: Backend) -> None:
     assert activity.hours.last_rolled_up() is None
 
 
-def test_the_last_roll_up_is_the_one_that_was_said_last(activity: Backend) -> None:
+def test_last_roll_up_is_newest_recorded(activity: Backend) -> None:
     assert activity.hours.last_rolled_up() is None
     for later in (0, 60):
         activity.hours.rolled_up(START + timedelta(seconds=later), timedelta(hours=1))
     assert activity.hours.last_rolled_up() == START + timedelta(seconds=60)
 
 
-def test_every_hour_has_an_end(valkey: Valkey) -> None:
+def test_every_hour_key_has_ttl(valkey: Valkey) -> None:
     touching(valkey.patient)([Member(7)], HOUR)
     RedisActiveHours(valkey.client).touch([Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
@@ -145,17 +145,17 @@ def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None
     assert [members(bits, 0) for bits in hours.read(HOUR, range(NEIGHBOURS)).values()] == [[7]]
 
 
-def test_two_hundred_million_who_come_in_every_hour_are_kept_in_half_a_gigabyte(valkey: Valkey) -> None:
-    """Of the neighbours of one string, who come one after the other in any order; there are 96 of them."""
-    touch, every = touching(valkey.patient), NEIGHBOURS << 6
-    for first in range(0, every, 16):
-        touch([Member(first + every * place) for place in range(1 << 11)], HOUR)
+def test_hourly_activity_of_200_million_members_takes_half_a_gigabyte(valkey: Valkey) -> None:
+    """Members of one string in any order; there are 96 such strings."""
+    touch, stride = touching(valkey.patient), NEIGHBOURS << 6
+    for first in range(0, stride, 16):
+        touch([Member(first + stride * offset) for offset in range(1 << 11)], HOUR)
     used = valkey.client.memory_usage(f"active:{HOUR}:0")
     assert isinstance(used, int)
     assert used * 1_526 / NEIGHBOURS * (KEPT / timedelta(hours=1) + 1) <= 500_000_000
 
 
-def test_without_a_server_both_say_so() -> None:
+def test_touch_and_read_fail_without_server() -> None:
     with pytest.raises(CacheUnavailable):
         touching(NOWHERE)([Member(1)], HOUR)
     with connect(NOWHERE) as client, pytest.raises(CacheUnavailable):

@@ -1,4 +1,4 @@
-"""The dispatcher's word on how much waits, on every backend."""
+"""The dispatcher's backlog report on every backend."""
 
 import time
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from tests.support.fakes.clock import START, ManualClock
 __all__ = ["valkey", "valkey_server"]
 
 Backend = tuple[BacklogReport, Callable[[timedelta], None], Callable[[], None]]
-"""The port, the way to let time pass, and the way to wipe it."""
+"""The port, a function that lets time pass, and a function that wipes the store."""
 
 MINUTE = timedelta(minutes=1)
-BEHIND = {Pool.P0: Behind(slices=3, since=START), Pool.P2: Behind(slices=40_000, since=None)}
+BACKLOG = {Pool.P0: Behind(slices=3, since=START), Pool.P2: Behind(slices=40_000, since=None)}
 
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
@@ -37,38 +37,38 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return RedisBacklogReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 
-def test_nobody_told_anything(backend: Backend) -> None:
+def test_report_is_empty_before_first_write(backend: Backend) -> None:
     report, _, _ = backend
     assert report.told() == {}
 
 
-def test_the_last_word_comes_back_whole(backend: Backend) -> None:
+def test_newest_report_is_returned_unchanged(backend: Backend) -> None:
     report, _, _ = backend
     report.tell({Pool.P1: Behind(slices=1, since=None)}, MINUTE)
-    report.tell(BEHIND, MINUTE)
-    assert report.told() == BEHIND
+    report.tell(BACKLOG, MINUTE)
+    assert report.told() == BACKLOG
 
 
-def test_a_word_is_forgotten_in_time(backend: Backend) -> None:
+def test_report_expires_after_ttl(backend: Backend) -> None:
     report, wait, _ = backend
-    report.tell(BEHIND, timedelta(milliseconds=50))
+    report.tell(BACKLOG, timedelta(milliseconds=50))
     wait(timedelta(milliseconds=60))
     assert report.told() == {}
 
 
-def test_a_wipe_forgets(backend: Backend) -> None:
+def test_wipe_deletes_report(backend: Backend) -> None:
     report, _, wipe = backend
-    report.tell(BEHIND, MINUTE)
+    report.tell(BACKLOG, MINUTE)
     wipe()
     assert report.told() == {}
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_report_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         RedisBacklogReport(client).told()
 
 
-@pytest.mark.parametrize("garbled", [b"", b"\xff\x00", b"7", pack({"p9": 1})])
-def test_a_word_that_cannot_be_read_is_as_if_nothing_was_told(valkey: Valkey, garbled: bytes) -> None:
-    valkey.client.set("backlog", garbled)
+@pytest.mark.parametrize("garbage", [b"", b"\xff\x00", b"7", pack({"p9": 1})])
+def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
+    valkey.client.set("backlog", garbage)
     assert RedisBacklogReport(valkey.client).told() == {}

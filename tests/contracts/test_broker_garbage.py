@@ -1,4 +1,4 @@
-"""Garbage in Celery's Redis: the queues take tasks again at once, and what was lost is the ledger's to queue again."""
+"""Garbage in Celery's Redis: queues recover at once, and the ledger queues lost tasks again."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """The database of one pool."""
+    """The Redis database of one pool."""
 
     pool: Pool
     url: str
@@ -33,11 +33,11 @@ class Broker:
     database: Redis
     metrics: Metrics
 
-    def counted(self) -> float:
+    def garbage_count(self) -> float:
         return self.metrics.registry.get_sample_value("notifier_cache_garbage_total", {"kind": "queue"}) or 0.0
 
     def enqueue(self) -> None:
-        self.queue.enqueue([piece for piece in EVERYWHERE if piece.pool is self.pool])
+        self.queue.enqueue([slice_ for slice_ in EVERYWHERE if slice_.pool is self.pool])
 
     def depth(self) -> int:
         return self.queue.depth(self.pool)
@@ -52,48 +52,50 @@ def broker(valkey: Valkey, request: pytest.FixtureRequest) -> Iterator[Broker]:
     queue.close()
 
 
-def again(call: Callable[[], T]) -> T:
-    """As the dispatcher does: what failed is done again with a later round."""
+def retry(call: Callable[[], T]) -> T:
+    """Retry as the dispatcher does in later rounds."""
     deadline = monotonic() + 10 * REST
     while True:
         try:
             return call()
         except QueueUnavailable:
-            assert monotonic() < deadline, "the queue isn't mended"
+            assert monotonic() < deadline, "the queue did not recover"
             sleep(0.01)
 
 
-def test_queue_of_another_type_is_replaced_once_a_call_has_met_it(broker: Broker) -> None:
+def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None:
     for name in queue_names(broker.pool):
-        for way, garble in whole(broker.database, name):
-            if way == "list":
+        for description, garble in whole(broker.database, name):
+            if description == "list":
                 continue
-            before = broker.counted()
+            before = broker.garbage_count()
             garble()
-            assert again(broker.depth) == 0, way
-            assert broker.counted() == before + 1, way
+            assert retry(broker.depth) == 0, description
+            assert broker.garbage_count() == before + 1, description
             garble()
-            again(broker.enqueue)
-            assert again(broker.depth) == 1, way
-            assert take(broker.url, broker.pool), way
+            retry(broker.enqueue)
+            assert retry(broker.depth) == 1, description
+            assert take(broker.url, broker.pool), description
             broker.database.flushdb()
 
 
-def test_keys_of_held_tasks_keep_their_type_and_an_end(broker: Broker) -> None:
+def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
     keys = BrokerKeys.of(queue_names(broker.pool), broker.metrics.garbage)
-    for name, type in keys.types.items():
-        for way, garble in whole(broker.database, name):
-            before = broker.counted()
+    for name, expected_type in keys.types.items():
+        for description, garble in whole(broker.database, name):
+            before = broker.garbage_count()
             garble()
             keys.tidy(broker.database)
-            found = broker.database.type(name)
-            # A mutex that never ends is garbage, too.
-            kept = way.partition(":")[0] == type and name != MUTEX
-            assert (found, broker.counted() - before) == ((type.encode(), 0) if kept else (b"none", 1)), (name, way)
+            type_ = broker.database.type(name)
+            # A mutex without a TTL is garbage, too.
+            kept = description.partition(":")[0] == expected_type and name != MUTEX
+            assert (type_, broker.garbage_count() - before) == (
+                (expected_type.encode(), 0) if kept else (b"none", 1)
+            ), (name, description)
             broker.database.flushdb()
 
 
-def test_mutex_with_an_end_stays(broker: Broker) -> None:
+def test_mutex_with_ttl_is_kept(broker: Broker) -> None:
     broker.database.set(MUTEX, "a worker", ex=300)
     BrokerKeys.of(queue_names(broker.pool), None).tidy(broker.database)
     assert broker.database.get(MUTEX) == b"a worker"

@@ -1,4 +1,4 @@
-"""The contract of the change feed of bursts: a follower never misses a burst that was written."""
+"""The change feed of bursts: a follower never misses a written burst."""
 
 from asyncio import run
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ from tests.support.contract_examples import NOVA, ORION, burst, mention
 from tests.support.fakes.clock import START
 
 LATER = timedelta(seconds=10)
-"""By then no write is repeated to a new follower."""
+"""After this time, a new follower receives no repeated writes."""
 
 
 def test_feed_is_empty_until_burst_is_written(store: Store) -> None:
@@ -33,23 +33,23 @@ def test_each_kind_of_write_is_returned_once(store: Store) -> None:
     opened, grown = burst(version=1), replace(burst(version=2), count=2)
     retracted = replace(burst(version=3), count=0, text="", silent=True)
     moved = burst(version=4, opened_at=START + timedelta(seconds=1))
-    for written in (opened, grown, retracted, moved):
-        store.bursts.write([written], [])
-        assert follower.read() == [written]
+    for version in (opened, grown, retracted, moved):
+        store.bursts.write([version], [])
+        assert follower.read() == [version]
         assert follower.read() == []
 
 
-def test_burst_that_changed_twice_is_returned_once_as_it_is_now(store: Store) -> None:
+def test_burst_changed_twice_is_returned_once_in_newest_state(store: Store) -> None:
     follower = Follower(store.changes)
-    other, grown = burst(ORION), burst(version=2, text="grown")
-    for written in (burst(), other, grown):
-        store.bursts.write([written], [])
+    other_burst, grown = burst(ORION), burst(version=2, text="grown")
+    for version in (burst(), other_burst, grown):
+        store.bursts.write([version], [])
         store.clock.advance(timedelta(milliseconds=1))
-    assert follower.read() == [other, grown]
+    assert follower.read() == [other_burst, grown]
     assert follower.read() == []
 
 
-def test_older_version_that_arrives_late_does_not_hide_the_newer(store: Store) -> None:
+def test_late_older_version_does_not_hide_newer(store: Store) -> None:
     follower = Follower(store.changes)
     newer = burst(version=5, text="new")
     store.bursts.write([newer], [])
@@ -68,8 +68,8 @@ def test_burst_is_returned_when_its_mentions_change(store: Store) -> None:
 
 def test_write_of_another_process_is_returned(store: Store) -> None:
     follower = Follower(store.changes)
-    with reopened(store) as other:
-        other.bursts.write([burst()], [])
+    with reopened(store) as other_process:
+        other_process.bursts.write([burst()], [])
     assert follower.read() == [burst()]
 
 
@@ -92,16 +92,16 @@ def test_followers_do_not_disturb_each_other(store: Store) -> None:
     assert early.read() == late.read() == [burst(ORION)]
 
 
-def test_position_may_be_used_again(store: Store) -> None:
+def test_position_can_be_reused(store: Store) -> None:
     follower = Follower(store.changes)
-    begun = follower.position
+    start = follower.position
     store.bursts.write([burst()], [])
     assert follower.read() == [burst()]
-    follower.position = begun
+    follower.position = start
     assert follower.read() == [burst()]
 
 
-def test_position_of_another_store_is_refused(store: Store) -> None:
+def test_position_of_another_store_is_rejected(store: Store) -> None:
     with pytest.raises(TypeError, match="not a position"):
         run(store.changes.after(Position()))
 
@@ -117,21 +117,21 @@ def test_lapse_is_returned_once(store: Store) -> None:
     assert (second.read(), second.lapses) == ([burst()], 1)
 
 
-def test_too_many_changes_are_not_listed(store: Store) -> None:
+def test_too_many_changes_return_none(store: Store) -> None:
     follower = Follower(store.changes)
-    one_more = [burst(NOVA, seq) for seq in range(1, MOST + 2)]
-    store.bursts.write(one_more[:-1], [])
+    bursts = [burst(NOVA, seq) for seq in range(1, MOST + 2)]
+    store.bursts.write(bursts[:-1], [])
     assert len(follower.read()) == MOST
     store.clock.advance(LATER)
     follower = Follower(store.changes)
-    store.bursts.write([replace(written, version=2) for written in one_more], [])
+    store.bursts.write([replace(burst_, version=2) for burst_ in bursts], [])
     assert run(store.changes.after(follower.position)) is None
     store.clock.advance(LATER)
     assert Follower(store.changes).read() == []
 
 
 def test_follower_of_concurrent_writers_misses_nothing(store: Store) -> None:
-    """After each call the follower knows at least what was written before the call began."""
+    """After each call the follower knows at least everything written before the call began."""
     writers, versions = 4, 60
     follower = Follower(store.changes)
     own = [BurstKey(Subject(Kind.MENTION, UserId(f"w{writer}")), 1) for writer in range(writers)]
@@ -140,8 +140,8 @@ def test_follower_of_concurrent_writers_misses_nothing(store: Store) -> None:
 
     def write(writer: int) -> None:
         for version in range(1, versions + 1):
-            both = [burst(own[writer].subject, version=version), burst(version=version * writers + writer)]
-            store.bursts.write(both, [])
+            batch = [burst(own[writer].subject, version=version), burst(version=version * writers + writer)]
+            store.bursts.write(batch, [])
             written[writer] = version
 
     known: dict[BurstKey, int] = dict.fromkeys([*own, shared], 0)
@@ -161,6 +161,6 @@ def test_follower_of_concurrent_writers_misses_nothing(store: Store) -> None:
 
 
 def _learn(known: dict[BurstKey, int], bursts: list[Burst]) -> None:
-    for found in bursts:
-        assert found.version >= known[found.key]
-        known[found.key] = found.version
+    for burst_ in bursts:
+        assert burst_.version >= known[burst_.key]
+        known[burst_.key] = burst_.version

@@ -1,4 +1,4 @@
-"""How far back the change feed goes, and what it bears: late writes, clocks that differ, files that were replaced."""
+"""Limits of the change feed: late writes, clock differences, and replaced files."""
 
 from asyncio import run
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 class SlowWrites:
-    """A clock by which each interval between two readings lasts as long as is given; the last one for ever."""
+    """A clock that advances by the next given interval at each reading; the last interval repeats forever."""
 
     def __init__(self, *intervals: timedelta, start: datetime = START) -> None:
         self._now = start
@@ -40,55 +40,55 @@ class SlowWrites:
         return now
 
 
-def followed(cluster: Cluster, clock: ManualClock) -> CassandraBurstChanges:
+def feed_of(cluster: Cluster, clock: ManualClock) -> CassandraBurstChanges:
     return CassandraBurstChanges(CassandraReader(cluster), clock, UuidNonces())
 
 
-@pytest.mark.parametrize("ahead", [CLOCKS_DIFFER, -CLOCKS_DIFFER])
-def test_writer_by_another_clock_is_followed(cluster: Cluster, ahead: timedelta) -> None:
-    ours, theirs = ManualClock(), ManualClock(START + ahead)
-    follower, bursts = Follower(followed(cluster, ours)), CassandraBursts(cluster, theirs)
+@pytest.mark.parametrize("offset", [CLOCKS_DIFFER, -CLOCKS_DIFFER])
+def test_follower_reads_writes_by_another_clock(cluster: Cluster, offset: timedelta) -> None:
+    own_clock, other_clock = ManualClock(), ManualClock(START + offset)
+    follower, bursts = Follower(feed_of(cluster, own_clock)), CassandraBursts(cluster, other_clock)
     for version in range(1, 30):
-        written = burst(version=version)
-        bursts.write([written], [])
-        assert follower.read() == [written]
+        burst_ = burst(version=version)
+        bursts.write([burst_], [])
+        assert follower.read() == [burst_]
         assert follower.read() == []
-        for clock in (ours, theirs):
+        for clock in (own_clock, other_clock):
             clock.advance(timedelta(seconds=1.1))
 
 
-@pytest.mark.parametrize("behind", [0, 9, 11, 120])
-def test_follower_that_slept_reads_all_buckets_since(cluster: Cluster, behind: int) -> None:
+@pytest.mark.parametrize("delay", [0, 9, 11, 120])
+def test_follower_that_slept_reads_all_buckets_since(cluster: Cluster, delay: int) -> None:
     clock = ManualClock()
-    follower, bursts = Follower(followed(cluster, clock)), CassandraBursts(cluster, clock)
-    written = [burst(NOVA, seq) for seq in range(1, behind + 2)]
-    for one in written:
-        bursts.write([one], [])
+    follower, bursts = Follower(feed_of(cluster, clock)), CassandraBursts(cluster, clock)
+    written = [burst(NOVA, seq) for seq in range(1, delay + 2)]
+    for burst_ in written:
+        bursts.write([burst_], [])
         clock.advance(timedelta(seconds=1))
     assert follower.read() == written
 
 
-def test_row_whose_write_took_long_is_written_again(cluster: Cluster) -> None:
-    """The follower has read past the first row's time when the write returns: it finds the second one."""
+def test_slow_row_is_written_again(cluster: Cluster) -> None:
+    """The follower has read past the first row's time when the write returns, and finds the second row."""
     clock = ManualClock()
-    follower = Follower(followed(cluster, clock))
-    # The write begins that much before the follower does, by a clock that is late as well.
+    follower = Follower(feed_of(cluster, clock))
+    # The write begins this long before the follower does, by a clock that is also late.
     slow = SlowWrites(timedelta(0), LATE, timedelta(0), start=START - LATE - CLOCKS_DIFFER)
     CassandraBursts(cluster, slow).write([burst()], [])
     clock.advance(MOMENT)
     assert follower.read() == [burst()]
 
 
-def test_write_fails_when_each_row_takes_long(cluster: Cluster) -> None:
+def test_write_fails_when_each_row_is_slow(cluster: Cluster) -> None:
     with pytest.raises(StoreUnavailable, match="change feed"):
         CassandraBursts(cluster, SlowWrites(LATE)).write([burst()], [])
     with pytest.raises(StoreUnavailable, match="change feed"):
         run(CassandraBurstChanges(CassandraReader(cluster), SlowWrites(LATE), UuidNonces()).lapse())
 
 
-def test_position_is_too_old_before_rows_expire(cluster: Cluster) -> None:
+def test_position_expires_before_its_rows(cluster: Cluster) -> None:
     clock = ManualClock()
-    changes = followed(cluster, clock)
+    changes = feed_of(cluster, clock)
     position = run(changes.begin())
     clock.advance(OLDEST)
     assert run(changes.after(position)) is not None
@@ -96,9 +96,9 @@ def test_position_is_too_old_before_rows_expire(cluster: Cluster) -> None:
     assert run(changes.after(position)) is None
 
 
-def test_position_is_refused_when_the_clock_was_set_back(cluster: Cluster) -> None:
+def test_position_is_rejected_after_clock_was_set_back(cluster: Cluster) -> None:
     clock = ManualClock()
-    changes = followed(cluster, clock)
+    changes = feed_of(cluster, clock)
     position = run(changes.begin())
     clock.advance(-CLOCKS_DIFFER)
     assert run(changes.after(position)) is not None
@@ -106,7 +106,7 @@ def test_position_is_refused_when_the_clock_was_set_back(cluster: Cluster) -> No
     assert run(changes.after(position)) is None
 
 
-def test_sqlite_keeps_the_newest_changes(files: Files) -> None:
+def test_sqlite_keeps_only_newest_changes(files: Files) -> None:
     changes, bursts = SqliteBurstChanges(files.core), SqliteBursts(files.core)
     first = run(changes.begin())
     bursts.write([burst()], [])
@@ -122,7 +122,7 @@ def test_sqlite_keeps_the_newest_changes(files: Files) -> None:
         assert KEPT <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0] < KEPT + len(many)
 
 
-def test_position_behind_the_end_is_refused_in_sqlite(files: Files) -> None:
+def test_sqlite_rejects_position_beyond_the_end(files: Files) -> None:
     """The file was replaced by an older copy of itself."""
     SqliteBursts(files.core).write([burst()], [])
     assert run(SqliteBurstChanges(files.core).after(SqlitePosition(2))) is None

@@ -1,4 +1,4 @@
-"""The live bus, on every backend: one message a burst to whoever listens."""
+"""The live bus on every backend: one message per burst to each listener."""
 
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -19,7 +19,7 @@ from tests.support.fakes.live_bus import MemoryBus
 __all__ = ["valkey", "valkey_server"]
 
 Backend = tuple[LiveBus, Callable[[int], list[Burst]]]
-"""The port, and what a listener heard, who waits for so many messages."""
+"""The port, and a function that returns the given number of received messages."""
 
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
@@ -33,29 +33,29 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     with pubsub() as listener:
         listener.subscribe(CHANNEL)
         assert listener.get_message(timeout=5)
-        yield RedisBus(client), lambda n: [_hear(listener) for _ in range(n)]
+        yield RedisBus(client), lambda n: [_receive(listener) for _ in range(n)]
 
 
-def _hear(listener: PubSub) -> Burst:
+def _receive(listener: PubSub) -> Burst:
     message = listener.get_message(timeout=5)
     assert message
     return unpack(Burst, message["data"])
 
 
-def test_every_burst_is_one_message_in_order(backend: Backend) -> None:
-    bus, heard = backend
+def test_each_burst_is_one_message_in_order(backend: Backend) -> None:
+    bus, received = backend
     bus.publish([burst(1), burst(2)])
     bus.publish([burst(2)])
-    assert heard(3) == [burst(1), burst(2), burst(2)]
+    assert received(3) == [burst(1), burst(2), burst(2)]
 
 
-def test_nothing_is_no_message(backend: Backend) -> None:
-    bus, heard = backend
+def test_publishing_no_burst_sends_no_message(backend: Backend) -> None:
+    bus, received = backend
     bus.publish([])
     bus.publish([burst(1)])
-    assert heard(1) == [burst(1)]
+    assert received(1) == [burst(1)]
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_publish_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         RedisBus(client).publish([burst(1)])

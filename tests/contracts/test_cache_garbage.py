@@ -1,4 +1,4 @@
-"""Garbage in Redis is absence: every adapter meets every kind of garbage in every key that it writes."""
+"""Garbage in Redis counts as absent: every adapter meets every kind of garbage in every key."""
 
 import inspect
 import pkgutil
@@ -12,7 +12,7 @@ from notifier.adapters import redis
 from notifier.adapters.redis.keys import TYPES, KeyKind, kind_of
 from tests.contracts.cache_use import Use
 from tests.contracts.cache_uses import Caches, caches_on
-from tests.contracts.garbage import Garble, whole, within
+from tests.contracts.garbage import Garble, corruptions, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]
@@ -35,14 +35,14 @@ USES = (
 
 @pytest.fixture
 def caches(valkey: Valkey) -> Iterator[Caches]:
-    with caches_on(valkey) as found:
-        yield found
+    with caches_on(valkey) as caches_:
+        yield caches_
 
 
 @pytest.fixture
 def clustered(valkeys: Valkey) -> Iterator[Caches]:
-    with caches_on(valkeys) as found:
-        yield found
+    with caches_on(valkeys) as caches_:
+        yield caches_
 
 
 def keys(server: Valkey) -> list[str]:
@@ -50,102 +50,112 @@ def keys(server: Valkey) -> list[str]:
     return sorted(key.decode() for client in clients for key in client.scan_iter())
 
 
-def unlike(server: Valkey) -> list[str]:
-    """The keys, but of the pull index's parts one with a list and one without: all others are like these."""
-    found: dict[object, str] = {}
+def distinct_keys(server: Valkey) -> list[str]:
+    """Return the keys, with one full and one empty list of the pull index: its other keys resemble these."""
+    distinct: dict[object, str] = {}
     for key in keys(server):
-        found.setdefault(server.client.hlen(key) if kind_of(key) is KeyKind.PULL else key, key)
-    return list(found.values())
+        distinct.setdefault(server.client.hlen(key) if kind_of(key) is KeyKind.PULL else key, key)
+    return list(distinct.values())
 
 
 def adapters() -> Iterator[type]:
-    """Yield the adapters' classes: all that are named Redis…, except the clients and pools of the module `node`."""
+    """Yield the adapter classes: all named Redis…, except the clients and pools of the module `node`."""
     for module in pkgutil.iter_modules(redis.__path__):
         if module.name == "node":
             continue
-        found = import_module(f"{redis.__name__}.{module.name}")
+        module_ = import_module(f"{redis.__name__}.{module.name}")
         yield from (
-            each for name, each in vars(found).items() if name.startswith("Redis") and each.__module__ == found.__name__
+            adapter
+            for name, adapter in vars(module_).items()
+            if name.startswith("Redis") and adapter.__module__ == module_.__name__
         )
 
 
-def test_every_adapter_and_method_meets_garbage(caches: Caches) -> None:
+def test_every_adapter_method_is_tested_with_garbage(caches: Caches) -> None:
     uses = caches.uses()
     assert sorted(uses) == sorted(USES)
     for use in uses.values():
-        use.mend()
-        for call in [*use.writes.values(), *use.asks.values()]:
+        use.repair()
+        for call in [*use.writes.values(), *use.reads.values()]:
             call()
     methods = {
-        (each, name)
-        for each in adapters()
-        for name, _ in inspect.getmembers(each, inspect.isfunction)
+        (adapter, name)
+        for adapter in adapters()
+        for name, _ in inspect.getmembers(adapter, inspect.isfunction)
         if not name.startswith("_")
     }
     assert caches.used == methods
 
 
-def test_every_key_has_a_kind_and_every_kind_is_written(caches: Caches) -> None:
+def test_every_key_has_a_kind_and_every_kind_occurs(caches: Caches) -> None:
     for use in caches.uses().values():
-        use.mend()
+        use.repair()
     client: Any = caches.client
-    found = {key: client.type(key).decode() for key in keys(caches.server)}
-    assert found == {key: TYPES[kind_of(key)] for key in found}
-    assert {kind_of(key) for key in found} == TYPES.keys() == set(KeyKind) - {KeyKind.LIVE}
+    types = {key: client.type(key).decode() for key in keys(caches.server)}
+    assert types == {key: TYPES[kind_of(key)] for key in types}
+    assert {kind_of(key) for key in types} == TYPES.keys() == set(KeyKind) - {KeyKind.LIVE}
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", USES)
-def test_garbage_is_absent_until_it_is_mended(caches: Caches, name: str) -> None:
+def test_garbage_is_absent_until_repair(caches: Caches, name: str) -> None:
     server, use = caches.server, caches.uses()[name]
-    empty, right = answers_before_and_after(use)
-    for key in unlike(server):
-        ways = [*whole(server.client, key), *within(server.client, key)]
-        holds(use, key, ways, empty, right)
+    empty, correct = results_before_and_after(use)
+    for key in distinct_keys(server):
+        garbage_kinds = [*replacements(server.client, key), *corruptions(server.client, key)]
+        assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", USES)
-def test_garbage_is_absent_on_every_node_of_a_cluster(clustered: Caches, name: str) -> None:
+def test_garbage_is_absent_on_every_cluster_node(clustered: Caches, name: str) -> None:
     server, use = clustered.server, clustered.uses()[name]
-    empty, right = answers_before_and_after(use)
-    for key in unlike(server):
-        ways = [way for way in whole(server.client, key) if way[0] in ("string: random bytes", "list", "hash")]
-        holds(use, key, ways, empty, right)
+    empty, correct = results_before_and_after(use)
+    for key in distinct_keys(server):
+        garbage_kinds = [
+            description
+            for description in replacements(server.client, key)
+            if description[0] in ("string: random bytes", "list", "hash")
+        ]
+        assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
 
 
-def answers_before_and_after(use: Use) -> tuple[dict[str, object], dict[str, object]]:
-    empty = use.answers()
-    use.mend()
-    return empty, use.answers()
+def results_before_and_after(use: Use) -> tuple[dict[str, object], dict[str, object]]:
+    empty = use.results()
+    use.repair()
+    return empty, use.results()
 
 
-def holds(
-    use: Use, key: str, ways: Iterable[tuple[str, Garble]], empty: dict[str, object], right: dict[str, object]
+def assert_garbage_is_absent(
+    use: Use,
+    key: str,
+    garbage_kinds: Iterable[tuple[str, Garble]],
+    empty: dict[str, object],
+    correct: dict[str, object],
 ) -> None:
-    """Whichever call meets the garbage first: answers are right, or those of an empty cache, and right once mended."""
-    calls = [*use.asks.items(), *use.writes.items()]
-    for number, (way, garble) in enumerate(ways):
+    """Let each call meet garbage first: results must be correct or empty, and correct after the repair."""
+    calls = [*use.reads.items(), *use.writes.items()]
+    for number, (description, garble) in enumerate(garbage_kinds):
         first, call = calls[number % len(calls)]
-        where = f"{key}, {way}, met by {first}"
+        context = f"{key}, {description}, met by {first}"
         garble()
         call()
-        found = use.answers()
-        assert not [name for name, answer in found.items() if answer not in (right[name], empty[name])], where
-        use.mend()
-        assert use.answers() == right, where
+        results = use.results()
+        assert not [name for name, result in results.items() if result not in (correct[name], empty[name])], context
+        use.repair()
+        assert use.results() == correct, context
 
 
 @pytest.mark.parametrize("name", USES)
-def test_garbage_is_counted_by_kind_of_key(caches: Caches, name: str) -> None:
+def test_garbage_is_counted_by_key_kind(caches: Caches, name: str) -> None:
     server, use = caches.server, caches.uses()[name]
-    use.mend()
-    for key in unlike(server):
-        for way, garble in whole(server.client, key):
-            if way == TYPES[kind_of(key)]:  # a hash of unknown fields: as if those of ours were absent
+    use.repair()
+    for key in distinct_keys(server):
+        for description, garble in replacements(server.client, key):
+            if description == TYPES[kind_of(key)]:  # a hash of unknown fields looks as if our own were absent
                 continue
-            use.mend()
-            before = caches.counted(kind_of(key))
+            use.repair()
+            before = caches.garbage_count(kind_of(key))
             garble()
-            use.answers()
-            assert caches.counted(kind_of(key)) > before, (key, way)
+            use.results()
+            assert caches.garbage_count(kind_of(key)) > before, (key, description)

@@ -1,4 +1,4 @@
-"""How often one person's phone may ring, on every backend."""
+"""Frequency caps per user on every backend."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ from tests.support.fakes.push import MemoryCaps
 __all__ = ["valkey", "valkey_server"]
 
 Backend = tuple[FrequencyCapStore, Callable[[], None]]
-"""The port, and the way to wipe it."""
+"""The port, and a function that wipes the store."""
 
 ZOE, ADA, FAR = Member(3), Member(4), Member(3 + 9 * BLOCK_MEMBERS)
 NOVA, LUNA = Subject.parse("mention:nova"), Subject.parse("mention:luna")
@@ -45,7 +45,7 @@ def spend(
     return caps.spend(BurstKey(subject, seq), tweet or f"{subject}/{seq}", people, START + hours * HOUR)
 
 
-def test_said_twice_it_is_counted_once(backend: Backend) -> None:
+def test_repeated_spend_is_counted_once(backend: Backend) -> None:
     caps, _ = backend
     assert spend(caps, 1, ZOE, FAR) == {ZOE: Ruling.NEW, FAR: Ruling.NEW}
     assert spend(caps, 1, ZOE, ADA) == {ZOE: Ruling.AGAIN, ADA: Ruling.NEW}
@@ -53,7 +53,7 @@ def test_said_twice_it_is_counted_once(backend: Backend) -> None:
     assert spend(caps, 1) == {}
 
 
-def test_beyond_the_cap_each_is_silent_by_their_own_day(backend: Backend) -> None:
+def test_each_user_is_silenced_beyond_own_caps(backend: Backend) -> None:
     caps, _ = backend
     spend(caps, 1, ZOE), spend(caps, 2, ZOE, ADA)
     assert spend(caps, 3, ZOE, ADA) == {ZOE: Ruling.HOURLY, ADA: Ruling.NEW}
@@ -63,22 +63,22 @@ def test_beyond_the_cap_each_is_silent_by_their_own_day(backend: Backend) -> Non
     assert spend(caps, 5, ZOE, hours=24) == {ZOE: Ruling.NEW}
 
 
-def test_one_tweet_of_several_celebrities_is_one_alert(backend: Backend) -> None:
+def test_tweet_of_several_celebrities_is_one_alert(backend: Backend) -> None:
     caps, _ = backend
     spend(caps, 1, ZOE, tweet="t")
-    found = spend(caps, 1, ZOE, ADA, tweet="t", subject=LUNA)
-    assert found == {ZOE: Ruling.SAME_TWEET, ADA: Ruling.NEW}
+    rulings = spend(caps, 1, ZOE, ADA, tweet="t", subject=LUNA)
+    assert rulings == {ZOE: Ruling.SAME_TWEET, ADA: Ruling.NEW}
     assert spend(caps, 1, ZOE, tweet="u", subject=LUNA) == {ZOE: Ruling.NEW}
 
 
-def test_what_was_wiped_never_rang(backend: Backend) -> None:
+def test_wipe_forgets_alert_history(backend: Backend) -> None:
     caps, wipe = backend
     spend(caps, 1, ZOE)
     wipe()
     assert spend(caps, 1, ZOE) == {ZOE: Ruling.NEW}
 
 
-def test_thousands_of_a_shard_are_asked_at_once(backend: Backend) -> None:
+def test_thousands_of_members_of_a_shard_are_spent_at_once(backend: Backend) -> None:
     caps, _ = backend
     people = [Member(number * 61) for number in range(2_000)]
     assert set(spend(caps, 1, *people).values()) == {Ruling.NEW}
@@ -86,21 +86,21 @@ def test_thousands_of_a_shard_are_asked_at_once(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("server", ["valkey", "valkeys"])
-def test_workers_who_race_exceed_no_cap_and_miss_none(server: str, request: pytest.FixtureRequest) -> None:
-    found = cast(Valkey, request.getfixturevalue(server))
+def test_concurrent_workers_never_exceed_caps(server: str, request: pytest.FixtureRequest) -> None:
+    cache = cast(Valkey, request.getfixturevalue(server))
     people = [Member(number) for number in range(50)]
 
     def work(worker: int) -> list[Member]:
-        rung = (spend(caps, 4 * seq + worker, *people).items() for seq in range(3))
-        return [member for one in rung for member, ruling in one if ruling is Ruling.NEW]
+        alerted = (spend(caps, 4 * seq + worker, *people).items() for seq in range(3))
+        return [member for results in alerted for member, ruling in results if ruling is Ruling.NEW]
 
-    with connect(found.patient) as client, ThreadPoolExecutor(4) as workers:
+    with connect(cache.patient) as client, ThreadPoolExecutor(4) as workers:
         caps = RedisCaps(client, Terms(hourly=5, daily=20))
-        rung = [member for one in workers.map(work, range(4)) for member in one]
-    assert sorted(rung) == sorted(5 * people)
+        alerted = [member for results in workers.map(work, range(4)) for member in results]
+    assert sorted(alerted) == sorted(5 * people)
 
 
-def test_a_node_that_forgot_the_script_has_nobody_counted_before_the_answer(valkeys: Valkey) -> None:
+def test_script_reload_on_one_node_counts_members_once(valkeys: Valkey) -> None:
     caps = RedisCaps(valkeys.client)
     people = [Member(number * BLOCK_MEMBERS) for number in range(20)]
     spend(caps, 1, *people)
@@ -108,18 +108,18 @@ def test_a_node_that_forgot_the_script_has_nobody_counted_before_the_answer(valk
     assert set(spend(caps, 2, *people).values()) == {Ruling.NEW}
 
 
-@pytest.mark.parametrize("garbled", [b"", b"much", b"\xff" * 24])
-def test_what_cannot_be_read_is_as_if_it_had_never_been(valkey: Valkey, garbled: bytes) -> None:
-    valkey.client.hset("caps:0", str(ZOE), garbled)
+@pytest.mark.parametrize("garbage", [b"", b"much", b"\xff" * 24])
+def test_unreadable_history_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
+    valkey.client.hset("caps:0", str(ZOE), garbage)
     caps = RedisCaps(valkey.client)
     assert [spend(caps, 1, ZOE)[ZOE] for _ in range(2)] == [Ruling.NEW, Ruling.AGAIN]
 
 
-def test_a_block_is_forgotten_a_day_and_an_hour_after_its_last_alert(valkey: Valkey) -> None:
+def test_block_expires_an_hour_after_daily_cap_window(valkey: Valkey) -> None:
     spend(RedisCaps(valkey.client), 1, FAR)
     assert 24 * 3600 < valkey.client.ttl("caps:9") <= 25 * 3600
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_spend_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         spend(RedisCaps(client), 1, ZOE)

@@ -1,4 +1,4 @@
-"""The contract of the claims."""
+"""Slice claims on every backend."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -18,35 +18,35 @@ def claimed(store: Store, owner: str = "one") -> Claim | None:
     return store.claims.claim(SLICE, owner, now, now + TERM)
 
 
-def test_a_slice_is_claimed_by_one(store: Store) -> None:
+def test_slice_has_one_claim_at_a_time(store: Store) -> None:
     mine = claimed(store)
     assert mine is not None
     assert (mine.attempt, mine.owner, mine.until) == (1, "one", store.clock.now() + TERM)
-    with reopened(store) as again:
-        assert claimed(again, "two") is None
+    with reopened(store) as other_process:
+        assert claimed(other_process, "two") is None
 
 
-def test_a_second_copy_of_a_task_finds_nothing_to_do_even_at_the_same_worker(store: Store) -> None:
+def test_duplicate_task_gets_no_claim_even_in_same_worker(store: Store) -> None:
     claimed(store)
     assert claimed(store) is None
 
 
-def test_other_slices_are_free(store: Store) -> None:
+def test_claim_does_not_block_other_slices(store: Store) -> None:
     claimed(store)
     now = store.clock.now()
     assert store.claims.claim(piece(BurstKey(NOVA, 1), Tier.P2), "two", now, now + TERM) is not None
     assert store.claims.claim(piece(BurstKey(NOVA, 2)), "two", now, now + TERM) is not None
 
 
-def test_an_expired_claim_goes_to_the_next_with_a_higher_attempt(store: Store) -> None:
+def test_expired_claim_is_reissued_with_higher_attempt(store: Store) -> None:
     claimed(store)
     store.clock.advance(TERM)
-    next_one = claimed(store, "two")
-    assert next_one is not None
-    assert (next_one.attempt, next_one.owner, next_one.claimed_at) == (2, "two", store.clock.now())
+    next_claim = claimed(store, "two")
+    assert next_claim is not None
+    assert (next_claim.attempt, next_claim.owner, next_claim.claimed_at) == (2, "two", store.clock.now())
 
 
-def test_a_renewed_claim_lasts_longer(store: Store) -> None:
+def test_renewed_claim_lasts_longer(store: Store) -> None:
     mine = claimed(store)
     assert mine is not None
     longer = mine.until + TERM
@@ -55,7 +55,7 @@ def test_a_renewed_claim_lasts_longer(store: Store) -> None:
     assert claimed(store, "two") is None
 
 
-def test_who_lost_the_slice_is_told_at_renewal(store: Store) -> None:
+def test_renewal_fails_after_claim_is_lost(store: Store) -> None:
     mine = claimed(store)
     assert mine is not None
     store.clock.advance(TERM)
@@ -66,7 +66,7 @@ def test_who_lost_the_slice_is_told_at_renewal(store: Store) -> None:
     assert claimed(store, "three") is not None
 
 
-def test_the_same_worker_can_lose_a_slice_to_itself(store: Store) -> None:
+def test_renewal_fails_after_same_worker_reclaimed(store: Store) -> None:
     first = claimed(store)
     assert first is not None
     store.clock.advance(TERM)
@@ -74,7 +74,7 @@ def test_the_same_worker_can_lose_a_slice_to_itself(store: Store) -> None:
     assert store.claims.renew(first, first.until + TERM) is None
 
 
-def test_a_released_slice_is_free_at_once(store: Store) -> None:
+def test_released_slice_is_free_at_once(store: Store) -> None:
     mine = claimed(store)
     assert mine is not None
     store.claims.release(mine, store.clock.now())
@@ -83,7 +83,7 @@ def test_a_released_slice_is_free_at_once(store: Store) -> None:
     assert theirs.attempt == 2
 
 
-def test_a_release_after_the_loss_changes_nothing(store: Store) -> None:
+def test_release_of_lost_claim_changes_nothing(store: Store) -> None:
     mine = claimed(store)
     assert mine is not None
     store.clock.advance(TERM)
@@ -92,25 +92,25 @@ def test_a_release_after_the_loss_changes_nothing(store: Store) -> None:
     assert claimed(store, "three") is None
 
 
-def test_who_claims_next_goes_on_where_the_last_holder_had_reached(store: Store) -> None:
+def test_next_claim_resumes_at_recorded_progress(store: Store) -> None:
     mine = claimed(store)
     assert mine is not None
     assert mine.reached == 0
     store.claims.release(replace(mine, reached=17), store.clock.now())
-    with reopened(store) as again:
-        next_one = claimed(again, "two")
-    assert next_one is not None
-    assert next_one.reached == 17
+    with reopened(store) as other_process:
+        next_claim = claimed(other_process, "two")
+    assert next_claim is not None
+    assert next_claim.reached == 17
 
 
-def test_a_zombie_cannot_say_how_far_the_work_is(store: Store) -> None:
-    zombie = claimed(store)
+def test_expired_claim_cannot_record_progress(store: Store) -> None:
+    expired = claimed(store)
     store.clock.advance(TERM)
-    holder = claimed(store, "two")
-    assert zombie is not None
-    assert holder is not None
-    store.claims.release(replace(zombie, reached=17), store.clock.now())
-    store.claims.release(holder, store.clock.now())
-    again = claimed(store)
-    assert again is not None
-    assert again.reached == 0
+    current = claimed(store, "two")
+    assert expired is not None
+    assert current is not None
+    store.claims.release(replace(expired, reached=17), store.clock.now())
+    store.claims.release(current, store.clock.now())
+    next_claim = claimed(store)
+    assert next_claim is not None
+    assert next_claim.reached == 0

@@ -1,4 +1,4 @@
-"""Devices: each has one holder, by what ranks highest of all that was said of it, in whatever order it comes."""
+"""Device registrations: the highest-ranked change wins, regardless of arrival order."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ from tests.support.fakes.clock import START
 
 ADA, BEA = Member(7), Member(3 * SHARD_MEMBERS + 5)
 PHONE = AppleToken(token="ab" * 32, topic="com.example.app")
-OTHERS: list[Address] = [
+OTHER_ADDRESSES: list[Address] = [
     AppleToken(token="ab" * 32, topic="com.example.app", environment=ApnsEnvironment.SANDBOX),
     FirebaseToken(token="t" * 140),
     FirebaseInstallation(fid="c" * 22),
@@ -40,8 +40,8 @@ OTHERS: list[Address] = [
 
 
 @pytest.fixture(autouse=True)
-def nothing_was_deleted(request: pytest.FixtureRequest) -> None:
-    """Before this test: a table that only holds deletions looks empty, and they would count."""
+def truncate_devices(request: pytest.FixtureRequest) -> None:
+    """Truncate the devices before each test: a table that holds only deletions looks empty, but they would count."""
     if request.node.callspec.params["backend"] == "cassandra":
         request.getfixturevalue("cluster").execute("TRUNCATE devices")
 
@@ -54,170 +54,201 @@ def registered(member: Member = ADA, second: float = 1, address: Address = PHONE
     return Device(member=member, address=address, locale=locale, time_zone="Asia/Tokyo", registered_at=at(second))
 
 
-def ended(device: Device, second: float) -> Gone:
+def removed(device: Device, second: float) -> Gone:
     return replace(gone(device), at=at(second))
 
 
-def held(devices: Devices, *asked: Member) -> dict[Member, list[Device]]:
-    return {member: list(some) for member, some in devices.of(asked or (ADA, BEA)).items()}
+def devices_by_member(devices: Devices, *wanted: Member) -> dict[Member, list[Device]]:
+    return {member: list(devices_of_member) for member, devices_of_member in devices.of(wanted or (ADA, BEA)).items()}
 
 
-def having(devices: Devices, shard: int = 0) -> list[Member]:
+def members_with_device(devices: Devices, shard: int = 0) -> list[Member]:
     return members(devices.people(shard), shard)
 
 
-def test_of_what_nothing_was_said_nothing_stands(backend: Backend) -> None:
+def test_unregistered_device_has_no_state(backend: Backend) -> None:
     backend.devices.write([])
-    assert (backend.devices.standing([DeviceId("0" * 32)]), held(backend.devices)) == ({}, {})
-    assert (having(backend.devices), backend.devices.standing([]), backend.devices.of([])) == ([], {}, {})
+    assert (backend.devices.standing([DeviceId("0" * 32)]), devices_by_member(backend.devices)) == ({}, {})
+    assert (members_with_device(backend.devices), backend.devices.standing([]), backend.devices.of([])) == ([], {}, {})
 
 
-def test_devices_of_every_kind_are_read_as_they_were_registered(backend: Backend) -> None:
-    all_of_them = [registered(address=address, locale="pt-BR") for address in (PHONE, *OTHERS)]
-    backend.devices.write([*all_of_them, registered(BEA, address=FirebaseToken(token="b" * 140))])
-    assert held(backend.devices, ADA) == {ADA: sorted(all_of_them, key=lambda one: (one.platform, one.id))}
+def test_devices_of_every_kind_are_read_as_registered(backend: Backend) -> None:
+    registrations = [registered(address=address, locale="pt-BR") for address in (PHONE, *OTHER_ADDRESSES)]
+    backend.devices.write([*registrations, registered(BEA, address=FirebaseToken(token="b" * 140))])
+    assert devices_by_member(backend.devices, ADA) == {
+        ADA: sorted(registrations, key=lambda device: (device.platform, device.id))
+    }
     for platform in Platform:
-        found = list(backend.devices.reached(platform, 0, from_offsets([ADA])))
-        assert found == sorted((one for one in all_of_them if one.platform is platform), key=lambda one: one.id)
-    first = all_of_them[0]
+        reached = list(backend.devices.reached(platform, 0, from_offsets([ADA])))
+        assert reached == sorted(
+            (device for device in registrations if device.platform is platform), key=lambda device: device.id
+        )
+    first = registrations[0]
     assert backend.devices.standing([first.id]) == {
         first.id: Holding(member=ADA, platform=Platform.APNS, at=first.registered_at)
     }
-    assert (having(backend.devices), having(backend.devices, 1), having(backend.devices, 3)) == ([ADA], [], [BEA])
+    assert (
+        members_with_device(backend.devices),
+        members_with_device(backend.devices, 1),
+        members_with_device(backend.devices, 3),
+    ) == ([ADA], [], [BEA])
 
 
-def test_registered_again_it_is_as_it_was_said_last_however_late_the_other_comes(backend: Backend) -> None:
-    words = [registered(second=n, locale=locale) for n, locale in ((1, "en"), (2, "de"), (3, "fr"))]
-    for n, order in enumerate(permutations(words)):
+def test_newest_registration_wins_in_any_order(backend: Backend) -> None:
+    changes = [registered(second=n, locale=locale) for n, locale in ((1, "en"), (2, "de"), (3, "fr"))]
+    for n, order in enumerate(permutations(changes)):
         member, address = Member(100 + n), FirebaseToken(token=f"{n}" * 40)
-        for word in order:
-            backend.devices.write([replace(word, member=member, address=address)])
-        assert held(backend.devices, member) == {member: [replace(words[-1], member=member, address=address)]}
+        for change in order:
+            backend.devices.write([replace(change, member=member, address=address)])
+        assert devices_by_member(backend.devices, member) == {
+            member: [replace(changes[-1], member=member, address=address)]
+        }
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
-def test_a_device_that_another_account_registers_leaves_the_first(backend: Backend, order: tuple[int, ...]) -> None:
-    words = [registered(ADA, 1), registered(BEA, 2), registered(ADA, 1.5)]
+def test_registration_by_another_account_moves_the_device(backend: Backend, order: tuple[int, ...]) -> None:
+    changes = [registered(ADA, 1), registered(BEA, 2), registered(ADA, 1.5)]
     for place in order:
-        backend.devices.write([words[place]])
-    assert held(backend.devices) == {BEA: [words[1]]}
-    assert (having(backend.devices), having(backend.devices, 3)) == ([], [BEA])
+        backend.devices.write([changes[place]])
+    assert devices_by_member(backend.devices) == {BEA: [changes[1]]}
+    assert (members_with_device(backend.devices), members_with_device(backend.devices, 3)) == ([], [BEA])
     assert [*backend.devices.reached(Platform.APNS, 0, from_offsets([ADA]))] == []
-    assert [*backend.devices.reached(Platform.APNS, 3, from_offsets([BEA % SHARD_MEMBERS]))] == [words[1]]
+    assert [*backend.devices.reached(Platform.APNS, 3, from_offsets([BEA % SHARD_MEMBERS]))] == [changes[1]]
 
 
-def test_a_device_goes_to_and_fro_and_is_whose_it_was_last(backend: Backend) -> None:
+def test_device_belongs_to_account_that_registered_last(backend: Backend) -> None:
     for n in range(6):
         backend.devices.write([registered((ADA, BEA)[n % 2], n)])
-        assert held(backend.devices) == {(ADA, BEA)[n % 2]: [registered((ADA, BEA)[n % 2], n)]}
+        assert devices_by_member(backend.devices) == {(ADA, BEA)[n % 2]: [registered((ADA, BEA)[n % 2], n)]}
 
 
-def test_of_two_who_register_it_at_the_same_moment_one_has_it_the_same_one_always(backend: Backend) -> None:
+def test_concurrent_registrations_resolve_to_same_account(backend: Backend) -> None:
     for n, order in enumerate(permutations([ADA, BEA])):
         address = FirebaseToken(token=f"{n}" * 40)
         for member in order:
             backend.devices.write([registered(member, 1, address)])
-        assert {member: len(some) for member, some in held(backend.devices).items()} == {BEA: n + 1}
+        assert {member: len(registrations) for member, registrations in devices_by_member(backend.devices).items()} == {
+            BEA: n + 1
+        }
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
-def test_a_late_registration_doesn_t_bring_back_what_is_gone(backend: Backend, order: tuple[int, ...]) -> None:
-    """Unregistered by whose it was then, or dropped by its provider, who doesn't ask whose it is."""
-    words: list[DeviceWord] = [registered(ADA, 1), registered(BEA, 2), ended(registered(BEA), 3)]
+def test_late_registration_does_not_restore_removed_device(backend: Backend, order: tuple[int, ...]) -> None:
+    """The device is unregistered by its current user, or dropped by its provider, which does not check the user."""
+    changes: list[DeviceWord] = [registered(ADA, 1), registered(BEA, 2), removed(registered(BEA), 3)]
     for place in order:
-        backend.devices.write([words[place]])
-    assert held(backend.devices) == {}
-    standing = backend.devices.standing([words[0].id])
-    assert standing == {words[0].id: Holding(member=BEA, platform=Platform.APNS, at=at(3), gone=True)}
+        backend.devices.write([changes[place]])
+    assert devices_by_member(backend.devices) == {}
+    current = backend.devices.standing([changes[0].id])
+    assert current == {changes[0].id: Holding(member=BEA, platform=Platform.APNS, at=at(3), gone=True)}
     backend.devices.write([registered(ADA, 2.5)])
-    assert held(backend.devices) == {}
+    assert devices_by_member(backend.devices) == {}
     backend.devices.write([registered(ADA, 4)])
-    assert held(backend.devices) == {ADA: [registered(ADA, 4)]}
+    assert devices_by_member(backend.devices) == {ADA: [registered(ADA, 4)]}
 
 
-def test_of_the_same_moment_that_it_is_gone_counts(backend: Backend) -> None:
+def test_removal_wins_over_registration_at_same_time(backend: Backend) -> None:
     for n, order in enumerate(permutations([0, 1])):
         device = registered(address=FirebaseToken(token=f"{n}" * 40))
         for place in order:
             backend.devices.write([(device, gone(device))[place]])
-        assert held(backend.devices) == {}
-        again = replace(device, registered_at=device.registered_at + timedelta(milliseconds=1))
-        backend.devices.write([again])
-        assert held(backend.devices) == {ADA: [again]}
-        backend.devices.write([ended(device, 9)])
+        assert devices_by_member(backend.devices) == {}
+        later = replace(device, registered_at=device.registered_at + timedelta(milliseconds=1))
+        backend.devices.write([later])
+        assert devices_by_member(backend.devices) == {ADA: [later]}
+        backend.devices.write([removed(device, 9)])
 
 
-def test_of_one_batch_what_ranks_highest_stands(backend: Backend) -> None:
-    other = registered(address=OTHERS[1])
-    words: list[DeviceWord] = [registered(BEA, 2), registered(ADA, 3), registered(BEA, 1), registered(ADA, 2.5)]
-    backend.devices.write([*words, other, ended(other, 1.5), replace(other, registered_at=at(2))])
-    assert held(backend.devices) == {ADA: [registered(ADA, 3), replace(other, registered_at=at(2))]}
+def test_highest_rank_wins_within_batch(backend: Backend) -> None:
+    other_device = registered(address=OTHER_ADDRESSES[1])
+    changes: list[DeviceWord] = [registered(BEA, 2), registered(ADA, 3), registered(BEA, 1), registered(ADA, 2.5)]
+    backend.devices.write(
+        [*changes, other_device, removed(other_device, 1.5), replace(other_device, registered_at=at(2))]
+    )
+    assert devices_by_member(backend.devices) == {ADA: [registered(ADA, 3), replace(other_device, registered_at=at(2))]}
 
 
-def test_a_drop_by_who_saw_it_with_another_takes_it_from_whose_it_is(backend: Backend) -> None:
-    """An address that nobody is behind any more is nobody's, whoever has it by then."""
+def test_drop_for_previous_user_removes_device_of_current_user(backend: Backend) -> None:
+    """An address that the provider rejects belongs to no user, even after it moved to another."""
     backend.devices.write([registered(ADA, 1), registered(BEA, 2)])
-    backend.devices.write([ended(registered(ADA), 5)])
-    assert (held(backend.devices), having(backend.devices, 3)) == ({}, [])
+    backend.devices.write([removed(registered(ADA), 5)])
+    assert (devices_by_member(backend.devices), members_with_device(backend.devices, 3)) == ({}, [])
 
 
-def test_a_slice_reads_those_whom_it_names_in_order_and_nobody_else(backend: Backend) -> None:
+def test_slice_reads_only_its_own_devices_in_order(backend: Backend) -> None:
     places = [0, 1, BLOCK_MEMBERS - 1, BLOCK_MEMBERS, 9 * BLOCK_MEMBERS + 3, SHARD_MEMBERS - 1]
-    all_of_them = [
+    registrations = [
         registered(Member(SHARD_MEMBERS + place), address=FirebaseToken(token=f"{n:040}"))
         for n, place in enumerate([*places, 5, SHARD_MEMBERS, 2 * SHARD_MEMBERS])
     ]
-    backend.devices.write(all_of_them)
-    found = list(backend.devices.reached(Platform.FCM, 1, from_offsets([*places, 77, 5 * BLOCK_MEMBERS])))
-    assert found == all_of_them[: len(places)]
+    backend.devices.write(registrations)
+    reached = list(backend.devices.reached(Platform.FCM, 1, from_offsets([*places, 77, 5 * BLOCK_MEMBERS])))
+    assert reached == registrations[: len(places)]
     assert list(backend.devices.reached(Platform.APNS, 1, from_offsets(places))) == []
-    assert having(backend.devices, 1) == sorted(SHARD_MEMBERS + place for place in [*places, 5])
+    assert members_with_device(backend.devices, 1) == sorted(SHARD_MEMBERS + place for place in [*places, 5])
 
 
-def test_a_registration_ends_with_its_time(backend: Backend) -> None:
+def test_registration_expires(backend: Backend) -> None:
     now = backend.clock.now()
-    backend.devices.write([replace(registered(), registered_at=now - KEPT), registered(BEA, 0, OTHERS[1])])
-    assert (held(backend.devices), having(backend.devices)) == ({BEA: [registered(BEA, 0, OTHERS[1])]}, [])
+    backend.devices.write([replace(registered(), registered_at=now - KEPT), registered(BEA, 0, OTHER_ADDRESSES[1])])
+    assert (devices_by_member(backend.devices), members_with_device(backend.devices)) == (
+        {BEA: [registered(BEA, 0, OTHER_ADDRESSES[1])]},
+        [],
+    )
     assert backend.devices.standing([registered().id]) == {}
 
 
-def test_many_are_written_and_read_at_once(backend: Backend) -> None:
-    each = [registered(Member(n * 7), address=FirebaseToken(token=f"{n:040}")) for n in range(1_500)]
-    backend.devices.write(each)
-    assert having(backend.devices) == [one.member for one in each]
-    assert sum(len(some) for some in backend.devices.of([one.member for one in each]).values()) == 1_500
-    everybody = from_offsets(one.member for one in each)
-    assert list(backend.devices.reached(Platform.FCM, 0, everybody)) == each
+def test_many_devices_are_written_and_read_at_once(backend: Backend) -> None:
+    registrations = [registered(Member(n * 7), address=FirebaseToken(token=f"{n:040}")) for n in range(1_500)]
+    backend.devices.write(registrations)
+    assert members_with_device(backend.devices) == [device.member for device in registrations]
+    assert (
+        sum(
+            len(devices_of_member)
+            for devices_of_member in backend.devices.of([device.member for device in registrations]).values()
+        )
+        == 1_500
+    )
+    all_members = from_offsets(device.member for device in registrations)
+    assert list(backend.devices.reached(Platform.FCM, 0, all_members)) == registrations
 
 
 EXAMPLES = count()
-WORDS = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 4), st.booleans())
+CHANGES = st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 4), st.booleans())
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.lists(WORDS, max_size=6), max_size=6))
+@given(st.lists(st.lists(CHANGES, max_size=6), max_size=6))
 @example(writes=[[(0, 2, 2, False), (2, 2, 1, False)], [(2, 2, 2, False)]])
-def test_it_is_what_a_table_of_the_highest_is(backend: Backend, writes: list[list[tuple]]) -> None:  # type: ignore[type-arg] # of WORDS
-    """With addresses of its own: the store is not emptied between examples."""
+def test_store_matches_table_of_highest_ranks(backend: Backend, writes: list[list[tuple]]) -> None:  # type: ignore[type-arg] # of CHANGES
+    """Each example uses addresses of its own, because the store is not emptied between examples."""
     base = next(EXAMPLES)
     people = [Member(n * BLOCK_MEMBERS) for n in range(3)]
     addresses = [FirebaseToken(token=f"{base}_{n}".zfill(40)) for n in range(3)]
     ids = [registered(address=address).id for address in addresses]
     highest: dict[DeviceId, DeviceWord] = {}
-    for said in writes:
-        words = [_word(people[who], addresses[what], second, over) for who, what, second, over in said]
-        backend.devices.write(words)
-        for word in words:
-            highest[word.id] = max(highest.get(word.id, word), word, key=lambda one: one.rank)
-    assert {id: one.rank for id, one in backend.devices.standing(ids).items()} == {
-        id: word.rank for id, word in highest.items()
+    for batch in writes:
+        changes = [
+            _change(people[user_index], addresses[address_index], second, is_removed)
+            for user_index, address_index, second, is_removed in batch
+        ]
+        backend.devices.write(changes)
+        for change in changes:
+            highest[change.id] = max(highest.get(change.id, change), change, key=lambda device: device.rank)
+    assert {id: device.rank for id, device in backend.devices.standing(ids).items()} == {
+        id: change.rank for id, change in highest.items()
     }
-    found = [one for some in backend.devices.of(people).values() for one in some if one.id in ids]
-    assert sorted(found, key=lambda one: one.id) == sorted(
-        (word for word in highest.values() if isinstance(word, Device)), key=lambda one: one.id
+    stored = [
+        device
+        for devices_of_member in backend.devices.of(people).values()
+        for device in devices_of_member
+        if device.id in ids
+    ]
+    assert sorted(stored, key=lambda device: device.id) == sorted(
+        (change for change in highest.values() if isinstance(change, Device)), key=lambda device: device.id
     )
 
 
-def _word(member: Member, address: Address, second: int, over: bool) -> DeviceWord:
+def _change(member: Member, address: Address, second: int, is_removed: bool) -> DeviceWord:
     device = registered(member, second, address)
-    return gone(device) if over else device
+    return gone(device) if is_removed else device

@@ -1,4 +1,4 @@
-"""Follows: of a pair the highest sequence counts, whatever comes late; one's own word goes before the block's."""
+"""Follows: the highest sequence wins, and a member's own row overrides the block row."""
 
 from asyncio import run
 from concurrent.futures import ThreadPoolExecutor
@@ -50,23 +50,23 @@ def followers(graph: Store) -> list[Member]:
     return members(graph.follows.followers(NOVA, SHARD), SHARD)
 
 
-def test_who_follows_stands_and_sees_from_then_on(graph: Store) -> None:
+def test_follow_is_stored_with_its_start_time(graph: Store) -> None:
     graph.follows.write([follow()])
-    with reopened(graph) as again:
-        assert again.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
-        assert followers(again) == [MEMBER]
-        assert run(again.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=1)}
+    with reopened(graph) as other_process:
+        assert other_process.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
+        assert followers(other_process) == [MEMBER]
+        assert run(other_process.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=1)}
 
 
-def test_nobody_follows_whom_nobody_named(graph: Store) -> None:
+def test_only_named_pairs_are_follows(graph: Store) -> None:
     graph.follows.write([follow()])
-    asked = [(NOVA, NEIGHBOUR), (ORION, MEMBER), (NOVA, STRANGER)]
-    assert graph.follows.standing(asked) == dict.fromkeys(asked, False)
+    pairs = [(NOVA, NEIGHBOUR), (ORION, MEMBER), (NOVA, STRANGER)]
+    assert graph.follows.standing(pairs) == dict.fromkeys(pairs, False)
     assert members(graph.follows.followers(NOVA, 2), 2) == []
     assert members(graph.follows.followers(ORION, SHARD), SHARD) == []
 
 
-def test_who_leaves_is_gone_and_may_come_back(graph: Store) -> None:
+def test_unfollow_removes_follower_until_next_follow(graph: Store) -> None:
     graph.follows.write([follow(), follow(NEIGHBOUR)])
     graph.follows.write([follow(sequence=2, left=True)])
     assert followers(graph) == [NEIGHBOUR]
@@ -76,94 +76,97 @@ def test_who_leaves_is_gone_and_may_come_back(graph: Store) -> None:
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
-def test_in_any_order_the_highest_sequence_counts(graph: Store, order: tuple[int, ...]) -> None:
-    words = [follow(sequence=1), follow(sequence=2, left=True), follow(sequence=3)]
+def test_highest_sequence_wins_in_any_order(graph: Store, order: tuple[int, ...]) -> None:
+    changes = [follow(sequence=1), follow(sequence=2, left=True), follow(sequence=3)]
     for place in order:
-        graph.follows.write([words[place]])
-    assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: words[2].visible_from}
+        graph.follows.write([changes[place]])
+    assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: changes[2].visible_from}
     assert followers(graph) == [MEMBER]
 
 
-def test_an_unfollow_is_not_undone_by_a_follow_that_comes_late(graph: Store) -> None:
+def test_late_follow_does_not_undo_unfollow(graph: Store) -> None:
     graph.follows.write([follow(sequence=5, left=True)])
     graph.follows.write([follow(sequence=4)])
     assert graph.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): False}
     assert followers(graph) == []
 
 
-@pytest.mark.parametrize("swapped", [False, True])
-def test_of_two_with_one_sequence_the_leave_counts(graph: Store, swapped: bool) -> None:
-    words = [follow(sequence=4), follow(sequence=4, left=True)]
-    for word in reversed(words) if swapped else words:
-        graph.follows.write([word])
+@pytest.mark.parametrize("reverse_order", [False, True])
+def test_unfollow_wins_on_equal_sequence(graph: Store, reverse_order: bool) -> None:
+    changes = [follow(sequence=4), follow(sequence=4, left=True)]
+    for change in reversed(changes) if reverse_order else changes:
+        graph.follows.write([change])
     assert followers(graph) == []
 
 
-def test_of_one_batch_the_highest_counts_too(graph: Store) -> None:
+def test_highest_sequence_wins_within_batch(graph: Store) -> None:
     graph.follows.write([follow(sequence=2, left=True), follow(sequence=3), follow(sequence=1)])
     assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=3)}
 
 
-def test_ones_own_word_overrides_the_blocks(graph: Store) -> None:
+def test_members_own_row_overrides_block_row(graph: Store) -> None:
     whole_block(graph, 9, 10)
     assert followers(graph) == [MEMBER, NEIGHBOUR]
     graph.follows.write([follow(left=True), follow(Member(MEMBER + 5))])
     assert followers(graph) == [NEIGHBOUR, Member(MEMBER + 5)]
-    asked = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 5))]
-    assert list(graph.follows.standing(asked).values()) == [False, True, True]
+    pairs = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 5))]
+    assert list(graph.follows.standing(pairs).values()) == [False, True, True]
 
 
-def test_a_block_s_row_is_its_first_one_s_and_who_comes_later_is_told(graph: Store) -> None:
+def test_first_block_row_wins_and_later_writers_get_it(graph: Store) -> None:
     assert graph.follows.settle_blocks([]) == {}
     assert graph.follows.settle_blocks([block_of(9)]) == {}
     assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: START}
     later = replace(block_of(10, 11), visible_from=LATER)
-    other = block_of(3, next=1)
-    with reopened(graph) as again:
-        assert again.follows.settle_blocks([later, other]) == {later.place: block_of(9)}
-        assert again.follows.settle_blocks([later, other]) == {later.place: block_of(9), other.place: other}
-        assert followers(again) == [MEMBER, Member(MEMBER - 9 + BLOCK_MEMBERS + 3)]
+    next_block = block_of(3, next=1)
+    with reopened(graph) as other_process:
+        assert other_process.follows.settle_blocks([later, next_block]) == {later.place: block_of(9)}
+        assert other_process.follows.settle_blocks([later, next_block]) == {
+            later.place: block_of(9),
+            next_block.place: next_block,
+        }
+        assert followers(other_process) == [MEMBER, Member(MEMBER - 9 + BLOCK_MEMBERS + 3)]
 
 
-def test_of_two_who_settle_a_block_at_once_one_row_stands_for_both(graph: Store) -> None:
+def test_concurrent_block_writers_agree_on_one_row(graph: Store) -> None:
     rows = [[block_of(slot, next=n) for n in range(20)] for slot in (1, 2)]
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(graph.follows.settle_blocks, rows)
     for n in range(20):
         place = rows[0][n].place
-        standing = first.get(place, rows[0][n])
-        assert standing == second.get(place, rows[1][n])
-        assert graph.follows.standing([(NOVA, Member(standing.block * BLOCK_MEMBERS + 1))]) == {
-            (NOVA, Member(standing.block * BLOCK_MEMBERS + 1)): standing == rows[0][n]
+        current = first.get(place, rows[0][n])
+        assert current == second.get(place, rows[1][n])
+        assert graph.follows.standing([(NOVA, Member(current.block * BLOCK_MEMBERS + 1))]) == {
+            (NOVA, Member(current.block * BLOCK_MEMBERS + 1)): current == rows[0][n]
         }
     assert len(followers(graph)) == 20
 
 
-def test_who_mutes_is_still_a_follower(graph: Store) -> None:
+def test_muted_subject_is_still_followed(graph: Store) -> None:
     graph.follows.write([follow()])
     graph.facts.mute(ADA, NOVA)
     assert followers(graph) == [MEMBER]
     assert graph.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
 
 
-def test_nothing_is_written_of_nothing_and_nobody_is_asked_for(graph: Store) -> None:
+def test_empty_batch_changes_nothing(graph: Store) -> None:
     graph.follows.write([])
     assert graph.follows.standing([]) == {}
 
 
-WORDS = st.lists(
+CHANGES = st.lists(
     st.tuples(st.integers(0, 3), st.integers(1, 6), st.booleans()).map(
-        lambda word: follow(Member(MEMBER + word[0]), sequence=word[1], left=word[2])
+        lambda change: follow(Member(MEMBER + change[0]), sequence=change[1], left=change[2])
     ),
     max_size=12,
 )
 
 
-@given(WORDS)
+@given(CHANGES)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_what_stands_is_the_same_by_pair_and_by_shard(graph: Store, words: list[Follow]) -> None:
-    for word in words:
-        graph.follows.write([word])
-    asked = [(NOVA, Member(MEMBER + n)) for n in range(4)]
-    standing = graph.follows.standing(asked)
-    assert followers(graph) == [member for (_, member), follows in standing.items() if follows]
+def test_follows_by_pair_and_by_shard_agree(graph: Store, changes: list[Follow]) -> None:
+    for change in changes:
+        graph.follows.write([change])
+    pairs = [(NOVA, Member(MEMBER + n)) for n in range(4)]
+    current = graph.follows.standing(pairs)
+    assert followers(graph) == [member for (_, member), follows in current.items() if follows]

@@ -1,4 +1,4 @@
-"""How a provider is reached: where a name may lead, and what is told of one that can't be reached."""
+"""Connecting to a provider: name resolution, addresses, and reasons for failure."""
 
 import socket
 import time
@@ -19,43 +19,46 @@ from tests.contracts.transports import SOON, RecordingHandler
 
 @contextmanager
 def closed_port() -> Iterator[int]:
-    """One that nobody listens on, and nobody else gets meanwhile."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
+    """Yield a port on which no process listens, reserved meanwhile."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
-def test_a_port_that_nobody_listens_on() -> None:
-    with closed_port() as nobodys:
-        assert exchange_one(f"http://127.0.0.1:{nobodys}") == not_sent("it refuses connections")
+def test_closed_port_reports_refused_connection() -> None:
+    with closed_port() as port_:
+        assert exchange_one(f"http://127.0.0.1:{port_}") == not_sent("it refuses connections")
 
 
-def test_who_refuses_one_is_not_asked_again_for_each_of_the_others() -> None:
+def test_refused_connection_is_not_retried_for_every_post() -> None:
     tried: list[str] = []
 
-    def noted(host: str, port: int) -> Sequence[str]:
+    def recording_resolver(host: str, port: int) -> Sequence[str]:
         tried.append(host)
         return ["127.0.0.1"]
 
-    with closed_port() as nobodys, closing(Http2Transport(limits=SOON, clear=True, resolver=noted)) as transport:
-        posts = [post(f"http://push.example:{nobodys}") for _ in range(5_000)]
-        found = [*transport.exchange(posts)]
-        assert {str(answer) for _, answer in found} == {str(not_sent("it refuses connections"))}
-        assert len(found) == 5_000
+    with (
+        closed_port() as port_,
+        closing(Http2Transport(limits=SOON, clear=True, resolver=recording_resolver)) as transport,
+    ):
+        posts = [post(f"http://push.example:{port_}") for _ in range(5_000)]
+        answers = [*transport.exchange(posts)]
+        assert {str(answer) for _, answer in answers} == {str(not_sent("it refuses connections"))}
+        assert len(answers) == 5_000
         assert len(tried) < 5
 
 
-def test_who_comes_back_is_reached_again() -> None:
+def test_provider_is_reached_again_after_it_returns() -> None:
     handler = RecordingHandler()
     with closing(Http2Transport(limits=replace(SOON, barred=timedelta(0)), clear=True)) as transport:
-        with closed_port() as place:
-            origin = f"http://127.0.0.1:{place}"
+        with closed_port() as free_port:
+            origin = f"http://127.0.0.1:{free_port}"
             assert [answer for _, answer in transport.exchange([post(origin)])] == [not_sent("it refuses connections")]
-        with serving(handler, port=place):
+        with serving(handler, port=free_port):
             assert [answer for _, answer in transport.exchange([post(origin)])] == [Reply(status=200)]
 
 
-def test_a_name_that_does_not_resolve() -> None:
+def test_unresolved_name_is_reported() -> None:
     def nothing(host: str, port: int) -> Sequence[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -65,65 +68,67 @@ def test_a_name_that_does_not_resolve() -> None:
     assert exchange_one("https://push.example", resolver=lambda host, port: []) == not_sent("its name doesn't resolve")
 
 
-def test_a_name_that_leads_where_it_must_not() -> None:
+def test_forbidden_address_is_reported() -> None:
     def forbidden(host: str, port: int) -> Sequence[str]:
         raise OSError("its address isn't a public one")
 
     assert exchange_one("https://push.example", resolver=forbidden) == not_sent("its address isn't a public one")
 
 
-def test_a_resolver_that_takes_its_time_keeps_nobody_else() -> None:
-    never, handler = Event(), RecordingHandler()
+def test_slow_resolver_does_not_block_other_origins() -> None:
+    released, handler = Event(), RecordingHandler()
 
     def slow(host: str, port: int) -> Sequence[str]:
         if host == "slow.example":
-            never.wait(20)
+            released.wait(20)
         return ["127.0.0.1"]
 
     limits = replace(SOON, opening=timedelta(seconds=0.3))
     with serving(handler) as server, closing(Http2Transport(limits=limits, clear=True, resolver=slow)) as transport:
-        began = time.monotonic()
-        found = {
+        started = time.monotonic()
+        answers = {
             p.origin: answer for p, answer in transport.exchange([post("https://slow.example"), post(server.origin)])
         }
-        assert time.monotonic() - began < 5
-    never.set()
-    assert found == {
+        assert time.monotonic() - started < 5
+    released.set()
+    assert answers == {
         "https://slow.example": not_sent("it couldn't be reached in time"),
         server.origin: Reply(status=200),
     }
 
 
 @pytest.mark.parametrize("host", ["a" * 70 + ".example", ".example", "a..example"])
-def test_a_name_that_is_none_is_told_of(host: str) -> None:
+def test_invalid_host_name_is_reported(host: str) -> None:
     answer = exchange_one(f"https://{host}")
     assert isinstance(answer, Silence)
     assert not answer.left
     assert answer.reason.startswith("its name ")
 
 
-def test_what_is_no_address_is_never_looked_up() -> None:
-    def names(host: str, port: int) -> Sequence[str]:
+def test_resolver_result_that_is_no_address_is_rejected() -> None:
+    def resolver(host: str, port: int) -> Sequence[str]:
         return ["localhost"]
 
-    assert exchange_one("http://push.example:1", resolver=names) == not_sent("its name isn't one that can be reached")
+    assert exchange_one("http://push.example:1", resolver=resolver) == not_sent(
+        "its name isn't one that can be reached"
+    )
 
 
-def test_it_connects_to_the_address_that_was_given_and_says_the_name() -> None:
+def test_connection_uses_given_address_and_original_name() -> None:
     handler, lookups = RecordingHandler(), list[tuple[str, int]]()
 
-    def noted(host: str, port: int) -> Sequence[str]:
+    def recording_resolver(host: str, port: int) -> Sequence[str]:
         lookups.append((host, port))
         return ["127.0.0.1"]
 
     with serving(handler) as server:
         origin = f"http://push.example:{port(server.origin)}"
-        assert exchange_one(origin, resolver=noted) == Reply(status=200)
-    assert [one.origin for one in handler.posts] == [origin]
+        assert exchange_one(origin, resolver=recording_resolver) == Reply(status=200)
+    assert [request.origin for request in handler.posts] == [origin]
     assert lookups == [("push.example", port(origin))]
 
 
-def test_where_one_address_refuses_the_next_one_is_tried() -> None:
+def test_next_address_is_tried_after_refusal() -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
         assert exchange_one(server.origin, resolver=lambda host, port: ["127.0.0.3", "127.0.0.1"]) == Reply(status=200)
@@ -147,18 +152,18 @@ def test_where_one_address_refuses_the_next_one_is_tried() -> None:
         "https://[::1",
     ],
 )
-def test_what_is_no_origin_is_refused_and_nobody_looked_up(origin: str) -> None:
-    def never(host: str, port: int) -> Sequence[str]:
+def test_invalid_origin_is_rejected_without_lookup(origin: str) -> None:
+    def failing_resolver(host: str, port: int) -> Sequence[str]:
         raise AssertionError(host)
 
-    answer = exchange_one(origin, resolver=never)
+    answer = exchange_one(origin, resolver=failing_resolver)
     assert isinstance(answer, Silence)
     assert not answer.left
     assert answer.reason
 
 
 @pytest.mark.parametrize("path", ["", "send", "/a b", "/é", "/a\r\nx: y", "/\x00"])
-def test_a_path_that_cannot_be_said_is_refused(path: str) -> None:
+def test_invalid_path_is_rejected(path: str) -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
         assert exchange_one(server.origin, path=path) == not_sent("its path or a header can't be said in a request")
@@ -166,14 +171,14 @@ def test_a_path_that_cannot_be_said_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["a\r\nb: c", "\x00", "a\nb"])
-def test_a_header_that_cannot_be_said_is_refused(value: str) -> None:
+def test_invalid_header_is_rejected(value: str) -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
         assert exchange_one(server.origin, value=value) == not_sent("its path or a header can't be said in a request")
     assert handler.posts == []
 
 
-def test_of_many_origins_those_that_rest_give_way() -> None:
+def test_idle_connections_give_way_to_other_origins() -> None:
     handler = RecordingHandler()
     with serving(handler) as server:
         limits = replace(SOON, connections_in_all=4)

@@ -1,4 +1,4 @@
-"""The contract of the inbox: what is written is what every member reads, bit by bit."""
+"""Inbox rows: every member reads exactly the bits that were written."""
 
 from asyncio import run
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ from tests.support.fakes.clock import START
 
 KEY = BurstKey(NOVA, 1)
 DENSE = from_offsets(range(0, RANGE_MEMBERS, 2))
-"""Every second member of the first range: a bitmap."""
+"""Every second member of the first range; stored as a bitmap."""
 NEXT = RANGE_MEMBERS + 5
 SPARSE = from_offsets([3, NEXT])
-"""Two members of two ranges: lists."""
+"""One member in each of two ranges; stored as lists."""
 
 
 def rows(
@@ -43,42 +43,42 @@ def keys(store: Store, member: int) -> list[BurstKey]:
     return [row.burst for row in read(store, member)]
 
 
-def test_bitmap_reaches_the_members_of_its_bits_alone(store: Store) -> None:
+def test_bitmap_reaches_exactly_its_members(store: Store) -> None:
     store.inbox.write([rows(DENSE)])
-    with reopened(store) as again:
-        found = read(again, 2)
-        assert keys(again, 3) == keys(again, RANGE_MEMBERS) == []
+    with reopened(store) as other_process:
+        inbox_rows = read(other_process, 2)
+        assert keys(other_process, 3) == keys(other_process, RANGE_MEMBERS) == []
     whole_range = DENSE.tobytes()[:RANGE_BYTES]
-    assert found == [InboxRow(burst=KEY, opened_at=START, tier=Tier.P1, members=whole_range)]
+    assert inbox_rows == [InboxRow(burst=KEY, opened_at=START, tier=Tier.P1, members=whole_range)]
 
 
-def test_list_reaches_the_members_that_it_names_alone(store: Store) -> None:
+def test_list_reaches_exactly_its_members(store: Store) -> None:
     store.inbox.write([rows(SPARSE)])
-    with reopened(store) as again:
-        assert read(again, 3) == [InboxRow(burst=KEY, opened_at=START, tier=Tier.P1, members=b"\x03\x00")]
-        assert keys(again, NEXT) == [KEY]
-        assert keys(again, 4) == keys(again, NEXT - 1) == keys(again, RANGE_MEMBERS + 3) == []
+    with reopened(store) as other_process:
+        assert read(other_process, 3) == [InboxRow(burst=KEY, opened_at=START, tier=Tier.P1, members=b"\x03\x00")]
+        assert keys(other_process, NEXT) == [KEY]
+        assert keys(other_process, 4) == keys(other_process, NEXT - 1) == keys(other_process, RANGE_MEMBERS + 3) == []
 
 
-def test_whoever_writes_much_is_asked_on_the_way_and_may_end_it(store: Store) -> None:
-    """By a claim that has to be renewed while the store is slow, and may be another's by then."""
-    many = [rows(DENSE | SPARSE, shard=shard) for shard in range(40)]
-    asked: list[int] = []
+def test_long_write_calls_back_and_can_be_aborted(store: Store) -> None:
+    """The callback renews the claim while the store is slow; the claim may be lost by then."""
+    slices = [rows(DENSE | SPARSE, shard=shard) for shard in range(40)]
+    calls: list[int] = []
 
     def lost() -> None:
-        asked.append(len(asked))
-        if len(asked) == 3:
+        calls.append(len(calls))
+        if len(calls) == 3:
             raise LookupError("the claim")
 
     with pytest.raises(LookupError):
-        store.inbox.write(many, lost)
-    store.inbox.write(many, lambda: asked.append(0))
-    assert len(asked) > 5
+        store.inbox.write(slices, lost)
+    store.inbox.write(slices, lambda: calls.append(0))
+    assert len(calls) > 5
     for shard in range(40):
         assert keys(store, shard * SHARD_MEMBERS + 2) == [KEY]
 
 
-def test_rows_of_every_shard_are_found(store: Store) -> None:
+def test_rows_of_every_shard_are_read(store: Store) -> None:
     shards = [0, 1, 7, 8, 9, 1525]
     store.inbox.write([rows(DENSE | SPARSE, shard=shard) for shard in reversed(shards)])
     for shard in shards:
@@ -87,37 +87,37 @@ def test_rows_of_every_shard_are_found(store: Store) -> None:
     assert keys(store, 2 * SHARD_MEMBERS) == []
 
 
-def test_the_same_rows_again_change_nothing(store: Store) -> None:
+def test_repeated_write_changes_nothing(store: Store) -> None:
     for _ in range(2):
         store.inbox.write([rows(DENSE | SPARSE), rows(from_offsets([1]), tier=Tier.P0)])
     assert [keys(store, member) for member in (0, 1, 3, NEXT)] == [[KEY]] * 4
 
 
-def test_a_slice_that_reaches_nobody_writes_nothing(store: Store) -> None:
+def test_slice_without_members_writes_nothing(store: Store) -> None:
     store.inbox.write([])
     store.inbox.write([rows(from_offsets([]))])
     assert keys(store, 0) == []
 
 
-def test_more_rows_than_fit_one_transaction_are_all_written(store: Store) -> None:
-    each_range = from_offsets(range(7, SHARD_MEMBERS, RANGE_MEMBERS))
-    shards = range(0, 8 * 70, 8)  # of one file, where the store has several
-    store.inbox.write([rows(each_range, shard=shard) for shard in shards])
+def test_rows_beyond_one_transaction_are_all_written(store: Store) -> None:
+    bits = from_offsets(range(7, SHARD_MEMBERS, RANGE_MEMBERS))
+    shards = range(0, 8 * 70, 8)  # in one file, where the store has several
+    store.inbox.write([rows(bits, shard=shard) for shard in shards])
     for shard in (shards[0], shards[1], shards[-1]):
         first, last = shard * SHARD_MEMBERS, (shard + 1) * SHARD_MEMBERS - RANGE_MEMBERS
         assert [keys(store, member + 7) for member in (first, last)] == [[KEY]] * 2
         assert keys(store, last + 6) == []
 
 
-def test_rows_of_two_tiers_in_one_range_both_stay(store: Store) -> None:
+def test_rows_of_two_tiers_in_one_range_coexist(store: Store) -> None:
     store.inbox.write([rows(DENSE, tier=Tier.P2), rows(from_offsets([1, 4]), tier=Tier.P0)])
     assert [[row.tier for row in read(store, member)] for member in (0, 1)] == [[Tier.P2], [Tier.P0]]
     assert sorted(row.tier for row in read(store, 4)) == [Tier.P0, Tier.P2]
 
 
-def test_inbox_windows_are_swept_when_all_of_them_has_expired(store: Store) -> None:
+def test_inbox_window_is_swept_after_all_its_rows_expired(store: Store) -> None:
     old, new = numbered(1), numbered(2)
-    # What is left to live, where rows end by themselves.
+    # Time left until the rows expire, on backends that expire them.
     store.clock.advance(RETENTION - timedelta(seconds=2))
     store.inbox.write([rows(DENSE | SPARSE, burst=old, shard=shard) for shard in range(9)])
     store.inbox.write([rows(DENSE, burst=new, opened_at=START + INBOX_WINDOW)])
@@ -131,7 +131,7 @@ def test_inbox_windows_are_swept_when_all_of_them_has_expired(store: Store) -> N
 
 
 def await_expired(store: Store, member: int) -> None:
-    """Where rows end by themselves: until the last of this member has."""
+    """Wait, on backends whose rows expire by themselves, until the member's last row has."""
     deadline = monotonic() + 30
     while store.expires and keys(store, member) and monotonic() < deadline:
         sleep(0.1)
@@ -144,14 +144,12 @@ def numbered(seq: int) -> BurstKey:
 SEQS = count(1)
 SHARDS = st.integers(0, 40)
 SHARES = st.sampled_from([0.0, 0.001, 0.02, 0.03125, 0.2, 1.0])
-"""At 0.03125 about half of the rows are lists, and half bitmaps."""
+"""At 0.03125 about half of the rows are lists and half are bitmaps."""
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1), left=SHARES, right=SHARES, shard=SHARDS)
-def test_whatever_the_bitmap_every_member_reads_its_bit(
-    store: Store, seed: int, left: float, right: float, shard: int
-) -> None:
+def test_every_member_reads_its_own_bit(store: Store, seed: int, left: float, right: float, shard: int) -> None:
     chance = np.random.default_rng(seed)
     share = np.where(np.arange(SHARD_MEMBERS) < SHARD_MEMBERS // 2, left, right)
     bits = from_flags(chance.random(SHARD_MEMBERS) < share)

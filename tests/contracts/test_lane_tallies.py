@@ -1,4 +1,4 @@
-"""Lane tallies: shared by all processes, changed by the next version alone, resumed once and audited."""
+"""Lane tallies: changed by compare-and-set, and each stop is resumed once and audited."""
 
 import json
 from dataclasses import replace
@@ -38,13 +38,13 @@ def test_lane_without_a_tally_has_an_empty_one(backend: Backend) -> None:
     }
 
 
-def test_stored_tally_comes_back_whole(backend: Backend) -> None:
+def test_stored_tally_is_returned_unchanged(backend: Backend) -> None:
     assert backend.lane_tallies.swap(FIRST) == FIRST
     assert backend.lane_tallies.swap(STOPPED) == STOPPED
     assert backend.lane_tallies.read(["mentions"]) == {"mentions": STOPPED}
 
 
-def test_lanes_are_apart(backend: Backend) -> None:
+def test_lanes_are_independent(backend: Backend) -> None:
     backend.lane_tallies.swap(FIRST)
     second = replace(FIRST, lane="mentions.celebrity")
     assert backend.lane_tallies.swap(second) == second
@@ -57,7 +57,7 @@ def test_reading_no_lane_returns_nothing(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 3])
-def test_swap_of_another_version_loses_and_returns_the_stored_tally(backend: Backend, version: int) -> None:
+def test_swap_with_wrong_version_fails_and_returns_stored_tally(backend: Backend, version: int) -> None:
     backend.lane_tallies.swap(FIRST)
     assert backend.lane_tallies.swap(replace(FIRST, seen=99, version=version)) == FIRST
     assert backend.lane_tallies.read(["mentions"])["mentions"] == FIRST
@@ -67,7 +67,7 @@ def test_first_swap_needs_version_one(backend: Backend) -> None:
     assert backend.lane_tallies.swap(replace(FIRST, version=2)) == LaneTally(lane="mentions")
 
 
-def test_repeated_swap_wins_again(backend: Backend) -> None:
+def test_repeated_swap_reports_success(backend: Backend) -> None:
     backend.lane_tallies.swap(FIRST)
     assert backend.lane_tallies.swap(FIRST) == FIRST
 
@@ -79,14 +79,14 @@ def test_resume_ends_the_stop_and_empties_the_tally(backend: Backend) -> None:
     assert backend.lane_tallies.read(["mentions"]) == {"mentions": LaneTally(lane="mentions", version=3)}
 
 
-def test_running_lane_is_not_resumed(backend: Backend) -> None:
+def test_resume_of_running_lane_is_rejected(backend: Backend) -> None:
     backend.lane_tallies.swap(FIRST)
     assert backend.lane_tallies.resume("mentions", "ada", "fixed", START) is None
     assert backend.lane_tallies.resume("p0", "ada", "fixed", START) is None
     assert backend.lane_tallies.read(["mentions"]) == {"mentions": FIRST}
 
 
-def test_process_that_has_not_seen_the_resume_loses(backend: Backend) -> None:
+def test_process_unaware_of_resume_loses_the_swap(backend: Backend) -> None:
     backend.lane_tallies.swap(FIRST)
     backend.lane_tallies.swap(STOPPED)
     backend.lane_tallies.resume("mentions", "ada", "fixed", START)
@@ -94,7 +94,7 @@ def test_process_that_has_not_seen_the_resume_loses(backend: Backend) -> None:
     assert stored == LaneTally(lane="mentions", version=3)
 
 
-def test_each_resume_is_in_the_audit_with_what_it_ended(sqlite: Backend, files: Files) -> None:
+def test_each_resume_is_audited_with_its_stop(sqlite: Backend, files: Files) -> None:
     sqlite.lane_tallies.swap(FIRST)
     sqlite.lane_tallies.swap(STOPPED)
     sqlite.lane_tallies.resume("mentions", "ada", "release 42", START + HOUR)

@@ -1,4 +1,4 @@
-"""The contract of the ledger."""
+"""The ledger of plans and slices on every backend."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -17,26 +17,29 @@ KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)
 LATER = START + timedelta(seconds=1)
 
 
-def entry(piece: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> LedgerEntry:
-    return LedgerEntry(slice=piece, fact=fact, n=n, at=START, people=40, rows=3, note=note)
+def entry(slice_: Slice, fact: Fact = Fact.DISPATCHED, n: int = 0, note: str = "") -> LedgerEntry:
+    return LedgerEntry(slice=slice_, fact=fact, n=n, at=START, people=40, rows=3, note=note)
 
 
-def test_a_plan_is_written_once(store: Store) -> None:
+def test_plan_is_written_once(store: Store) -> None:
     store.ledger.plan([plan(KEY), plan(OTHER)])
     store.ledger.plan([replace(plan(KEY), followers=1)])
-    with reopened(store) as again:
-        found = again.ledger.read([KEY, OTHER, BurstKey(NOVA, 2)])
-    assert {key: account.plan for key, account in found.items()} == {KEY: plan(KEY), OTHER: plan(OTHER)}
-    assert set(found[KEY].standings) == set(plan(KEY).slices())
+    with reopened(store) as other_process:
+        progress = other_process.ledger.read([KEY, OTHER, BurstKey(NOVA, 2)])
+    assert {key: burst_progress.plan for key, burst_progress in progress.items()} == {
+        KEY: plan(KEY),
+        OTHER: plan(OTHER),
+    }
+    assert set(progress[KEY].standings) == set(plan(KEY).slices())
 
 
-def test_bursts_with_work_left_come_oldest_first(store: Store) -> None:
+def test_open_bursts_are_listed_oldest_first(store: Store) -> None:
     newest, same = BurstKey(NOVA, 2), BurstKey(NOVA, 10)
     store.ledger.plan([plan(same, opened_at=LATER), plan(newest, opened_at=LATER), plan(OTHER), plan(KEY)])
     assert list(store.ledger.open()) == [KEY, OTHER, newest, same]
 
 
-def test_the_list_may_begin_at_a_moment(store: Store) -> None:
+def test_open_bursts_can_be_listed_from_a_time(store: Store) -> None:
     late = BurstKey(NOVA, 2)
     store.ledger.plan([plan(late, opened_at=LATER), plan(KEY)])
     assert list(store.ledger.open(START)) == [KEY, late]
@@ -45,7 +48,7 @@ def test_the_list_may_begin_at_a_moment(store: Store) -> None:
     assert list(store.ledger.open(LATER)) == []
 
 
-def test_a_closed_burst_keeps_its_account_and_is_not_opened_again(store: Store) -> None:
+def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
     store.ledger.plan([plan(KEY), plan(OTHER)])
     store.ledger.close([KEY])
     store.ledger.plan([plan(KEY)])
@@ -53,7 +56,7 @@ def test_a_closed_burst_keeps_its_account_and_is_not_opened_again(store: Store) 
     assert store.ledger.read([KEY])[KEY].plan == plan(KEY)
 
 
-def test_a_cell_is_written_once_and_the_second_writer_is_told(store: Store) -> None:
+def test_ledger_cell_is_written_once_and_second_write_fails(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
     mine = entry(piece(KEY), Fact.DONE)
     assert store.ledger.record([mine]) == [True]
@@ -61,77 +64,79 @@ def test_a_cell_is_written_once_and_the_second_writer_is_told(store: Store) -> N
     assert store.ledger.read([KEY])[KEY].standings[piece(KEY)].ended == mine
 
 
-def test_every_fact_and_number_has_a_cell_of_its_own(store: Store) -> None:
+def test_each_fact_and_number_has_its_own_cell(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
     cells = [entry(piece(KEY), Fact.DISPATCHED, n) for n in (1, 2)] + [entry(piece(KEY), Fact.ATTEMPT, 1)]
     assert store.ledger.record(cells) == [True, True, True]
-    standing = store.ledger.read([KEY])[KEY].standings[piece(KEY)]
-    assert (standing.dispatched, standing.attempts, standing.ended) == (2, 1, None)
+    state = store.ledger.read([KEY])[KEY].standings[piece(KEY)]
+    assert (state.dispatched, state.attempts, state.ended) == (2, 1, None)
 
 
-def test_two_writes_of_a_cell_in_one_call_are_told_apart(store: Store) -> None:
+def test_duplicate_cells_in_one_call_are_detected(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
     assert store.ledger.record([entry(piece(KEY)), entry(piece(KEY))]) == [True, False]
 
 
-def test_an_entry_comes_back_whole(store: Store) -> None:
+def test_ledger_entry_is_returned_as_written(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
     dead = entry(piece(KEY, Tier.P0, 1, step=Step.FCM), Fact.DEAD, note="a cause")
     parked = entry(piece(KEY), Fact.PARKED, note="lease-1")
     store.ledger.record([dead, parked])
-    with reopened(store) as again:
-        standings = again.ledger.read([KEY])[KEY].standings
+    with reopened(store) as other_process:
+        standings = other_process.ledger.read([KEY])[KEY].standings
     assert standings[dead.slice].ended == dead
     assert standings[parked.slice].parked_by == {"lease-1"}
 
 
 @pytest.mark.parametrize("phones", [None, 0, 7])
-def test_a_fact_says_how_many_may_be_alerted(store: Store, phones: int | None) -> None:
+def test_entry_keeps_number_of_push_recipients(store: Store, phones: int | None) -> None:
     store.ledger.plan([plan(KEY)])
     done = replace(entry(piece(KEY, Tier.P0), Fact.DONE), phones=phones)
     store.ledger.record([done])
-    with reopened(store) as again:
-        standings = again.ledger.read([KEY])[KEY].standings
+    with reopened(store) as other_process:
+        standings = other_process.ledger.read([KEY])[KEY].standings
     assert standings[done.slice].ended == done
     assert (piece(KEY, Tier.P0, step=Step.WEB) in standings) == (phones != 0)
 
 
-def test_what_waits_comes_back_with_its_moment_and_number(store: Store) -> None:
+def test_deferral_is_returned_with_time_and_number(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    phones = piece(KEY, Tier.P0, step=Step.APNS)
-    store.ledger.record([replace(entry(phones, Fact.WAITS, n), at=START + n * timedelta(hours=1)) for n in (1, 2)])
-    with reopened(store) as again:
-        standing = again.ledger.read([KEY])[KEY].standings[phones]
-    assert (standing.waited, standing.waits_until) == (2, START + timedelta(hours=2))
+    push_slice = piece(KEY, Tier.P0, step=Step.APNS)
+    store.ledger.record([replace(entry(push_slice, Fact.WAITS, n), at=START + n * timedelta(hours=1)) for n in (1, 2)])
+    with reopened(store) as other_process:
+        state = other_process.ledger.read([KEY])[KEY].standings[push_slice]
+    assert (state.waited, state.waits_until) == (2, START + timedelta(hours=2))
 
 
-def test_of_what_happened_time_and_again_the_last_counts_and_of_throttles_each(store: Store) -> None:
+def test_last_repeated_fact_counts_but_every_throttle_is_kept(store: Store) -> None:
     store.ledger.plan([plan(KEY), plan(BurstKey(NOVA, 2))])
-    often, other = piece(KEY, Tier.P2), piece(BurstKey(NOVA, 2), Tier.P2)
+    repeated, other_slice = piece(KEY, Tier.P2), piece(BurstKey(NOVA, 2), Tier.P2)
     for n in range(1, 12):
-        again = [entry(often, fact, n) for fact in (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)]
-        store.ledger.record([*(replace(one, at=START + timedelta(hours=n)) for one in again), entry(other, n=n % 3)])
-    store.ledger.record([entry(often, Fact.PARKED, n, note=f"t{n}") for n in range(3)])
-    found = store.ledger.read([other.burst, KEY])
-    standing, last = found[KEY].standings[often], START + timedelta(hours=11)
+        entries = [entry(repeated, fact, n) for fact in (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)]
+        store.ledger.record(
+            [*(replace(entry_, at=START + timedelta(hours=n)) for entry_ in entries), entry(other_slice, n=n % 3)]
+        )
+    store.ledger.record([entry(repeated, Fact.PARKED, n, note=f"t{n}") for n in range(3)])
+    progress = store.ledger.read([other_slice.burst, KEY])
+    standing, last = progress[KEY].standings[repeated], START + timedelta(hours=11)
     assert (standing.dispatched, standing.attempts, standing.waited) == (11, 11, 11)
     assert (standing.dispatched_at, standing.waits_until) == (last, last)
     assert standing.parked_by == {"t0", "t1", "t2"}
-    assert found[other.burst].standings[other].dispatched == 2
+    assert progress[other_slice.burst].standings[other_slice].dispatched == 2
 
 
-def test_an_account_knows_the_claims(store: Store) -> None:
+def test_progress_includes_claims(store: Store) -> None:
     store.ledger.plan([plan(KEY), plan(OTHER)])
     claim = store.claims.claim(piece(KEY), "worker", START, LATER)
-    found = store.ledger.read([KEY, OTHER])
-    assert found[KEY].standings[piece(KEY)].claim == claim
-    assert found[OTHER].standings[piece(OTHER)].claim is None
+    progress = store.ledger.read([KEY, OTHER])
+    assert progress[KEY].standings[piece(KEY)].claim == claim
+    assert progress[OTHER].standings[piece(OTHER)].claim is None
 
 
-def test_many_accounts_are_read_at_once(store: Store) -> None:
+def test_progress_of_many_bursts_is_read_at_once(store: Store) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 1_001)]
     store.ledger.plan([plan(key, shards=1) for key in keys])
     store.ledger.record([entry(piece(key), Fact.DONE) for key in keys])
-    found = store.ledger.read(keys)
-    assert len(found) == 1_000
-    assert all(found[key].standings[piece(key)].ended == entry(piece(key), Fact.DONE) for key in keys)
+    progress = store.ledger.read(keys)
+    assert len(progress) == 1_000
+    assert all(progress[key].standings[piece(key)].ended == entry(piece(key), Fact.DONE) for key in keys)

@@ -1,4 +1,4 @@
-"""What a role has prepared before its first work: all that anybody of this version may ask Cassandra."""
+"""Every role prepares all Cassandra statements of this version before its first work."""
 
 import ast
 import time
@@ -21,8 +21,8 @@ FOLDER = Path(package.__path__[0])
 VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 
 
-def written() -> Iterator[str]:
-    """Every statement that binds values, wherever it stands in the package."""
+def statements_in_source() -> Iterator[str]:
+    """Yield every statement of the package that binds values, whatever file it is in."""
     yield from (path.read_text() for path in (FOLDER / "queries").glob("*.cql"))
     for path in FOLDER.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -30,26 +30,26 @@ def written() -> Iterator[str]:
                 yield node.value
 
 
-def test_every_statement_that_binds_values_is_known_beforehand() -> None:
-    bound = {statement for statement in written() if "?" in statement}
+def test_every_binding_statement_is_in_the_list() -> None:
+    bound = {statement for statement in statements_in_source() if "?" in statement}
     assert len(bound) > 80
     assert bound <= set(statements())
 
 
-def test_all_are_prepared_by_one_who_has_asked_nothing_yet(contracts: Cluster) -> None:
+def test_prepare_covers_all_statements_in_a_new_session(contracts: Cluster) -> None:
     with closing(Cluster(contracts.access)) as cluster:
         assert not any(cluster.remembered(statement) for statement in statements())
         prepare(cluster)
         assert all(cluster.remembered(statement) for statement in statements())
 
 
-def test_no_more_is_prepared_when_the_time_is_up(contracts: Cluster) -> None:
+def test_prepare_stops_at_its_deadline(contracts: Cluster) -> None:
     with closing(Cluster(contracts.access)) as cluster:
         prepare(cluster, within=0.0)
         assert not any(cluster.remembered(statement) for statement in statements())
 
 
-def test_a_store_that_is_away_is_said_and_a_role_starts_all_the_same(tmp_path: Path) -> None:
+def test_role_starts_when_store_is_unavailable(tmp_path: Path) -> None:
     port = free_port()
     with pytest.raises(StoreUnavailable), closing(Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port))) as cluster:
         prepare(cluster)
@@ -60,12 +60,12 @@ def test_a_store_that_is_away_is_said_and_a_role_starts_all_the_same(tmp_path: P
     )
     settings = Settings.read(data=tmp_path, profile="cluster")
     with closing(choose(settings)) as profile:
-        began = time.monotonic()
+        started = time.monotonic()
         profile.warm()
-    assert time.monotonic() < began + 5
+    assert time.monotonic() < started + 5
 
 
-def test_a_role_is_warm_before_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_role_is_warmed_before_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, warmed = Settings.read(data=tmp_path), list[Profile]()
     with closing(choose(settings)) as profile:
         profile.prepare()

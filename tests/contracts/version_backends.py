@@ -67,7 +67,7 @@ def in_memory() -> Versions:
 
 
 def on_valkey(valkey: Valkey) -> Versions:
-    async def read(read: Read[VersionLook]) -> VersionLook:
+    async def run_read(read: Read[VersionLook]) -> VersionLook:
         async with reader_of(valkey) as reader:
             return await read(reader)
 
@@ -82,7 +82,7 @@ def on_valkey(valkey: Valkey) -> Versions:
         bus=RedisBus(valkey.client),
         wipe=valkey.wipe,
         expire=expire,
-        with_reader=lambda read: asyncio.run(read(read)),
+        with_reader=lambda read: asyncio.run(run_read(read)),
     )
 
 

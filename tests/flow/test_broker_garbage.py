@@ -12,7 +12,7 @@ from notifier.adapters.celery.app import on_redis, queue_names
 from notifier.adapters.celery.transport import BrokerKeys
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
-from tests.contracts.garbage import STRINGS, whole
+from tests.contracts.garbage import STRINGS, replacements
 from tests.flow.celery_host import GATE, Host, enqueue, hosting, piece, until
 
 SEQS = iter(range(1, 10_000))
@@ -50,7 +50,7 @@ def test_worker_survives_garbage_in_every_key(host: Host, database: Any) -> None
     with host.working() as process:
         handles_the_next(host, "no garbage yet")
         for key in BrokerKeys.of(queue_names(host.pool), None).types:
-            for way, garble in whole(database, key):
+            for way, garble in replacements(database, key):
                 garble()
                 handles_the_next(host, (key, way))
         assert process.poll() is None
@@ -66,7 +66,7 @@ def test_worker_survives_garbage_while_it_holds_a_task(host: Host, database: Any
         assert keys
         assert keys <= BrokerKeys.of(queue_names(host.pool), None).types.keys()
         for key in keys:
-            dict(whole(database, key))["stream"]()
+            dict(replacements(database, key))["stream"]()
         host.file.with_suffix(GATE).touch()
         handles_the_next(host, keys)
         assert process.poll() is None

@@ -4,7 +4,7 @@ import pytest
 
 from notifier.domain.ids import Kind
 from notifier.wiring.operations import build_overview
-from tests.contracts.garbage import STRINGS, whole
+from tests.contracts.garbage import STRINGS, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.http.garbled_house import Garbler, cached_edge, garbling
 from tests.support.http_app import Edge
@@ -109,4 +109,4 @@ def test_system_survives_garbage_again_and_again(valkey: Valkey) -> None:
 
 def garble_all(valkey: Valkey, way: str) -> None:
     for key in list(valkey.client.scan_iter()):
-        dict(whole(valkey.client, key.decode()))[way]()
+        dict(replacements(valkey.client, key.decode()))[way]()

@@ -1,4 +1,4 @@
-"""Held mentions: the first hold of an event stands, it is decided once, and nothing decided or lapsed waits."""
+"""Held mentions: stored once, decided once, and listed until decided or expired."""
 
 import json
 from dataclasses import replace
@@ -22,14 +22,14 @@ def waiting(backend: Backend) -> list[HeldMention]:
     return sorted(backend.holds.waiting(), key=lambda hold: hold.id)
 
 
-def test_what_is_held_waits_with_its_event(backend: Backend) -> None:
+def test_held_mention_is_listed_with_its_event(backend: Backend) -> None:
     held = [HeldMention.of(event("e1"), NOVA), HeldMention.of(event("e2"), NOVA)]
     backend.holds.put(held)
     assert (waiting(backend), backend.holds.count()) == (held, 2)
     assert backend.holds.of(["e1"]) == held[:1]
 
 
-def test_where_nothing_is_held_nothing_waits(backend: Backend) -> None:
+def test_store_without_held_mentions_is_empty(backend: Backend) -> None:
     backend.holds.put([])
     assert (waiting(backend), backend.holds.count()) == ([], 0)
     assert backend.holds.of(["e1"]) == []
@@ -37,7 +37,7 @@ def test_where_nothing_is_held_nothing_waits(backend: Backend) -> None:
     assert (waiting(backend), backend.holds.count(), backend.holds.of(["e1"])) == ([], 0, [])
 
 
-def test_of_an_event_the_first_hold_stands(backend: Backend) -> None:
+def test_first_hold_of_event_wins(backend: Backend) -> None:
     first = HeldMention.of(event(), NOVA)
     backend.holds.put([first])
     backend.holds.put([first])
@@ -45,7 +45,7 @@ def test_of_an_event_the_first_hold_stands(backend: Backend) -> None:
     assert waiting(backend) == [first]
 
 
-def test_an_event_is_known_by_its_source_and_id(backend: Backend) -> None:
+def test_held_mention_is_identified_by_source_and_id(backend: Backend) -> None:
     held = [HeldMention.of(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
     backend.holds.put(held)
     assert backend.holds.of(["e1"]) == held
@@ -53,16 +53,16 @@ def test_an_event_is_known_by_its_source_and_id(backend: Backend) -> None:
     assert len({hold.key for hold in held}) == 2
 
 
-def test_of_many_events_each_is_found(backend: Backend) -> None:
+def test_held_mentions_of_many_events_are_returned(backend: Backend) -> None:
     held = [HeldMention.of(event(f"e{n:02}"), NOVA) for n in range(40)]
     backend.holds.put(held[::2])
     backend.holds.decide(held[4].id, ModerationDecision.DROPPED, "grace", START)
-    found = backend.holds.of({hold.id.id for hold in held})
-    assert [hold.id for hold in found] == [hold.id for hold in held[::2]]
-    assert [hold.id for hold in found if hold.decision] == [held[4].id]
+    stored = backend.holds.of({hold.id.id for hold in held})
+    assert [hold.id for hold in stored] == [hold.id for hold in held[::2]]
+    assert [hold.id for hold in stored if hold.decision] == [held[4].id]
 
 
-def test_it_is_decided_once_and_stays_so_however_often_it_is_held_again(backend: Backend) -> None:
+def test_held_mention_is_decided_once_and_stays_decided(backend: Backend) -> None:
     held = HeldMention.of(event(), NOVA)
     backend.holds.put([held, HeldMention.of(event("e2"), NOVA)])
     assert backend.holds.decide(held.id, ModerationDecision.RELEASED, "grace", START + SECOND)
@@ -71,11 +71,11 @@ def test_it_is_decided_once_and_stays_so_however_often_it_is_held_again(backend:
     backend.holds.put([held])
     assert [hold.id.id for hold in waiting(backend)] == ["e2"]
     assert backend.holds.count() == 1
-    [found] = backend.holds.of(["e1"])
-    assert found == replace(held, decision=ModerationDecision.RELEASED)
+    [current] = backend.holds.of(["e1"])
+    assert current == replace(held, decision=ModerationDecision.RELEASED)
 
 
-def test_what_nobody_decided_in_time_waits_no_longer_and_is_not_let_go(backend: Backend) -> None:
+def test_undecided_mention_expires_and_is_denied(backend: Backend) -> None:
     held = HeldMention.of(event(), NOVA)
     backend.holds.put([held])
     backend.clock.advance(WAITS - SECOND)
@@ -84,11 +84,11 @@ def test_what_nobody_decided_in_time_waits_no_longer_and_is_not_let_go(backend: 
     now = backend.clock.now()
     assert (waiting(backend), backend.holds.count()) == ([], 0)
     assert not backend.holds.decide(held.id, ModerationDecision.RELEASED, "grace", now)
-    [found] = backend.holds.of(["e1"])
-    assert (found.decision, found.refusal(now)) == (None, MentionRefusal.DENIED)
+    [current] = backend.holds.of(["e1"])
+    assert (current.decision, current.refusal(now)) == (None, MentionRefusal.DENIED)
 
 
-def test_more_than_a_page_are_all_told(backend: Backend) -> None:
+def test_more_mentions_than_one_page_are_all_listed(backend: Backend) -> None:
     held = [HeldMention.of(event(f"e{n:03}"), NOVA) for n in range(600)]
     backend.holds.put(held)
     backend.holds.decide(held[7].id, ModerationDecision.DROPPED, "grace", START)
@@ -96,7 +96,7 @@ def test_more_than_a_page_are_all_told(backend: Backend) -> None:
     assert backend.holds.count() == 599
 
 
-def test_a_file_keeps_the_text_while_it_may_wait_and_the_row_while_it_may_be_asked_for(sqlite: Backend) -> None:
+def test_sqlite_keeps_text_until_deadline_and_row_until_expiry(sqlite: Backend) -> None:
     sqlite.holds.put([HeldMention.of(event(), NOVA)])
     sqlite.clock.advance(WAITS)
     sqlite.holds.put([HeldMention.of(replace(event("e2"), accepted_at=sqlite.clock.now()), NOVA)])
@@ -107,14 +107,14 @@ def test_a_file_keeps_the_text_while_it_may_wait_and_the_row_while_it_may_be_ask
     assert [hold.id.id for hold in sqlite.holds.of(["e2"])] == ["e2"]
 
 
-def test_every_decision_is_in_the_audit_with_who_took_it(sqlite: Backend, files: Files) -> None:
+def test_every_decision_is_audited_with_its_operator(sqlite: Backend, files: Files) -> None:
     sqlite.holds.put([HeldMention.of(event(id), NOVA) for id in ("e1", "e2")])
-    for who, id, decision in (
+    for operator, id, decision in (
         ("ada", "e1", ModerationDecision.RELEASED),
         ("bo", "e1", ModerationDecision.DROPPED),
         ("cy", "e2", ModerationDecision.DROPPED),
     ):
-        sqlite.holds.decide(EventId("tweets", id), decision, who, START)
-    found = [json.loads(body) for body, intact in entries(files.core) if intact]
-    told = [(entry["who"], entry["what"], entry["id"]) for entry in found]
-    assert told == [("ada", "hold.released", "e1"), ("cy", "hold.dropped", "e2")]
+        sqlite.holds.decide(EventId("tweets", id), decision, operator, START)
+    audit = [json.loads(body) for body, intact in entries(files.core) if intact]
+    decisions = [(entry["who"], entry["what"], entry["id"]) for entry in audit]
+    assert decisions == [("ada", "hold.released", "e1"), ("cy", "hold.dropped", "e2")]
