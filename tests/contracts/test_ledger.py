@@ -118,10 +118,10 @@ def test_last_repeated_fact_counts_but_every_throttle_is_kept(store: Store) -> N
         )
     store.ledger.record([entry(repeated, Fact.PARKED, n, note=f"t{n}") for n in range(3)])
     progress = store.ledger.read([other_slice.burst, KEY])
-    standing, last = progress[KEY].standings[repeated], START + timedelta(hours=11)
-    assert (standing.dispatched, standing.attempts, standing.waited) == (11, 11, 11)
-    assert (standing.dispatched_at, standing.waits_until) == (last, last)
-    assert standing.parked_by == {"t0", "t1", "t2"}
+    state, last = progress[KEY].standings[repeated], START + timedelta(hours=11)
+    assert (state.dispatched, state.attempts, state.waited) == (11, 11, 11)
+    assert (state.dispatched_at, state.waits_until) == (last, last)
+    assert state.parked_by == {"t0", "t1", "t2"}
     assert progress[other_slice.burst].standings[other_slice].dispatched == 2
 
 

@@ -1,4 +1,4 @@
-"""Which providers are left alone, as whoever watches is told, on every backend."""
+"""The report of open circuit breakers per provider line, on every backend."""
 
 import time
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from tests.support.fakes.push import MemoryLineReport
 __all__ = ["valkey", "valkey_server"]
 
 Backend = tuple[LineReport, Callable[[timedelta], None], Callable[[], None]]
-"""The port, the way to let time pass, and the way to wipe it."""
+"""The port, a function that lets time pass, and a function that wipes the store."""
 
 MINUTE, MS = timedelta(minutes=1), timedelta(milliseconds=1)
 BUSY = LeftAlone(until=START + MINUTE, reason="503 UNAVAILABLE\0\n\u2026")
-OURS = LeftAlone(until=START + 2 * MINUTE, reason="")
+WITHOUT_REASON = LeftAlone(until=START + 2 * MINUTE, reason="")
 SERVICE = "web updates.push.services.mozilla.com"
 
 
@@ -37,52 +37,52 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return RedisLineReport(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 
-def test_nobody_is_left_alone(backend: Backend) -> None:
+def test_report_is_empty_while_all_circuits_are_closed(backend: Backend) -> None:
     lines, _, _ = backend
     assert lines.told() == {}
 
 
-def test_of_each_line_the_last_word_comes_back_whole(backend: Backend) -> None:
+def test_newest_report_of_each_line_is_returned(backend: Backend) -> None:
     lines, _, _ = backend
-    lines.tell("fcm", OURS, MINUTE)
-    lines.tell(SERVICE, OURS, MINUTE)
+    lines.tell("fcm", WITHOUT_REASON, MINUTE)
+    lines.tell(SERVICE, WITHOUT_REASON, MINUTE)
     lines.tell("fcm", BUSY, MINUTE)
-    assert lines.told() == {"fcm": BUSY, SERVICE: OURS}
+    assert lines.told() == {"fcm": BUSY, SERVICE: WITHOUT_REASON}
 
 
-def test_each_word_is_forgotten_in_its_time(backend: Backend) -> None:
+def test_each_report_expires_after_its_own_ttl(backend: Backend) -> None:
     lines, wait, _ = backend
-    lines.tell("apns", OURS, MINUTE)
+    lines.tell("apns", WITHOUT_REASON, MINUTE)
     lines.tell("fcm", BUSY, 50 * MS)
     wait(60 * MS)
-    assert lines.told() == {"apns": OURS}
+    assert lines.told() == {"apns": WITHOUT_REASON}
 
 
-def test_a_wipe_forgets(backend: Backend) -> None:
+def test_wipe_deletes_reports(backend: Backend) -> None:
     lines, _, wipe = backend
     lines.tell("fcm", BUSY, MINUTE)
     wipe()
     assert lines.told() == {}
 
 
-@pytest.mark.parametrize("garbled", [b"", b"\xff", b"99999999999999", b"99999999999999 \xff", b"nan \x80"])
-def test_a_word_that_cannot_be_read_is_as_if_nothing_was_said(valkey: Valkey, garbled: bytes) -> None:
+@pytest.mark.parametrize("garbage", [b"", b"\xff", b"99999999999999", b"99999999999999 \xff", b"nan \x80"])
+def test_unreadable_report_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
     lines = RedisLineReport(valkey.client)
     lines.tell("fcm", BUSY, MINUTE)
-    valkey.client.hset("lines", "apns", garbled)
+    valkey.client.hset("lines", "apns", garbage)
     assert lines.told() == {"fcm": BUSY}
 
 
-def test_what_is_over_leaves_nothing(valkey: Valkey) -> None:
+def test_expired_reports_are_deleted(valkey: Valkey) -> None:
     lines = RedisLineReport(valkey.client)
     lines.tell("fcm", BUSY, 20 * MS)
     time.sleep(0.03)
-    lines.tell("apns", OURS, MINUTE)
+    lines.tell("apns", WITHOUT_REASON, MINUTE)
     assert valkey.client.hkeys("lines") == [b"apns"]
     assert 0 < valkey.client.ttl("lines") <= 60
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_report_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client:
         lines = RedisLineReport(client)
         with pytest.raises(CacheUnavailable):

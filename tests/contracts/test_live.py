@@ -1,4 +1,4 @@
-"""Listening to the live bus, on every backend: what is said comes in order, and a loss is never silent."""
+"""Readers of the live bus get messages in order, and every loss is reported."""
 
 import asyncio
 import os
@@ -31,11 +31,11 @@ SOON = 5.0
 class Backend:
     bus: LiveBus
     reader: Callable[[], LiveReader]
-    """For the loop that asks."""
+    """Returns a reader for the running event loop."""
     lose: Callable[[], object]
-    """Every line to those who listen."""
+    """Breaks every connection of the listeners."""
     close: Callable[[], Awaitable[object]]
-    """What a reader opened to say something."""
+    """Closes the clients that readers opened to publish messages."""
 
 
 @pytest.fixture(params=["memory", "valkey", "valkeys"])
@@ -45,148 +45,148 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield Backend(bus=bus, reader=lambda: bus, lose=bus.lose, close=lambda: asyncio.sleep(0))
         return
     clients: list[AsyncClient] = []
-    found = cast(Valkey, request.getfixturevalue(request.param))
+    valkey_ = cast(Valkey, request.getfixturevalue(request.param))
 
     def lose() -> object:
-        return found.everywhere("CLIENT KILL TYPE pubsub")
+        return valkey_.everywhere("CLIENT KILL TYPE pubsub")
 
     def reader() -> LiveReader:
-        clients.append(connect_async(found.patient))
+        clients.append(connect_async(valkey_.patient))
         return RedisLiveReader(clients[-1])
 
     def close() -> Awaitable[object]:
         return asyncio.gather(*(client.aclose() for client in clients))
 
-    yield Backend(bus=RedisBus(found.client), reader=reader, lose=lose, close=close)
+    yield Backend(bus=RedisBus(valkey_.client), reader=reader, lose=lose, close=close)
 
 
-async def words(listening: AsyncGenerator[Word | None, None], many: int) -> list[Word]:
-    """The next bursts, whatever the reader says in between."""
-    found: list[Word] = []
+async def receive(stream: AsyncGenerator[Word | None, None], count: int) -> list[Word]:
+    """Return the next messages, without the reader's caught-up markers."""
+    received: list[Word] = []
     async with asyncio.timeout(SOON):
-        while len(found) < many:
-            if (word := await anext(listening)) is not None:
-                found.append(word)
-    return found
+        while len(received) < count:
+            if (message := await anext(stream)) is not None:
+                received.append(message)
+    return received
 
 
-def test_it_says_that_it_hears_before_anything_else(backend: Backend) -> None:
+def test_reader_reports_ready_before_first_message(backend: Backend) -> None:
     async def run() -> None:
-        backend.bus.publish([burst(9)])  # nobody listens yet
-        async with aclosing(backend.reader().listen()) as listening:
-            assert await anext(listening) is None
+        backend.bus.publish([burst(9)])  # no listener yet
+        async with aclosing(backend.reader().listen()) as stream:
+            assert await anext(stream) is None
             backend.bus.publish([burst(1)])
-            assert await words(listening, 1) == [burst(1)]
+            assert await receive(stream, 1) == [burst(1)]
 
     asyncio.run(run())
 
 
-def test_bursts_come_in_the_order_in_which_they_were_said_growth_included(backend: Backend) -> None:
+def test_messages_arrive_in_publishing_order_repeats_included(backend: Backend) -> None:
     async def run() -> list[Word]:
-        async with aclosing(backend.reader().listen()) as listening:
-            await anext(listening)
+        async with aclosing(backend.reader().listen()) as stream:
+            await anext(stream)
             backend.bus.publish([burst(2), burst(1)])
             backend.bus.publish([burst(2)])
-            return await words(listening, 3)
+            return await receive(stream, 3)
 
     assert asyncio.run(run()) == [burst(2), burst(1), burst(2)]
 
 
-def test_a_loss_is_told_at_its_place_among_the_bursts(backend: Backend) -> None:
+def test_loss_is_reported_at_its_place_between_bursts(backend: Backend) -> None:
     async def run() -> list[Word]:
-        async with aclosing(backend.reader().listen()) as listening:
-            await anext(listening)
+        async with aclosing(backend.reader().listen()) as stream:
+            await anext(stream)
             backend.bus.publish([burst(1), MissedUpdates(), burst(2)])
-            return await words(listening, 3)
+            return await receive(stream, 3)
 
     assert asyncio.run(run()) == [burst(1), MissedUpdates(), burst(2)]
 
 
-def test_what_somebody_marked_is_told_to_all_who_listen(backend: Backend) -> None:
-    word = Marked(user=UserId("kim"), bursts=(burst(1).key, burst(2).key), by="a process")
+def test_marks_reach_all_readers(backend: Backend) -> None:
+    marked = Marked(user=UserId("kim"), bursts=(burst(1).key, burst(2).key), by="a process")
 
     async def run() -> None:
-        one, other = backend.reader(), backend.reader()
-        async with aclosing(one.listen()) as mine, aclosing(other.listen()) as theirs:
-            assert [await anext(mine), await anext(theirs)] == [None, None]
-            await one.tell(word)
-            assert [await words(mine, 1), await words(theirs, 1)] == [[word], [word]]
+        reader, other_reader = backend.reader(), backend.reader()
+        async with aclosing(reader.listen()) as stream, aclosing(other_reader.listen()) as other_stream:
+            assert [await anext(stream), await anext(other_stream)] == [None, None]
+            await reader.tell(marked)
+            assert [await receive(stream, 1), await receive(other_stream, 1)] == [[marked], [marked]]
         await backend.close()
 
     asyncio.run(run())
 
 
-def test_two_readers_hear_the_same(backend: Backend) -> None:
+def test_two_readers_receive_the_same_messages(backend: Backend) -> None:
     async def run() -> None:
-        async with aclosing(backend.reader().listen()) as one, aclosing(backend.reader().listen()) as other:
-            assert [await anext(one), await anext(other)] == [None, None]
+        async with aclosing(backend.reader().listen()) as stream, aclosing(backend.reader().listen()) as other_stream:
+            assert [await anext(stream), await anext(other_stream)] == [None, None]
             backend.bus.publish([burst(1)])
-            assert [await words(one, 1), await words(other, 1)] == [[burst(1)], [burst(1)]]
+            assert [await receive(stream, 1), await receive(other_stream, 1)] == [[burst(1)], [burst(1)]]
 
     asyncio.run(run())
 
 
-def test_while_nothing_is_said_it_says_that_it_has_caught_up(backend: Backend) -> None:
+def test_idle_reader_reports_that_it_has_caught_up(backend: Backend) -> None:
     async def run() -> list[Word | None]:
-        async with aclosing(backend.reader().listen()) as listening, asyncio.timeout(SOON):
-            return [await anext(listening) for _ in range(3)]
+        async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(SOON):
+            return [await anext(stream) for _ in range(3)]
 
     assert asyncio.run(run()) == [None, None, None]
     assert CAUGHT_UP_EVERY.total_seconds() * 3 < SOON
 
 
-def test_what_was_said_before_is_given_before_it_says_that_it_has_caught_up(backend: Backend) -> None:
+def test_earlier_messages_arrive_before_caught_up_marker(backend: Backend) -> None:
     async def run() -> list[Word | None]:
-        async with aclosing(backend.reader().listen()) as listening, asyncio.timeout(SOON):
-            await anext(listening)
+        async with aclosing(backend.reader().listen()) as stream, asyncio.timeout(SOON):
+            await anext(stream)
             backend.bus.publish([burst(seq) for seq in range(1, 200)])
-            found = []
-            while (word := await anext(listening)) is not None:
-                found.append(word)
-            return [*found, word]
+            received = []
+            while (message := await anext(stream)) is not None:
+                received.append(message)
+            return [*received, message]
 
     assert asyncio.run(run()) == [*(burst(seq) for seq in range(1, 200)), None]
 
 
-def test_a_lost_line_is_told_and_a_new_one_hears_again(backend: Backend) -> None:
+def test_lost_connection_is_reported_and_new_one_works(backend: Backend) -> None:
     async def run() -> None:
         reader = backend.reader()
-        async with aclosing(reader.listen()) as listening:
-            await anext(listening)
+        async with aclosing(reader.listen()) as stream:
+            await anext(stream)
             backend.lose()
             with pytest.raises(CacheUnavailable):
-                await words(listening, 1)
-        async with aclosing(await again(reader)) as listening:
+                await receive(stream, 1)
+        async with aclosing(await listen_again(reader)) as stream:
             backend.bus.publish([burst(1)])
-            assert await words(listening, 1) == [burst(1)]
+            assert await receive(stream, 1) == [burst(1)]
 
     asyncio.run(run())
 
 
-async def again(reader: LiveReader) -> AsyncGenerator[Word | None, None]:
-    """Nobody is asked for a moment after a silence."""
+async def listen_again(reader: LiveReader) -> AsyncGenerator[Word | None, None]:
+    """Retry until a connection succeeds: the circuit breaker refuses calls for a moment after a silence."""
     async with asyncio.timeout(SOON):
         while True:
-            listening = reader.listen()
+            stream = reader.listen()
             try:
-                assert await anext(listening) is None
-                return listening
+                assert await anext(stream) is None
+                return stream
             except CacheUnavailable:
                 await asyncio.sleep(0.05)
 
 
-def test_a_message_of_another_version_is_a_loss(valkey: Valkey) -> None:
+def test_message_of_unknown_format_is_reported_as_loss(valkey: Valkey) -> None:
     async def run() -> None:
-        async with connect_async(valkey.url) as client, aclosing(RedisLiveReader(client).listen()) as listening:
-            await anext(listening)
+        async with connect_async(valkey.url) as client, aclosing(RedisLiveReader(client).listen()) as stream:
+            await anext(stream)
             valkey.client.publish(CHANNEL, b"what is this?")
             with pytest.raises(CacheUnavailable, match="can't be read"):
-                await words(listening, 1)
+                await receive(stream, 1)
 
     asyncio.run(run())
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_reader_fails_without_server() -> None:
     async def run() -> None:
         async with connect_async("redis://127.0.0.1:1/0") as client:
             with pytest.raises(CacheUnavailable):
@@ -197,17 +197,17 @@ def test_without_a_server_it_says_so() -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_hangs_is_noticed_within_seconds(tmp_path: Path) -> None:
-    """Its connections stay open: only a ping without an answer tells."""
+def test_hung_server_is_noticed_within_seconds(tmp_path: Path) -> None:
+    """The connections stay open, so only a ping without an answer reveals it."""
     server = ValkeyServer(tmp_path)
     server.start()
 
     async def run() -> None:
-        async with connect_async(server.url()) as client, aclosing(RedisLiveReader(client).listen()) as listening:
-            await anext(listening)
+        async with connect_async(server.url()) as client, aclosing(RedisLiveReader(client).listen()) as stream:
+            await anext(stream)
             os.kill(server.pid or 0, signal.SIGSTOP)
             with pytest.raises(CacheUnavailable):
-                await words(listening, 1)
+                await receive(stream, 1)
 
     try:
         asyncio.run(run())
@@ -216,7 +216,7 @@ def test_a_server_that_hangs_is_noticed_within_seconds(tmp_path: Path) -> None:
         server.close()
 
 
-def test_with_the_bus_away_nobody_begins_to_listen() -> None:
+def test_listening_fails_while_bus_is_unavailable() -> None:
     async def run() -> None:
         await anext(MemoryBus(away=True).listen())
 

@@ -1,4 +1,4 @@
-"""The event log: order, groups, and what waits."""
+"""The event log: order, consumer groups, and records that are not yet committed."""
 
 import tracemalloc
 from itertools import pairwise
@@ -6,76 +6,76 @@ from itertools import pairwise
 from notifier.ports.event_log import Logged, Record
 from notifier.topics import MENTIONS_STANDARD
 from tests.contracts.logs import Logs
-from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, keys, nothing, partitions, poll
+from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, is_empty, keys, partitions, poll
 
 MANY = [Record(stream=STREAM, key="busy", value=bytes(1_000))] * 2_000
-"""More than a client reads ahead of one partition."""
+"""More records than a client prefetches from one partition."""
 
 
-def test_records_come_back_as_they_were_appended(logs: Logs) -> None:
+def test_record_is_returned_as_appended(logs: Logs) -> None:
     append(logs, "a")
-    [found] = poll(logs, logs.subscribe(STREAM, "router", "one"))
-    assert found.record == Record(stream=STREAM, key="a", value=b"0 of a")
-    name, _, number = found.partition.rpartition("/")
-    assert name.partition("@")[0] == STREAM
+    [logged] = poll(logs, logs.subscribe(STREAM, "router", "one"))
+    assert logged.record == Record(stream=STREAM, key="a", value=b"0 of a")
+    log_name, _, number = logged.partition.rpartition("/")
+    assert log_name.partition("@")[0] == STREAM
     assert int(number) in range(ALL)
 
 
-def test_records_of_a_key_keep_their_order_over_many_appends_and_polls(logs: Logs) -> None:
+def test_records_of_key_keep_order_across_appends_and_polls(logs: Logs) -> None:
     for n in range(30):
         logs.log.append([Record(stream=STREAM, key=f"k{k}", value=str(n).encode()) for k in range(5)])
     consumer = logs.subscribe(STREAM, "router", "one")
-    found: list[Logged] = []
+    records: list[Logged] = []
     while polled := poll(logs, consumer, 7):
         assert len(polled) <= 7
-        found += polled
+        records += polled
     for k in range(5):
-        values = [int(logged.record.value) for logged in found if logged.record.key == f"k{k}"]
+        values = [int(logged.record.value) for logged in records if logged.record.key == f"k{k}"]
         assert values == list(range(30))
 
 
-def test_offsets_rise_within_a_partition_and_a_key_has_one_partition(logs: Logs) -> None:
+def test_key_has_one_partition_with_rising_offsets(logs: Logs) -> None:
     for _ in range(5):
         append(logs, *KEYS)
-    found = poll(logs, logs.subscribe(STREAM, "router", "one"), due=5 * len(KEYS))
-    for partition in partitions(found):
-        offsets = [logged.offset for logged in found if logged.partition == partition]
-        assert all(before < after for before, after in pairwise(offsets))
-    assert len({(logged.record.key, logged.partition) for logged in found}) == len(KEYS)
-    assert len(partitions(found)) == ALL
+    records = poll(logs, logs.subscribe(STREAM, "router", "one"), due=5 * len(KEYS))
+    for partition in partitions(records):
+        offsets = [logged.offset for logged in records if logged.partition == partition]
+        assert all(offset < next_offset for offset, next_offset in pairwise(offsets))
+    assert len({(logged.record.key, logged.partition) for logged in records}) == len(KEYS)
+    assert len(partitions(records)) == ALL
 
 
-def test_nothing_is_polled_twice_by_one_consumer(logs: Logs) -> None:
+def test_consumer_polls_each_record_once(logs: Logs) -> None:
     append(logs, *KEYS)
     consumer = logs.subscribe(STREAM, "router", "one")
     assert keys(poll(logs, consumer, due=len(KEYS))) == sorted(KEYS)
-    assert nothing(logs, consumer)
+    assert is_empty(logs, consumer)
     append(logs, "new")
     assert keys(poll(logs, consumer)) == ["new"]
 
 
-def test_no_partition_starves_behind_a_busy_one(logs: Logs) -> None:
+def test_busy_partition_does_not_starve_others(logs: Logs) -> None:
     logs.log.append(MANY)
     append(logs, *KEYS)
     consumer = logs.subscribe(STREAM, "router", "one")
-    found: list[Logged] = []
-    while len(found) < len(MANY) + len(KEYS):
-        found += poll(logs, consumer, 100)
-    half = len(found) // 2
-    assert len(partitions(found[:half])) == ALL
-    assert len(partitions(found[half:])) == 1
+    records: list[Logged] = []
+    while len(records) < len(MANY) + len(KEYS):
+        records += poll(logs, consumer, 100)
+    half = len(records) // 2
+    assert len(partitions(records[:half])) == ALL
+    assert len(partitions(records[half:])) == 1
 
 
-def test_a_restarted_consumer_goes_on_behind_the_commit(logs: Logs) -> None:
+def test_restarted_consumer_resumes_after_commit(logs: Logs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
-    done, left = poll(logs, first, 40), poll(logs, first, due=24)
-    commit(first, done)
+    finished, open_records = poll(logs, first, 40), poll(logs, first, due=24)
+    commit(first, finished)
     first.close()
-    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"), due=24)) == keys(left)
+    assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"), due=24)) == keys(open_records)
 
 
-def test_a_commit_never_moves_back(logs: Logs) -> None:
+def test_commit_never_moves_back(logs: Logs) -> None:
     append(logs, *(["a"] * 10))
     first = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, first, due=10)
@@ -85,17 +85,17 @@ def test_a_commit_never_moves_back(logs: Logs) -> None:
     assert list(poll(logs, logs.subscribe(STREAM, "router", "two"), due=2)) == list(polled[8:])
 
 
-def test_groups_and_streams_know_nothing_of_each_other(logs: Logs) -> None:
+def test_groups_and_streams_are_independent(logs: Logs) -> None:
     append(logs, "a")
     append(logs, "b", stream=MENTIONS_STANDARD)
     router = logs.subscribe(STREAM, "router", "one")
     commit(router, poll(logs, router))
     assert keys(poll(logs, logs.subscribe(STREAM, "auditor", "one"))) == ["a"]
     assert keys(poll(logs, logs.subscribe(MENTIONS_STANDARD, "router", "one"))) == ["b"]
-    assert nothing(logs, router)
+    assert is_empty(logs, router)
 
 
-def test_lag_is_what_the_group_has_not_committed(logs: Logs) -> None:
+def test_lag_counts_uncommitted_records_of_group(logs: Logs) -> None:
     consumer = logs.subscribe(STREAM, "router", "one")
     logs.settle([consumer])
     assert consumer.lag() == 0
@@ -108,7 +108,7 @@ def test_lag_is_what_the_group_has_not_committed(logs: Logs) -> None:
     assert consumer.lag() == 0
 
 
-def test_what_a_group_has_not_committed_is_waiting_for_whoever_asks(logs: Logs) -> None:
+def test_uncommitted_records_can_be_read_without_joining_group(logs: Logs) -> None:
     assert list(logs.log.waiting(STREAM, "router", 100)) == []
     append(logs, *(["a"] * 10))
     append(logs, "b", stream=MENTIONS_STANDARD)
@@ -122,14 +122,14 @@ def test_what_a_group_has_not_committed_is_waiting_for_whoever_asks(logs: Logs) 
     assert list(logs.log.waiting(STREAM, "router", 100)) == []
 
 
-def test_of_what_waits_no_more_is_told_than_was_asked_for(logs: Logs) -> None:
+def test_waiting_returns_at_most_the_limit(logs: Logs) -> None:
     append(logs, *KEYS)
-    found = list(logs.log.waiting(STREAM, "router", 10))
-    assert len(found) == len({(one.partition, one.offset) for one in found}) == 10
+    waiting = list(logs.log.waiting(STREAM, "router", 10))
+    assert len(waiting) == len({(logged.partition, logged.offset) for logged in waiting}) == 10
     assert len(list(logs.log.waiting(STREAM, "router", 1_000))) == len(KEYS)
 
 
-def test_looking_through_what_waits_holds_little_of_it_in_memory(logs: Logs) -> None:
+def test_reading_waiting_records_needs_little_memory(logs: Logs) -> None:
     large = [Record(stream=STREAM, key=f"k{n}", value=bytes(10_000)) for n in range(2_000)]
     for at in range(0, len(large), 100):
         logs.log.append(large[at : at + 100])
@@ -142,20 +142,20 @@ def test_looking_through_what_waits_holds_little_of_it_in_memory(logs: Logs) -> 
     assert peak < 3_000_000
 
 
-def test_whoever_stops_looking_through_what_waits_holds_nothing_up(logs: Logs) -> None:
+def test_abandoned_read_of_waiting_records_blocks_no_consumer(logs: Logs) -> None:
     append(logs, *KEYS)
-    looking = logs.log.waiting(STREAM, "router", 1_000)
-    first = next(looking)
+    waiting = logs.log.waiting(STREAM, "router", 1_000)
+    first = next(waiting)
     consumer = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, consumer, due=len(KEYS))
     commit(consumer, polled)
     append(logs, "new")
     assert first in polled
-    assert [one.record.key for one in logs.log.waiting(STREAM, "router", 1_000)] == ["new"]
+    assert [logged.record.key for logged in logs.log.waiting(STREAM, "router", 1_000)] == ["new"]
 
 
-def test_an_append_may_be_of_any_size(logs: Logs) -> None:
-    """200 events that name 100 accounts each make so many mentions, in one piece or not at all for who sends them."""
+def test_append_can_have_any_size(logs: Logs) -> None:
+    """200 events that name 100 accounts each make this many mentions, in one all-or-nothing append."""
     consumer = logs.subscribe(STREAM, "router", "one")
     logs.settle([consumer])
     logs.log.append([Record(stream=STREAM, key="many", value=b"a mention")] * 40_000)
@@ -163,6 +163,6 @@ def test_an_append_may_be_of_any_size(logs: Logs) -> None:
     assert consumer.lag() == 40_000
 
 
-def test_an_append_of_nothing_is_nothing(logs: Logs) -> None:
+def test_empty_append_changes_nothing(logs: Logs) -> None:
     logs.log.append([])
-    assert nothing(logs, logs.subscribe(STREAM, "router", "one"))
+    assert is_empty(logs, logs.subscribe(STREAM, "router", "one"))

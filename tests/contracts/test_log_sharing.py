@@ -1,4 +1,4 @@
-"""Who reads what of the event log: shares, leases, take-over; nobody waits where time is set by hand."""
+"""How consumers share the log: partition assignment, leases and takeover."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -15,18 +15,18 @@ from tests.contracts.reading import (
     append,
     commit,
     finish,
+    is_empty,
     keys,
-    nothing,
     partitions,
     poll,
     poll_all,
     poll_each,
 )
 
-pytestmark = pytest.mark.timeout(180)  # readers are processes of their own, whose leases end by the real clock
+pytestmark = pytest.mark.timeout(180)  # Kafka consumers are processes whose leases end in real time
 
 
-def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) -> None:
+def test_partitions_are_shared_evenly_without_overlap(logs: Logs) -> None:
     consumers = [logs.subscribe(STREAM, "router", owner) for owner in ("one", "two", "three")]
     logs.settle(consumers)
     append(logs, *KEYS)
@@ -35,14 +35,14 @@ def test_the_living_share_the_partitions_evenly_and_without_overlap(logs: Logs) 
     assert len(set.union(*shares)) == ALL
 
 
-def test_more_consumers_than_partitions_leave_some_idle_and_nothing_unread(logs: Logs) -> None:
+def test_surplus_consumers_idle_and_all_records_are_read(logs: Logs) -> None:
     consumers = [logs.subscribe(STREAM, "router", f"owner {n}") for n in range(ALL + 2)]
     logs.settle(consumers)
     append(logs, *KEYS)
     assert keys(poll_all(logs, consumers, due=len(KEYS))) == sorted(KEYS)
 
 
-def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
+def test_new_consumer_gets_share_of_partitions(logs: Logs) -> None:
     first = logs.subscribe(STREAM, "router", "one")
     append(logs, *KEYS)
     commit(first, poll(logs, first, due=len(KEYS)))
@@ -55,105 +55,105 @@ def test_a_newcomer_gets_its_share_from_those_who_had_all(logs: Logs) -> None:
     assert sorted(keys([*shares[0], *shares[1]])) == sorted(KEYS)
 
 
-def test_what_a_reader_had_ahead_when_another_came_is_read_by_whoever_has_it_now(logs: Logs) -> None:
+def test_prefetched_records_of_moved_partitions_are_read_by_new_owner(logs: Logs) -> None:
     append(logs, *KEYS, *KEYS, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
-    found = list(poll(logs, first, 10))
+    records = list(poll(logs, first, 10))
     second = logs.subscribe(STREAM, "router", "two")
     logs.settle([first, second])
-    found += [*poll(logs, first), *poll(logs, second)]
-    assert len({(one.partition, one.offset) for one in found}) == 3 * len(KEYS)
+    records += [*poll(logs, first), *poll(logs, second)]
+    assert len({(logged.partition, logged.offset) for logged in records}) == 3 * len(KEYS)
 
 
-def test_a_dead_owner_is_replaced_when_its_lease_ends_and_its_open_work_is_done_again(logs: Logs) -> None:
+def test_dead_consumer_is_replaced_and_its_uncommitted_records_repeat(logs: Logs) -> None:
     append(logs, *KEYS)
     dead = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, dead, due=len(KEYS))
     commit(dead, polled[:1])
-    asleep_since = logs.now()
-    logs.sleeps(dead)
-    heir = logs.subscribe(STREAM, "router", "two")
-    logs.passes(LEASE - logs.slack)
-    early = list(poll(logs, heir, within=logs.patience / 15))
-    # On a busy machine the heir may take so long to start that the lease has ended.
-    assert not early or logs.now() - asleep_since >= LEASE - logs.doubt
-    logs.passes(max(logs.slack, timedelta(seconds=1)))
-    assert keys([*early, *poll(logs, heir, due=len(KEYS) - 1 - len(early))]) == keys(polled[1:])
+    suspended_at = logs.now()
+    logs.suspend(dead)
+    successor = logs.subscribe(STREAM, "router", "two")
+    logs.advance(LEASE - logs.slack)
+    early = list(poll(logs, successor, within=logs.patience / 15))
+    # On a busy machine the successor may take so long to start that the lease has ended.
+    assert not early or logs.now() - suspended_at >= LEASE - logs.early_by
+    logs.advance(max(logs.slack, timedelta(seconds=1)))
+    assert keys([*early, *poll(logs, successor, due=len(KEYS) - 1 - len(early))]) == keys(polled[1:])
 
 
-def test_who_slept_past_the_lease_polls_and_commits_nothing_of_what_was_lost(logs: Logs) -> None:
+def test_consumer_suspended_past_its_lease_cannot_poll_or_commit(logs: Logs) -> None:
     append(logs, *KEYS)
-    sleeper = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, sleeper, due=len(KEYS))
-    logs.sleeps(sleeper)
-    logs.passes(2 * LEASE)
-    heir = logs.subscribe(STREAM, "router", "two")
-    taken = poll(logs, heir, due=len(KEYS))
+    suspended = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, suspended, due=len(KEYS))
+    logs.suspend(suspended)
+    logs.advance(2 * LEASE)
+    successor = logs.subscribe(STREAM, "router", "two")
+    taken = poll(logs, successor, due=len(KEYS))
     assert keys(taken) == sorted(KEYS)
-    logs.wakes(sleeper)
-    commit(sleeper, polled)
+    logs.resume(suspended)
+    commit(suspended, polled)
     append(logs, *KEYS)
-    assert nothing(logs, sleeper)
-    commit(sleeper, polled)
-    heir.close()
-    sleeper.close()
-    again = logs.subscribe(STREAM, "router", "three")
-    assert keys(poll(logs, again, due=2 * len(KEYS))) == sorted(KEYS + KEYS)
+    assert is_empty(logs, suspended)
+    commit(suspended, polled)
+    successor.close()
+    suspended.close()
+    third = logs.subscribe(STREAM, "router", "three")
+    assert keys(poll(logs, third, due=2 * len(KEYS))) == sorted(KEYS + KEYS)
 
 
-def test_who_slept_past_the_lease_and_lost_nothing_goes_on(logs: Logs) -> None:
+def test_expired_lease_without_takeover_loses_nothing(logs: Logs) -> None:
     append(logs, *KEYS)
-    sleeper = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, sleeper, due=len(KEYS))
-    logs.passes(2 * LEASE)
-    commit(sleeper, polled)
+    consumer = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, consumer, due=len(KEYS))
+    logs.advance(2 * LEASE)
+    commit(consumer, polled)
     append(logs, "new")
-    assert keys(poll(logs, sleeper)) == ["new"]
+    assert keys(poll(logs, consumer)) == ["new"]
 
 
-def test_who_lost_what_it_polled_is_told_when_it_asks_and_gets_it_again_when_it_is_free(logs: Logs) -> None:
+def test_holds_reports_lost_partitions_until_they_are_free_again(logs: Logs) -> None:
     append(logs, *KEYS)
-    sleeper = logs.subscribe(STREAM, "router", "one")
-    poll(logs, sleeper, due=len(KEYS))
-    assert sleeper.holds()
-    logs.sleeps(sleeper)
-    logs.passes(2 * LEASE)
-    heir = logs.subscribe(STREAM, "router", "two")
-    poll(logs, heir, due=len(KEYS))
-    assert heir.holds()
-    logs.wakes(sleeper)
-    assert not sleeper.holds()
-    heir.close()
-    logs.settle([sleeper])
-    assert keys(poll(logs, sleeper, due=len(KEYS))) == sorted(KEYS)
+    suspended = logs.subscribe(STREAM, "router", "one")
+    poll(logs, suspended, due=len(KEYS))
+    assert suspended.holds()
+    logs.suspend(suspended)
+    logs.advance(2 * LEASE)
+    successor = logs.subscribe(STREAM, "router", "two")
+    poll(logs, successor, due=len(KEYS))
+    assert successor.holds()
+    logs.resume(suspended)
+    assert not suspended.holds()
+    successor.close()
+    logs.settle([suspended])
+    assert keys(poll(logs, suspended, due=len(KEYS))) == sorted(KEYS)
 
 
-def test_who_asks_whether_it_holds_what_it_polled_goes_on_where_it_was(logs: Logs) -> None:
+def test_holds_does_not_change_the_position(logs: Logs) -> None:
     append(logs, *KEYS)
-    reader = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, reader, due=len(KEYS))
-    commit(reader, polled[:1])
-    assert reader.holds()
+    consumer = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, consumer, due=len(KEYS))
+    commit(consumer, polled[:1])
+    assert consumer.holds()
     append(logs, "new")
-    assert keys(poll(logs, reader)) == ["new"]
+    assert keys(poll(logs, consumer)) == ["new"]
 
 
-def test_a_partition_that_comes_back_starts_behind_the_commit(logs: Logs) -> None:
+def test_returned_partition_starts_after_last_commit(logs: Logs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
     poll(logs, first, due=len(KEYS))
-    logs.sleeps(first)
-    logs.passes(2 * LEASE)
+    logs.suspend(first)
+    logs.advance(2 * LEASE)
     second = logs.subscribe(STREAM, "router", "two")
     commit(second, poll(logs, second, 30))
-    logs.wakes(first)
-    assert nothing(logs, first)
+    logs.resume(first)
+    assert is_empty(logs, first)
     second.close()
     logs.settle([first])
     assert len(poll(logs, first, due=len(KEYS) - 30)) == len(KEYS) - 30
 
 
-def test_closing_gives_the_partitions_back_at_once(logs: Logs) -> None:
+def test_close_releases_partitions_at_once(logs: Logs) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
     poll(logs, first, due=len(KEYS))
@@ -161,18 +161,18 @@ def test_closing_gives_the_partitions_back_at_once(logs: Logs) -> None:
     assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"), due=len(KEYS))) == sorted(KEYS)
 
 
-def test_who_restarts_under_the_same_name_has_everything_when_the_lease_ends_and_its_former_life_nothing(
+def test_consumer_restarted_under_same_name_takes_over_at_lease_end(
     logs: Logs,
 ) -> None:
     append(logs, *KEYS)
     before = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, before, due=len(KEYS))
     after = logs.subscribe(STREAM, "router", "one")
-    early = poll(logs, after)  # at once, where the name is what counts
-    logs.passes(LEASE)
+    early = poll(logs, after)  # at once, where consumers are identified by name
+    logs.advance(LEASE)
     assert keys([*early, *poll(logs, after, due=len(KEYS) - len(early))]) == sorted(KEYS)
-    with suppress(Unavailable):  # who is told that another has its name by now
+    with suppress(Unavailable):  # it learns that another consumer has taken its name
         commit(before, polled)
     with suppress(Unavailable):
-        assert nothing(logs, before)
+        assert is_empty(logs, before)
     assert after.lag() == len(KEYS)

@@ -1,4 +1,4 @@
-"""The news of subjects, on every backend: what was published since a position, or the word that some may be missing."""
+"""News of subjects on every backend: bursts since a position, or a gap."""
 
 import asyncio
 from datetime import timedelta
@@ -19,27 +19,27 @@ __all__ = ["valkey", "valkey_server", "versions"]
 
 def test_news_begin_at_first_look(versions: Versions) -> None:
     versions.bus.publish([burst(1)])
-    found = versions.look(())
-    assert found.news in ([], ())
-    assert found.position is not None
+    result = versions.look(())
+    assert result.news in ([], ())
+    assert result.position is not None
 
 
 def test_news_are_what_was_published_since_position(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1), burst(2)])
-    found = versions.look((), position)
-    assert found.news == [burst(1), burst(2)]
-    assert found.position is not None
-    assert versions.news(found.position) == []
+    result = versions.look((), position)
+    assert result.news == [burst(1), burst(2)]
+    assert result.position is not None
+    assert versions.news(result.position) == []
 
 
-def test_same_position_gives_same_news_again(versions: Versions) -> None:
+def test_same_position_returns_same_news_again(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([burst(1)])
     assert versions.news(position) == versions.news(position) == [burst(1)]
 
 
-def test_word_of_loss_is_gap(versions: Versions) -> None:
+def test_missed_updates_are_a_gap(versions: Versions) -> None:
     position = _position(versions)
     versions.bus.publish([MissedUpdates(), burst(1)])
     assert versions.news(position) is None
@@ -52,7 +52,7 @@ def test_wipe_is_gap(versions: Versions) -> None:
     assert versions.news(position) is None
 
 
-def test_reader_that_is_far_behind_gets_gap(valkey: Valkey) -> None:
+def test_reader_far_behind_gets_gap(valkey: Valkey) -> None:
     async def far_behind() -> object:
         async with reader_of(valkey) as reader:
             before = await reader.look((), None)
@@ -66,7 +66,7 @@ def test_reader_that_is_far_behind_gets_gap(valkey: Valkey) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"b": b"\xff\x00"}, {"x": b""}, {"b": b""}])
-def test_entry_that_cannot_be_read_is_gap(valkey: Valkey, fields: dict[str, bytes]) -> None:
+def test_unreadable_entry_is_gap(valkey: Valkey, fields: dict[str, bytes]) -> None:
     async def read() -> object:
         async with reader_of(valkey) as reader:
             before = await reader.look((), None)
@@ -76,34 +76,34 @@ def test_entry_that_cannot_be_read_is_gap(valkey: Valkey, fields: dict[str, byte
     assert asyncio.run(read()) is None
 
 
-def test_other_type_in_place_of_news_is_removed(valkey: Valkey) -> None:
+def test_value_of_wrong_type_is_removed(valkey: Valkey) -> None:
     valkey.client.set(NEWS, "nonsense")
 
-    async def twice() -> object:
+    async def look_twice() -> object:
         async with reader_of(valkey) as reader:
             with pytest.raises(CacheUnavailable):
                 await reader.look((), None)
             return (await reader.look((), None)).position
 
-    assert asyncio.run(twice()) is not None
+    assert asyncio.run(look_twice()) is not None
 
 
 def test_new_connection_is_noticed(valkey: Valkey) -> None:
-    async def cut() -> tuple[int, int]:
+    async def look_after_cut() -> tuple[int, int]:
         async with reader_of(valkey) as reader:
             before = await reader.look((), None)
             valkey.client.client_kill_filter(_type="normal", skipme=True)
             with pytest.raises(CacheUnavailable):
                 await reader.look((), None)
-            await asyncio.sleep(1.1)  # the breaker's rest
+            await asyncio.sleep(1.1)  # the circuit breaker's pause
             return before.connection, (await reader.look((), None)).connection
 
-    before, after = asyncio.run(cut())
+    before, after = asyncio.run(look_after_cut())
     assert before != after
 
 
-def test_hung_server_is_left_within_deadline(valkey: Valkey) -> None:
-    async def asked() -> None:
+def test_hung_server_is_abandoned_within_deadline(valkey: Valkey) -> None:
+    async def look_at_hung_server() -> None:
         async with connect_async(valkey.patient) as client:
             reader = RedisInboxVersions(client, timedelta(seconds=1))
             try:
@@ -114,7 +114,7 @@ def test_hung_server_is_left_within_deadline(valkey: Valkey) -> None:
             finally:
                 await reader.close()
 
-    asyncio.run(asked())
+    asyncio.run(look_at_hung_server())
 
 
 def _position(versions: Versions) -> NewsPosition:

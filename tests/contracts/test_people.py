@@ -1,4 +1,4 @@
-"""The contract of people: what decides what one person sees."""
+"""Facts that decide what a user sees, on every backend."""
 
 from asyncio import run
 from datetime import timedelta
@@ -48,7 +48,7 @@ def block_follow(*slots: int) -> BlockFollows:
     return BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS, visible_from=START, members=bytes(bits))
 
 
-def test_a_member_is_found_by_id_and_by_range(people: Store) -> None:
+def test_member_is_found_by_id_and_by_range(people: Store) -> None:
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     assert run(people.people.member(ADA)) == MEMBER
     assert run(people.people.member(UserId("u7"))) == 507
@@ -57,7 +57,7 @@ def test_a_member_is_found_by_id_and_by_range(people: Store) -> None:
     assert run(people.people.member(UserId(""))) is None
 
 
-def test_account_of_its_own_comes_before_a_range_that_was_used(people: Store) -> None:
+def test_own_entry_overrides_a_range_already_used(people: Store) -> None:
     assert run(people.people.member(UserId("u3"))) is None
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     assert [run(people.people.member(UserId(f"u{n}"))) for n in (3, 4, 10)] == [503, 504, None]
@@ -68,37 +68,41 @@ def test_account_of_its_own_comes_before_a_range_that_was_used(people: Store) ->
 def test_open_tells_vips_from_others(people: Store) -> None:
     for on, sequence in ((True, 1), (False, 2)):
         people.flags.write([Flagged(flag=Flag.VIP, member=MEMBER, on=on, sequence=sequence)])
-        found = run(people.people.open(ADA))
-        assert found is not None
-        assert found.vip is on
+        context = run(people.people.open(ADA))
+        assert context is not None
+        assert context.vip is on
 
 
-def test_a_deleted_user_is_nobody(people: Store) -> None:
+def test_deleted_user_is_not_found(people: Store) -> None:
     people.directory.enrol([DirectoryEntry(user=ADA, member=MEMBER, deleted=True)])
     assert run(people.people.member(ADA)) is None
 
 
-def test_open_is_the_member_and_the_viewer_in_one_call(people: Store) -> None:
+def test_open_returns_member_and_viewer_in_one_call(people: Store) -> None:
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     people.facts.follow(ADA, NOVA, START)
     people.facts.mute(ADA, ORION)
     people.facts.block(ADA, ZOE)
     run(people.people.mark(MEMBER, [KEY], Mark.READ))
     run(people.people.see(MEMBER, LATER, [OTHER]))
-    with reopened(people) as again:
-        assert run(again.people.open(ADA)) == InboxContext(member=MEMBER, viewer=viewer(again), vip=False)
-        of_range = run(again.people.viewer(UserId("u7"), Member(507)))
-        assert run(again.people.open(UserId("u7"))) == InboxContext(member=Member(507), viewer=of_range, vip=False)
+    with reopened(people) as other_process:
+        assert run(other_process.people.open(ADA)) == InboxContext(
+            member=MEMBER, viewer=viewer(other_process), vip=False
+        )
+        of_range = run(other_process.people.viewer(UserId("u7"), Member(507)))
+        assert run(other_process.people.open(UserId("u7"))) == InboxContext(
+            member=Member(507), viewer=of_range, vip=False
+        )
 
 
-def test_user_that_does_not_exist_has_nothing_to_open(people: Store) -> None:
+def test_unknown_user_cannot_be_opened(people: Store) -> None:
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     people.directory.enrol([DirectoryEntry(user=ADA, member=MEMBER, deleted=True)])
     for user in (ADA, UserId("nobody"), UserId("u10"), UserId("")):
         assert run(people.people.open(user)) is None
 
 
-def test_open_returns_the_same_whatever_member_is_expected(people: Store) -> None:
+def test_open_ignores_wrong_expected_member(people: Store) -> None:
     people.directory.enrol([DirectoryEntry(user=UserId("u3"), member=Member(77))])
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     people.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
@@ -106,9 +110,9 @@ def test_open_returns_the_same_whatever_member_is_expected(people: Store) -> Non
     for expected in (None, MEMBER, Member(MEMBER + 1), Member(0)):
         assert run(people.people.open(ADA, expected)) == InboxContext(member=MEMBER, viewer=viewer(people), vip=False)
     for expected in (None, Member(77), Member(503)):
-        found = run(people.people.open(UserId("u3"), expected))
-        assert found is not None
-        assert found.member == 77
+        context = run(people.people.open(UserId("u3"), expected))
+        assert context is not None
+        assert context.member == 77
     of_range = run(people.people.open(UserId("u7"), Member(507)))
     assert of_range is not None
     assert of_range.member == 507
@@ -116,48 +120,48 @@ def test_open_returns_the_same_whatever_member_is_expected(people: Store) -> Non
         assert run(people.people.open(UserId(user), Member(member))) is None
 
 
-def test_expected_member_is_that_of_the_range_or_unknown(people: Store) -> None:
+def test_expected_member_comes_from_range_or_is_unknown(people: Store) -> None:
     people.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     run(people.people.open(UserId("u3")))
     assert run(people.people.expected(UserId("u7"))) in (None, 507)
     assert [run(people.people.expected(user)) for user in (ADA, UserId("u10"), UserId(""))] == [None] * 3
 
 
-def test_a_newcomer_follows_nobody_and_has_seen_nothing(people: Store) -> None:
+def test_new_user_follows_and_has_seen_nothing(people: Store) -> None:
     assert viewer(people) == Viewer(user=ADA, follows={}, blocked=frozenset(), volume={}, marks=Marks())
 
 
-def test_follows_are_visible_from_their_moment(people: Store) -> None:
+def test_follows_are_visible_from_their_start(people: Store) -> None:
     people.facts.follow(ADA, NOVA, START)
     people.facts.follow(ADA, ORION, LATER)
-    with reopened(people) as again:
-        assert viewer(again).follows == {NOVA: START, ORION: LATER}
-        assert viewer(again, ZOE).follows == {}
+    with reopened(people) as other_process:
+        assert viewer(other_process).follows == {NOVA: START, ORION: LATER}
+        assert viewer(other_process, ZOE).follows == {}
 
 
-def test_a_block_follow_counts_for_those_in_its_bitmap(people: Store) -> None:
+def test_block_follow_applies_to_members_in_its_bitmap(people: Store) -> None:
     people.follows.write_blocks([block_follow(9)])
     assert viewer(people).follows == {NOVA: START}
     assert viewer(people, ZOE).follows == {}
 
 
-def test_a_follow_of_ones_own_overrides_the_block(people: Store) -> None:
+def test_own_follow_overrides_block_follow(people: Store) -> None:
     people.follows.write_blocks([block_follow(9, 10)])
     people.facts.follow(ADA, NOVA, LATER)
     assert viewer(people).follows == {NOVA: LATER}
     assert viewer(people, ZOE).follows == {NOVA: START}
 
 
-def test_who_muted_a_subject_follows_it_and_sees_it_never(people: Store) -> None:
+def test_muted_subject_is_followed_but_never_visible(people: Store) -> None:
     people.follows.write_blocks([block_follow(9, 10)])
     people.facts.mute(ADA, NOVA)
     people.facts.unfollow(ZOE, NOVA)
-    with reopened(people) as again:
-        assert (viewer(again).follows, list(viewer(again).heard)) == ({NOVA: NEVER}, [])
-        assert viewer(again, ZOE).follows == {}
+    with reopened(people) as other_process:
+        assert (viewer(other_process).follows, list(viewer(other_process).heard)) == ({NOVA: NEVER}, [])
+        assert viewer(other_process, ZOE).follows == {}
 
 
-def test_who_unmutes_sees_what_opens_from_then_on(people: Store) -> None:
+def test_unmuted_subject_is_visible_from_then_on(people: Store) -> None:
     people.follows.write_blocks([block_follow(9, 10)])
     people.facts.mute(ADA, NOVA)
     people.facts.unmute(ADA, NOVA, LATER)
@@ -165,20 +169,20 @@ def test_who_unmutes_sees_what_opens_from_then_on(people: Store) -> None:
     assert viewer(people, ZOE).follows == {NOVA: START}
 
 
-def test_who_follows_again_has_not_unmuted(people: Store) -> None:
+def test_new_follow_does_not_unmute(people: Store) -> None:
     people.facts.mute(ADA, NOVA)
     assert viewer(people).follows == {}
     people.facts.follow(ADA, NOVA, START)
     assert viewer(people).follows == {NOVA: NEVER}
 
 
-def test_a_block_hides_each_from_the_other(people: Store) -> None:
+def test_user_block_hides_both_users(people: Store) -> None:
     people.facts.block(ADA, ZOE)
     assert set(viewer(people).blocked) == {ZOE}
     assert set(viewer(people, ZOE).blocked) == {ADA}
 
 
-def test_volumes_are_kept_by_subject(people: Store) -> None:
+def test_volume_is_stored_per_subject(people: Store) -> None:
     people.facts.volume(ADA, NOVA, Volume.OFF)
     people.facts.volume(ADA, NOVA, Volume.FIRST)
     assert viewer(people).volume == {NOVA: Volume.FIRST}
@@ -188,18 +192,18 @@ def test_volumes_are_kept_by_subject(people: Store) -> None:
 def test_seen_at_only_moves_forward(people: Store) -> None:
     run(people.people.see(MEMBER, LATER, []))
     run(people.people.see(MEMBER, START, []))
-    with reopened(people) as again:
-        assert marks(again).seen_at == LATER
-        assert viewer(again, ZOE).marks.seen_at is None
+    with reopened(people) as other_process:
+        assert marks(other_process).seen_at == LATER
+        assert viewer(other_process, ZOE).marks.seen_at is None
 
 
-def test_bursts_shown_before_their_time_count_as_seen(people: Store) -> None:
+def test_bursts_shown_ahead_of_their_time_count_as_seen(people: Store) -> None:
     run(people.people.see(MEMBER, START, [KEY]))
     run(people.people.see(MEMBER, START, [KEY, OTHER]))
     assert marks(people).also_seen == {KEY, OTHER}
 
 
-def test_what_was_seen_stays_seen_when_seen_at_passes_it(people: Store) -> None:
+def test_seen_burst_stays_seen_when_seen_at_passes_it(people: Store) -> None:
     opened = burst(opened_at=START + timedelta(seconds=1))
     people.bursts.write([opened], [])
     run(people.people.see(MEMBER, START, [opened.key, OTHER]))
@@ -209,29 +213,29 @@ def test_what_was_seen_stays_seen_when_seen_at_passes_it(people: Store) -> None:
     assert OTHER in marks(people).also_seen
 
 
-def test_the_last_mark_of_a_burst_counts(people: Store) -> None:
+def test_last_mark_of_a_burst_wins(people: Store) -> None:
     run(people.people.mark(MEMBER, [KEY, OTHER], Mark.READ))
     run(people.people.mark(MEMBER, [OTHER], Mark.HIDDEN))
-    with reopened(people) as again:
-        assert marks(again).by_burst == {KEY: Mark.READ, OTHER: Mark.HIDDEN}
-        assert viewer(again, ZOE).marks.by_burst == {}
+    with reopened(people) as other_process:
+        assert marks(other_process).by_burst == {KEY: Mark.READ, OTHER: Mark.HIDDEN}
+        assert viewer(other_process, ZOE).marks.by_burst == {}
 
 
-def test_marks_of_a_digest_stand_though_nothing_of_it_is_written_anywhere_else(people: Store) -> None:
+def test_digest_marks_are_stored_without_a_burst(people: Store) -> None:
     today, tomorrow = named(ADA, START.date()), named(ADA, START.date() + timedelta(days=1))
     run(people.people.see(MEMBER, START, [today, tomorrow]))
     run(people.people.mark(MEMBER, [today, tomorrow, KEY], Mark.UNREAD))
     run(people.people.mark(MEMBER, [tomorrow], Mark.HIDDEN))
-    with reopened(people) as again:
-        assert marks(again).also_seen == {today, tomorrow}
-        assert marks(again).by_burst == {today: Mark.UNREAD, tomorrow: Mark.HIDDEN, KEY: Mark.UNREAD}
-        assert viewer(again, ZOE).marks == Marks()
+    with reopened(people) as other_process:
+        assert marks(other_process).also_seen == {today, tomorrow}
+        assert marks(other_process).by_burst == {today: Mark.UNREAD, tomorrow: Mark.HIDDEN, KEY: Mark.UNREAD}
+        assert viewer(other_process, ZOE).marks == Marks()
     run(people.people.see(MEMBER, START + timedelta(days=3), []))
     assert tomorrow in marks(people).also_seen
     assert not marks(people).unseen(today, LATER)
 
 
-def test_the_last_mark_counts_though_its_clock_is_behind(people: Store) -> None:
+def test_last_mark_wins_even_if_clock_went_back(people: Store) -> None:
     run(people.people.mark(MEMBER, [KEY], Mark.READ))
     people.clock.advance(-timedelta(seconds=3))
     run(people.people.mark(MEMBER, [KEY], Mark.HIDDEN))

@@ -1,4 +1,4 @@
-"""The monitor's word to the dispatcher, on every backend."""
+"""Backpressure level that the monitor reports to the dispatcher, on every backend."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.support.fakes.clock import ManualClock
 __all__ = ["valkey", "valkey_server"]
 
 Backend = tuple[Pressure, Callable[[timedelta], None], Callable[[], None]]
-"""The port, the way to let time pass, and the way to wipe it."""
+"""The port, a function that lets time pass, and a function that wipes the store."""
 
 MINUTE = timedelta(minutes=1)
 
@@ -33,12 +33,12 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return RedisPressure(valkey.client), lambda by: time.sleep(by.total_seconds()), valkey.wipe
 
 
-def test_nobody_said_anything(backend: Backend) -> None:
+def test_level_is_zero_before_first_report(backend: Backend) -> None:
     pressure, _, _ = backend
     assert pressure.level() == 0
 
 
-def test_the_last_word_counts(backend: Backend) -> None:
+def test_newest_level_wins(backend: Backend) -> None:
     pressure, _, _ = backend
     pressure.raise_to(0.75, MINUTE)
     assert pressure.level() == 0.75
@@ -46,26 +46,26 @@ def test_the_last_word_counts(backend: Backend) -> None:
     assert pressure.level() == 0
 
 
-def test_a_word_is_forgotten_in_time(backend: Backend) -> None:
+def test_level_expires_after_ttl(backend: Backend) -> None:
     pressure, wait, _ = backend
     pressure.raise_to(1.0, timedelta(milliseconds=50))
     wait(timedelta(milliseconds=60))
     assert pressure.level() == 0
 
 
-def test_a_wipe_forgets(backend: Backend) -> None:
+def test_wipe_resets_level(backend: Backend) -> None:
     pressure, _, wipe = backend
     pressure.raise_to(1.0, MINUTE)
     wipe()
     assert pressure.level() == 0
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_level_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client, pytest.raises(CacheUnavailable):
         RedisPressure(client).level()
 
 
-@pytest.mark.parametrize("garbled", [b"", b"\xff\x00", b"much", b"nan", b"inf", b"-1", b"2"])
-def test_a_word_that_cannot_be_read_is_as_if_nothing_was_said(valkey: Valkey, garbled: bytes) -> None:
-    valkey.client.set("pressure", garbled)
+@pytest.mark.parametrize("garbage", [b"", b"\xff\x00", b"much", b"nan", b"inf", b"-1", b"2"])
+def test_unreadable_level_counts_as_zero(valkey: Valkey, garbage: bytes) -> None:
+    valkey.client.set("pressure", garbage)
     assert RedisPressure(valkey.client).level() == 0

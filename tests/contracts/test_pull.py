@@ -1,4 +1,4 @@
-"""The pull index, on every backend: what it lists, and since when it says that there is no more."""
+"""The pull index on every backend: its bursts, and the time since when it is complete."""
 
 from datetime import timedelta
 
@@ -11,16 +11,16 @@ from tests.contracts.valkey_fixture import valkey, valkey_server
 __all__ = ["backend", "valkey", "valkey_server"]
 
 
-def test_an_empty_index_proves_nothing(backend: Backend) -> None:
+def test_empty_index_claims_nothing(backend: Backend) -> None:
     assert backend.look([NOVA]) == Pulled(places=(), complete_since=None)
     assert backend.index.generation() is None
 
 
-def test_who_asks_for_nobody_misses_nothing(backend: Backend) -> None:
+def test_read_of_no_subjects_is_complete(backend: Backend) -> None:
     assert backend.look([]).complete_since == FOR_EVER
 
 
-def test_a_rebuilt_index_lists_what_it_was_given_newest_first(backend: Backend) -> None:
+def test_rebuilt_index_lists_bursts_newest_first(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5), burst(9, ADA)])
     pulled = backend.look(SUBJECTS)
     assert [place.burst for place in pulled.places] == [BurstKey(ADA, 9), BurstKey(NOVA, 5), BurstKey(NOVA, 4)]
@@ -28,12 +28,12 @@ def test_a_rebuilt_index_lists_what_it_was_given_newest_first(backend: Backend) 
     assert pulled.complete_since == BEFORE
 
 
-def test_a_rebuilt_index_proves_that_a_quiet_subject_is_quiet(backend: Backend) -> None:
+def test_rebuilt_index_is_complete_for_quiet_subject(backend: Backend) -> None:
     backend.rebuild([])
     assert backend.look([BO]) == Pulled(places=(), complete_since=BEFORE, as_of=NOON)
 
 
-def test_a_rebuilt_index_has_a_generation_until_it_is_wiped(backend: Backend) -> None:
+def test_rebuilt_index_has_generation_until_wipe(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     first = backend.index.generation()
     assert first is not None
@@ -44,27 +44,27 @@ def test_a_rebuilt_index_has_a_generation_until_it_is_wiped(backend: Backend) ->
     assert backend.index.generation() not in {None, first}
 
 
-def test_an_announced_burst_follows_its_predecessor(backend: Backend) -> None:
+def test_announced_burst_follows_its_predecessor(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.index.announce([burst(5)])
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([5, 4], BEFORE)
 
 
-def test_a_quiet_subjects_next_burst_keeps_the_index_complete(backend: Backend) -> None:
+def test_next_burst_of_quiet_subject_keeps_index_complete(backend: Backend) -> None:
     backend.rebuild([])
     backend.index.announce([burst(7)])
     pulled = backend.look([NOVA, ADA])
     assert (seqs(pulled), pulled.complete_since) == ([7], BEFORE)
 
 
-def test_a_subject_known_from_its_first_burst_is_complete_for_ever(backend: Backend) -> None:
+def test_subject_known_from_first_burst_is_complete_forever(backend: Backend) -> None:
     backend.rebuild([burst(1, ADA)])
     backend.index.announce([burst(1)])
     assert backend.look([NOVA, ADA]).complete_since == FOR_EVER
 
 
-def test_announcing_twice_changes_nothing(backend: Backend) -> None:
+def test_repeated_announcement_changes_nothing(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.index.announce([burst(5)])
     before = backend.look([NOVA])
@@ -72,7 +72,7 @@ def test_announcing_twice_changes_nothing(backend: Backend) -> None:
     assert backend.look([NOVA]) == before
 
 
-def test_a_re_stamped_burst_moves_forward_and_a_late_repeat_does_not_move_it_back(backend: Backend) -> None:
+def test_restamped_burst_moves_forward_but_late_repeat_not_back(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5)])
     moved = burst(5, opened_at=NOON + timedelta(minutes=50))
     backend.index.announce([moved])
@@ -80,7 +80,7 @@ def test_a_re_stamped_burst_moves_forward_and_a_late_repeat_does_not_move_it_bac
     assert backend.look([NOVA]).places[0].opened_at == moved.opened_at
 
 
-def test_a_long_list_forgets_its_oldest_and_says_so(backend: Backend) -> None:
+def test_full_list_drops_oldest_and_moves_horizon(backend: Backend) -> None:
     backend.rebuild([])
     backend.index.announce([burst(seq) for seq in range(1, KEPT + 3)])
     pulled = backend.look([NOVA])
@@ -89,7 +89,7 @@ def test_a_long_list_forgets_its_oldest_and_says_so(backend: Backend) -> None:
     assert burst(2).opened_at < pulled.complete_since <= burst(3).opened_at
 
 
-def test_the_claim_for_many_is_that_of_the_least_known(backend: Backend) -> None:
+def test_horizon_of_many_subjects_is_the_latest(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(7, ADA)])
     backend.index.announce([burst(9, ADA)])
     pulled = backend.look([NOVA, ADA])
@@ -97,7 +97,7 @@ def test_the_claim_for_many_is_that_of_the_least_known(backend: Backend) -> None
     assert [place.burst for place in pulled.places] == [BurstKey(ADA, 9)]
 
 
-def test_a_rebuild_sweeps_what_is_older_and_stays_right(backend: Backend) -> None:
+def test_rebuild_sweeps_older_bursts(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.rebuild([], since=NOON + timedelta(hours=1))
     assert backend.look([NOVA]) == Pulled(places=(), complete_since=NOON + timedelta(hours=1), as_of=NOON)

@@ -1,4 +1,4 @@
-"""The pull index when its server is full, hung, or asked by nobody: what it lacks it never claims to have."""
+"""The pull index when its server is full, hung or wiped: it never claims missing bursts."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ from tests.support.fakes.clock import CountedNonces
 __all__ = ["backend", "valkey", "valkey_server"]
 
 
-def test_an_index_that_nobody_compares_proves_nothing_after_a_while(backend: Backend) -> None:
+def test_index_without_recent_comparison_claims_nothing(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.clock.advance(FRESH_FOR)
     assert seqs(backend.look([NOVA])) == [4]
@@ -35,7 +35,7 @@ def test_an_index_that_nobody_compares_proves_nothing_after_a_while(backend: Bac
     assert seqs(backend.look([NOVA])) == [4]
 
 
-def test_of_two_comparisons_the_last_word_stands(backend: Backend) -> None:
+def test_last_comparison_wins(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     earlier = backend.clock.now() - FRESH_FOR
     backend.index.compared(BEFORE, earlier)
@@ -44,7 +44,7 @@ def test_of_two_comparisons_the_last_word_stands(backend: Backend) -> None:
     assert backend.look([NOVA]).complete_since is None
 
 
-def test_after_the_clock_was_set_back_an_index_proves_nothing_until_it_is_compared_again(backend: Backend) -> None:
+def test_index_compared_in_the_future_claims_nothing_until_recompared(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     now = backend.clock.now()
     backend.index.compared(BEFORE, now + timedelta(milliseconds=1))
@@ -53,7 +53,7 @@ def test_after_the_clock_was_set_back_an_index_proves_nothing_until_it_is_compar
     assert (seqs(backend.look([NOVA])), backend.look([NOVA]).as_of) == ([4], now)
 
 
-def test_an_index_emptied_since_cannot_be_said_to_be_compared(backend: Backend) -> None:
+def test_comparison_fails_after_index_was_wiped(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
@@ -64,25 +64,25 @@ def test_an_index_emptied_since_cannot_be_said_to_be_compared(backend: Backend) 
     assert backend.look([ADA]).complete_since is None
 
 
-def test_a_rebuild_holds_one_page_and_lets_announcements_in_between(backend: Backend) -> None:
-    made = [burst(seq) for seq in range(4, 12)]
-    asked: list[Sequence[Burst]] = []
+def test_rebuild_reads_page_by_page_between_announcements(backend: Backend) -> None:
+    bursts = [burst(seq) for seq in range(4, 12)]
+    pages_read: list[Sequence[Burst]] = []
 
     def pages() -> Iterator[Sequence[Burst]]:
-        for at in range(len(made), 0, -3):
-            asked.append(made[max(0, at - 3) : at][::-1])
-            yield asked[-1]
-            backend.index.announce([burst(11 + len(asked)), burst(100 + len(asked), ADA)])
+        for end in range(len(bursts), 0, -3):
+            pages_read.append(bursts[max(0, end - 3) : end][::-1])
+            yield pages_read[-1]
+            backend.index.announce([burst(11 + len(pages_read)), burst(100 + len(pages_read), ADA)])
 
     backend.index.generation()
     backend.index.rebuilt(pages(), BEFORE, backend.clock.now())
-    assert len(asked) == 3
+    assert len(pages_read) == 3
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([*range(14, 3, -1)], BEFORE)
     assert (seqs(backend.look([ADA])), backend.look([ADA]).complete_since) == ([103, 102, 101], BEFORE)
 
 
-def test_a_wipe_between_two_pages_ends_the_rebuild(backend: Backend) -> None:
+def test_wipe_between_pages_aborts_rebuild(backend: Backend) -> None:
     def pages() -> Iterator[Sequence[Burst]]:
         yield [burst(9)]
         backend.wipe()
@@ -96,14 +96,14 @@ def test_a_wipe_between_two_pages_ends_the_rebuild(backend: Backend) -> None:
     assert backend.index.generation() is None
 
 
-def test_a_burst_missing_between_two_pages_is_not_claimed(backend: Backend) -> None:
+def test_burst_missing_between_pages_moves_horizon(backend: Backend) -> None:
     backend.index.generation()
     backend.rebuilt([burst(3), burst(5)], page=1)
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([5], burst(5).opened_at)
 
 
-def test_a_late_burst_announced_behind_its_page_is_not_claimed_to_be_absent(backend: Backend) -> None:
+def test_late_burst_behind_its_page_moves_horizon(backend: Backend) -> None:
     def pages() -> Iterator[Sequence[Burst]]:
         yield [burst(6)]
         backend.index.announce([burst(2)])
@@ -118,7 +118,7 @@ def test_a_late_burst_announced_behind_its_page_is_not_claimed_to_be_absent(back
 
 @contextmanager
 def full(valkey: Valkey) -> Iterator[None]:
-    """Every command that takes memory is refused; reads and deletions are answered."""
+    """Refuse every command that takes memory; reads and deletions still work."""
     before = valkey.client.config_get("maxmemory")["maxmemory"] or 0
     valkey.client.config_set("maxmemory", 1)
     try:
@@ -138,7 +138,7 @@ def frozen(valkey: Valkey) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_a_server_too_full_for_a_burst_stops_claiming_to_have_it_at_once(valkey: Valkey) -> None:
+def test_full_server_drops_completeness_at_once(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     with full(valkey):
@@ -152,16 +152,16 @@ def test_a_server_too_full_for_a_burst_stops_claiming_to_have_it_at_once(valkey:
     assert seqs(backend.look([NOVA])) == [5, 4]
 
 
-def test_a_burst_that_a_hung_server_missed_is_not_claimed_when_it_wakes(valkey: Valkey) -> None:
-    """Its announcer has died by then; what another process finds in the store and says gives the claims back."""
+def test_burst_missed_by_hung_server_is_not_claimed_after_wakeup(valkey: Valkey) -> None:
+    """The announcer has died by then; another process reads the burst from the store and restores completeness."""
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     with connect(valkey.url) as client:
         client.ping()
-        dying = RedisPullIndex(client, CountedNonces())
+        dying_index = RedisPullIndex(client, CountedNonces())
         with frozen(valkey):
             with pytest.raises(CacheUnavailable):
-                dying.announce([burst(5)])
+                dying_index.announce([burst(5)])
             backend.clock.advance(FRESH_FOR + timedelta(milliseconds=1))
     assert backend.look([NOVA]).complete_since is None
     backend.index.announce([burst(5)])
@@ -169,11 +169,11 @@ def test_a_burst_that_a_hung_server_missed_is_not_claimed_when_it_wakes(valkey: 
     assert seqs(backend.look([NOVA])) == [5, 4]
 
 
-def test_a_hung_server_costs_a_process_one_time_out_however_much_it_asks(valkey: Valkey) -> None:
+def test_hung_server_costs_a_process_only_one_timeout(valkey: Valkey) -> None:
     with connect(valkey.url) as client:
         index = RedisPullIndex(client, CountedNonces())
         index.announce([burst(4)])
-        asks: list[Callable[[], object]] = [
+        calls: list[Callable[[], object]] = [
             lambda: index.announce([burst(5)]),
             lambda: RedisBus(client).publish([burst(5)]),
             lambda: RedisRecent(client).digests([]),
@@ -181,37 +181,37 @@ def test_a_hung_server_costs_a_process_one_time_out_however_much_it_asks(valkey:
             lambda: RedisPressure(client).level(),
         ]
         with frozen(valkey):
-            began = monotonic()
+            started = monotonic()
             with pytest.raises(CacheUnavailable):
                 index.announce([burst(5)])
-            waited = monotonic() - began
-            began = monotonic()
-            for ask in asks:
+            waited = monotonic() - started
+            started = monotonic()
+            for call in calls:
                 with pytest.raises(CacheUnavailable):
-                    ask()
-            assert monotonic() - began < waited / 2
+                    call()
+            assert monotonic() - started < waited / 2
     assert waited >= TIMEOUT
 
 
-def test_after_its_rest_one_call_asks_for_all(valkey: Valkey) -> None:
+def test_one_call_probes_server_after_circuit_breaker_pause(valkey: Valkey) -> None:
     now = [0.0]
     breaker = RedisBreaker(lambda: now[0])
 
-    def fails(how: Exception) -> str:
+    def detail_of(error: Exception) -> str:
         with pytest.raises(CacheUnavailable) as caught, breaker.answered():
-            raise how
+            raise error
         return caught.value.detail
 
-    assert "asked again" not in fails(OSError("gone"))
-    assert "asked again" in fails(OSError("never raised"))
+    assert "asked again" not in detail_of(OSError("gone"))
+    assert "asked again" in detail_of(OSError("never raised"))
     now[0] = 1.0
     with breaker.answered():
-        assert "asked again" in fails(OSError("another asks while one is at it"))
+        assert "asked again" in detail_of(OSError("second call during a probe"))
     with breaker.answered():
         pass
 
 
-def test_lists_that_are_too_old_are_swept_without_a_rebuild(valkey: Valkey) -> None:
+def test_expired_lists_are_swept_without_rebuild(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4), burst(4, ADA)])
     since = NOON + timedelta(hours=1)

@@ -1,4 +1,4 @@
-"""The paces of providers, on every backend."""
+"""Rate limits of push providers on every backend."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +20,10 @@ from tests.support.fakes.push import MemoryPaces
 __all__ = ["valkey", "valkey_server"]
 
 Backend = tuple[Paces, Callable[[], None]]
-"""The port, and the way to wipe it."""
+"""The port, and a function that wipes the store."""
 
 TERMS = {Platform.APNS: Terms(per_minute=61_001), Platform.FCM: Terms(per_minute=6_101)}
-"""A thousand a second, and a hundred; fifty and five to begin with."""
+"""1,000 and 100 alerts per second; 50 and 5 at the start."""
 SECOND = timedelta(seconds=1)
 
 
@@ -36,43 +36,43 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return RedisPaces(valkey.client, TERMS), valkey.wipe
 
 
-def draw(paces: Paces, seconds: float, wanted: int = 10_000, of: Platform = Platform.APNS) -> int:
-    return paces.draw(of, wanted, urgent=True, ease=1.0, now=START + seconds * SECOND)
+def draw(paces: Paces, seconds: float, count: int = 10_000, platform: Platform = Platform.APNS) -> int:
+    return paces.draw(platform, count, urgent=True, ease=1.0, now=START + seconds * SECOND)
 
 
-def test_it_gives_what_there_is_and_more_with_time(backend: Backend) -> None:
+def test_grant_is_limited_and_grows_with_time(backend: Backend) -> None:
     paces, _ = backend
     assert [draw(paces, 0, 30), draw(paces, 0, 30), draw(paces, 0, 30)] == [30, 20, 0]
     assert 50 <= draw(paces, 1) <= 70
     assert [draw(paces, second) for second in range(2, 62)][-1] == 1_000
 
 
-def test_providers_are_separate(backend: Backend) -> None:
+def test_rate_limits_of_providers_are_independent(backend: Backend) -> None:
     paces, _ = backend
-    assert (draw(paces, 0), draw(paces, 0, of=Platform.FCM)) == (50, 5)
+    assert (draw(paces, 0), draw(paces, 0, platform=Platform.FCM)) == (50, 5)
 
 
-def test_who_is_not_urgent_leaves_a_quarter_and_pays_for_the_ease(backend: Backend) -> None:
+def test_non_urgent_draw_leaves_a_quarter_and_pays_for_slowdown(backend: Backend) -> None:
     paces, _ = backend
     assert paces.draw(Platform.APNS, 10_000, urgent=False, ease=0.5, now=START) == 18
     assert paces.draw(Platform.APNS, 10_000, urgent=False, ease=1.0, now=START) == 1
     assert 12 <= draw(paces, 0) <= 13
 
 
-def test_a_refusal_halves_it(backend: Backend) -> None:
+def test_refusal_halves_the_rate_once(backend: Backend) -> None:
     paces, _ = backend
     paces.tell(Platform.APNS, refused=7, slow=False, now=START)
     paces.tell(Platform.APNS, refused=7, slow=False, now=START)
     assert draw(paces, 0) == 25
 
 
-def test_who_tells_of_nothing_changes_nothing(backend: Backend) -> None:
+def test_report_without_refusals_changes_nothing(backend: Backend) -> None:
     paces, _ = backend
     paces.tell(Platform.APNS, refused=0, slow=False, now=START)
     assert draw(paces, 0) == 50
 
 
-def test_what_was_wiped_begins_at_the_floor(backend: Backend) -> None:
+def test_wiped_rate_limit_starts_at_minimum(backend: Backend) -> None:
     paces, wipe = backend
     for second in range(100):
         draw(paces, second)
@@ -81,31 +81,31 @@ def test_what_was_wiped_begins_at_the_floor(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("server", ["valkey", "valkeys"])
-def test_workers_who_race_get_no_more_than_there_is(server: str, request: pytest.FixtureRequest) -> None:
-    """Each step of one falls between two of another's, in some of so many."""
-    found = cast(Valkey, request.getfixturevalue(server))
+def test_concurrent_workers_draw_no_more_than_available(server: str, request: pytest.FixtureRequest) -> None:
+    """With this many calls, some steps of one worker fall between two steps of another."""
+    cache = cast(Valkey, request.getfixturevalue(server))
 
     def work(_: int) -> int:
         return sum(draw(paces, 0, 1) for _ in range(20))
 
-    with connect(found.patient) as client, ThreadPoolExecutor(4) as workers:
+    with connect(cache.patient) as client, ThreadPoolExecutor(4) as workers:
         paces = RedisPaces(client, TERMS)
         assert sum(workers.map(work, range(4))) == 50
 
 
-@pytest.mark.parametrize("garbled", [b"", b"much", b"\0" * 40, b"\xff" * 40, b"\x7f" * 40, b"x" * 41])
-def test_what_cannot_be_read_is_as_if_it_had_never_been(valkey: Valkey, garbled: bytes) -> None:
-    valkey.client.hset("pace:apns", "pace", garbled)
+@pytest.mark.parametrize("garbage", [b"", b"much", b"\0" * 40, b"\xff" * 40, b"\x7f" * 40, b"x" * 41])
+def test_unreadable_rate_limit_counts_as_absent(valkey: Valkey, garbage: bytes) -> None:
+    valkey.client.hset("pace:apns", "pace", garbage)
     paces = RedisPaces(valkey.client, TERMS)
     assert (draw(paces, 0), draw(paces, 0)) == (50, 0)
 
 
-def test_a_pace_that_would_begin_anew_is_forgotten(valkey: Valkey) -> None:
+def test_rate_limit_expires_when_it_would_start_anew(valkey: Valkey) -> None:
     draw(RedisPaces(valkey.client, TERMS), 0)
     assert 0 < valkey.client.ttl("pace:apns") <= 300
 
 
-def test_without_a_server_it_says_so() -> None:
+def test_rate_limit_fails_without_server() -> None:
     with connect("redis://127.0.0.1:1/0") as client:
         paces = RedisPaces(client)
         with pytest.raises(CacheUnavailable):
