@@ -19,7 +19,7 @@ class Use:
         return {name: read() for name, read in self.reads.items()}
 
 
-def simple(writes: Mapping[str, Callable[[], object]], reads: Mapping[str, Read]) -> Use:
+def self_repairing(writes: Mapping[str, Callable[[], object]], reads: Mapping[str, Read]) -> Use:
     """Build a use that is repaired by its own writes."""
 
     def repair() -> None:

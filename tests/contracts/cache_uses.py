@@ -41,7 +41,7 @@ from notifier.domain.token_bucket import BucketLimit
 from notifier.metrics import Metrics
 from notifier.ports.inbox_versions import member_scope
 from notifier.ports.live_bus import Marked
-from tests.contracts.cache_use import Use, simple
+from tests.contracts.cache_use import Use, self_repairing
 from tests.contracts.pull_backends import ADA, BEFORE, BO, NOON, NOVA, SUBJECTS, burst
 from tests.contracts.recorded import Recorded
 from tests.contracts.remembered_viewer import KIM, REMEMBERED
@@ -103,7 +103,7 @@ class Caches:
         def read(shard: int) -> object:
             return [members(bits, shard) for bits in hours.read(HOUR, [shard]).values()]
 
-        return simple(
+        return self_repairing(
             writes={
                 "touch": lambda: hours.touch(MEMBERS, HOUR),
                 "touch on the read path": lambda: self._awaited(RedisActivity, lambda to: to.touch(MEMBERS, HOUR)),
@@ -119,11 +119,11 @@ class Caches:
     def _backlog(self) -> Use:
         report = self._on(RedisBacklogReport)
         backlog = {Pool.P0: Behind(slices=3, since=NOON, later=1)}
-        return simple({"tell": lambda: report.tell(backlog, TTL)}, {"told": report.told})
+        return self_repairing({"tell": lambda: report.tell(backlog, TTL)}, {"told": report.told})
 
     def _buckets(self) -> Use:
         buckets = self._on(RedisBuckets)
-        return simple(
+        return self_repairing(
             writes={
                 "take": lambda: buckets.take("ann", ONE_A_DAY),
                 "spend": lambda: buckets.spend({"bob": 1_000}, TEN_A_DAY),
@@ -145,7 +145,7 @@ class Caches:
                 await reader.tell(marked)
                 return [message async for message in _until(messages, 2)]
 
-        return simple({}, {"heard": lambda: self._awaited(RedisLiveReader, receive)})
+        return self_repairing({}, {"heard": lambda: self._awaited(RedisLiveReader, receive)})
 
     def _caps(self) -> Use:
         caps = self._on(RedisCaps)
@@ -154,7 +154,9 @@ class Caches:
         def spend(member: Member) -> object:
             return caps.spend(BurstKey(NOVA, 1), "tweet", people, NOON)[member]
 
-        return simple({"spend": partial(spend, people[0])}, {f"{member}": partial(spend, member) for member in people})
+        return self_repairing(
+            {"spend": partial(spend, people[0])}, {f"{member}": partial(spend, member) for member in people}
+        )
 
     def _lines(self) -> Use:
         lines = self._on(RedisLineReport)
@@ -167,7 +169,7 @@ class Caches:
         def read(name: str) -> object:
             return lines.told().get(name)
 
-        return simple({"tell": tell}, {name: partial(read, name) for name in circuits})
+        return self_repairing({"tell": tell}, {name: partial(read, name) for name in circuits})
 
     def _paces(self) -> Use:
         paces = self._on(RedisPaces)
@@ -180,14 +182,14 @@ class Caches:
             paces.tell(Platform.FCM, refused=7, slow=False, now=NOON)
             draw(Platform.FCM)
 
-        return simple(
+        return self_repairing(
             {"draw": lambda: draw(Platform.APNS), "tell": refused},
             {"apns": lambda: draw(Platform.APNS), "fcm": lambda: draw(Platform.FCM)},
         )
 
     def _pressure(self) -> Use:
         pressure = self._on(RedisPressure)
-        return simple({"raise": lambda: pressure.raise_to(0.5, TTL)}, {"level": pressure.level})
+        return self_repairing({"raise": lambda: pressure.raise_to(0.5, TTL)}, {"level": pressure.level})
 
     def _pull(self) -> Use:
         index, clock = self._on(RedisPullIndex, CountedNonces()), ManualClock(NOON)
@@ -236,7 +238,7 @@ class Caches:
     def _recent(self) -> Use:
         recent = self._on(RedisRecent)
         digests = {ONE: "a digest", TWO: "another digest"}
-        return simple(
+        return self_repairing(
             {"remember": lambda: recent.remember(digests)},
             {
                 **{f"digest {event.id}": partial(recent.digests, [event]) for event in digests},
@@ -247,7 +249,7 @@ class Caches:
 
     def _tabs(self) -> Use:
         tabs = self._on(RedisTabReport)
-        return simple(
+        return self_repairing(
             {"tell": lambda: tabs.tell("a process", timedelta(milliseconds=30), TTL)},
             {"worst": tabs.worst},
         )
@@ -276,7 +278,7 @@ class Caches:
             self._awaited(RedisInboxVersions, plant)
 
         look_up = partial(self._awaited, RedisInboxVersions, look, TTL)
-        return simple(
+        return self_repairing(
             {"change": change, "publish": lambda: bus.publish([burst(1)])},
             # Any other version proves nothing, like a missing one.
             {"look": lambda: look_up().versions.get(SCOPE) == "v1", "recall": lambda: KIM in look_up().remembered},

@@ -71,7 +71,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 
 @pytest.fixture(params=["memory", "valkey"])
-def simple(request: pytest.FixtureRequest) -> Backend:
+def fast_backend(request: pytest.FixtureRequest) -> Backend:
     """A backend for thousands of reads: a cluster client would load its map each time, and the scripts are the same."""
     return _named(request.param, request)
 

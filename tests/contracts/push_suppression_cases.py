@@ -81,66 +81,66 @@ ACTIONS: Mapping[str, Action] = {
         [DirectoryEntry(user=user, member=member, deleted=True)]
     ),
     "saw it": see(timedelta()),
-    "saw what was before it": see(timedelta(milliseconds=-1)),
-    "saw it ahead": see(timedelta(hours=-2), BURST.key),
-    "saw another ahead": see(timedelta(hours=-2), BurstKey(NOVA, 2)),
+    "saw earlier bursts": see(timedelta(milliseconds=-1)),
+    "saw it ahead of its time": see(timedelta(hours=-2), BURST.key),
+    "saw another burst ahead of its time": see(timedelta(hours=-2), BurstKey(NOVA, 2)),
     "read it": mark(Mark.READ),
     "hid it": mark(Mark.HIDDEN),
     "kept it unread": mark(Mark.UNREAD),
-    "hid another": mark(Mark.HIDDEN, BurstKey(NOVA, 2)),
-    "hid another's": mark(Mark.HIDDEN, BurstKey(ORION, 1)),
+    "hid another burst": mark(Mark.HIDDEN, BurstKey(NOVA, 2)),
+    "hid a burst of another subject": mark(Mark.HIDDEN, BurstKey(ORION, 1)),
     "blocked the opener": block(ADA),
     "was blocked by the opener": blocked_by(ADA),
-    "blocked somebody else": block(UserId("eve")),
-    "blocked the opener and took it back": both(block(ADA), unblock(ADA, MUCH_LATER)),
+    "blocked another user": block(UserId("eve")),
+    "blocked and unblocked the opener": both(block(ADA), unblock(ADA, MUCH_LATER)),
     "blocked the account": block(NOVA.owner),
     "was blocked by the account": blocked_by(NOVA.owner),
     "unblocked the account later": both(block(NOVA.owner), unblock(NOVA.owner, SOON)),
     "was unblocked by the account later": both(blocked_by(NOVA.owner), unblocked_by(NOVA.owner, SOON)),
     "unblocked the account in time": both(block(NOVA.owner), unblock(NOVA.owner, START)),
-    "unblocked the account, who blocks": both(unblock(NOVA.owner, BEFORE), blocked_by(NOVA.owner)),
+    "unblocked the account, which still blocks": both(unblock(NOVA.owner, BEFORE), blocked_by(NOVA.owner)),
     "muted": lambda store, user, _: store.facts.mute(user, NOVA),
-    "muted another": lambda store, user, _: store.facts.mute(user, ORION),
-    "left": lambda store, user, _: store.facts.unfollow(user, NOVA),
+    "muted another subject": lambda store, user, _: store.facts.mute(user, ORION),
+    "unfollowed": lambda store, user, _: store.facts.unfollow(user, NOVA),
     "followed as it opened": lambda store, user, _: store.facts.follow(user, NOVA, START),
     "followed later": lambda store, user, _: store.facts.follow(user, NOVA, SOON),
     "wants the first": volume(Volume.FIRST),
     "wants a digest": volume(Volume.DIGEST),
     "wants nothing": volume(Volume.OFF),
     "wants all": volume(Volume.ALL),
-    "wants nothing of another": volume(Volume.OFF, ORION),
+    "wants nothing of another subject": volume(Volume.OFF, ORION),
     "wants nothing at all": both(volume(Volume.ALL), overall(volume=Volume.OFF)),
     "wants digests": overall(volume=Volume.DIGEST),
-    "wants digests, and all of this": both(overall(volume=Volume.DIGEST), volume(Volume.ALL)),
+    "wants digests, but all of this subject": both(overall(volume=Volume.DIGEST), volume(Volume.ALL)),
     "wants the first of each": overall(volume=Volume.FIRST),
-    "wants the first of each, and all of this": both(overall(volume=Volume.FIRST), volume(Volume.ALL)),
-    "wants the first of each, and took a word of this back": both(
+    "wants the first of each, but all of this subject": both(overall(volume=Volume.FIRST), volume(Volume.ALL)),
+    "wants the first of each, and reset this subject": both(
         overall(volume=Volume.FIRST), volume(Volume.ALL), volume(Volume.DEFAULT)
     ),
-    "wants all of each, and nothing of this": both(overall(volume=Volume.ALL), volume(Volume.OFF)),
-    "left off later": overall(volume=Volume.ALL, visible_from=SOON),
-    "left off in time": overall(volume=Volume.ALL, visible_from=START),
-    "left digests later": overall(volume=Volume.ALL, default_from=SOON),
-    "left digests later, with a word of this": both(overall(default_from=SOON), volume(Volume.ALL)),
+    "wants all of each, but nothing of this subject": both(overall(volume=Volume.ALL), volume(Volume.OFF)),
+    "wanted all again later": overall(volume=Volume.ALL, visible_from=SOON),
+    "wanted all again in time": overall(volume=Volume.ALL, visible_from=START),
+    "ended digests later": overall(volume=Volume.ALL, default_from=SOON),
+    "ended digests later, but wants all of this subject": both(overall(default_from=SOON), volume(Volume.ALL)),
     "wants no alerts": overall(push=False),
     "wants alerts again": both(overall(push=True)),
-    "is asleep": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"),
-    "sleeps longer": overall(quiet=LUNCH, zone="UTC"),
-    "is asleep and saw it": both(overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), see(timedelta())),
-    "is asleep and muted": both(
+    "is in quiet hours": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"),
+    "has longer quiet hours": overall(quiet=LUNCH, zone="UTC"),
+    "is in quiet hours and saw it": both(overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), see(timedelta())),
+    "is in quiet hours and muted": both(
         overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), lambda store, user, _: store.facts.mute(user, NOVA)
     ),
-    "is asleep and wants no alerts": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin", push=False),
-    "is asleep and wants nothing of this": both(
+    "is in quiet hours and wants no alerts": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin", push=False),
+    "is in quiet hours and wants nothing of this subject": both(
         overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), volume(Volume.OFF)
     ),
-    "is awake": overall(quiet=NOON_IN_BERLIN, zone="Asia/Tokyo"),
-    "left the author": lambda store, user, _: store.facts.unfollow(user, OF_BOB),
+    "is outside quiet hours": overall(quiet=NOON_IN_BERLIN, zone="Asia/Tokyo"),
+    "unfollowed the author": lambda store, user, _: store.facts.unfollow(user, OF_BOB),
     "muted the author": lambda store, user, _: store.facts.mute(user, OF_BOB),
     "followed the author later": lambda store, user, _: store.facts.follow(user, OF_BOB, SOON),
 }
 SUPPRESSING = {
-    *("saw it", "saw it ahead", "read it", "hid it", "kept it unread", "blocked the opener"),
+    *("saw it", "saw it ahead of its time", "read it", "hid it", "kept it unread", "blocked the opener"),
     *(
         "deleted the account",
         "was blocked by the opener",
@@ -148,21 +148,26 @@ SUPPRESSING = {
         "was blocked by the account",
         "unblocked the account later",
         "was unblocked by the account later",
-        "unblocked the account, who blocks",
+        "unblocked the account, which still blocks",
         "muted",
-        "left",
+        "unfollowed",
         "followed later",
         "wants a digest",
         "wants nothing",
     ),
-    *("wants nothing at all", "wants digests", "wants all of each, and nothing of this", "left off later"),
-    *("left digests later", "wants no alerts", "is asleep and saw it", "is asleep and muted"),
-    *("is asleep and wants no alerts", "is asleep and wants nothing of this"),
+    *(
+        "wants nothing at all",
+        "wants digests",
+        "wants all of each, but nothing of this subject",
+        "wanted all again later",
+    ),
+    *("ended digests later", "wants no alerts", "is in quiet hours and saw it", "is in quiet hours and muted"),
+    *("is in quiet hours and wants no alerts", "is in quiet hours and wants nothing of this subject"),
 }
-ASLEEP = {"is asleep", "sleeps longer"}
+IN_QUIET_HOURS = {"is in quiet hours", "has longer quiet hours"}
 
 
-def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
+def enrol_users(store: Store) -> dict[str, tuple[UserId, Member]]:
     """Enrol one user per action, spread over the shard, who has followed nova and bob for long."""
     people = {action: (UserId(f"p{n}"), Member(BASE + n * 2_500 + n)) for n, action in enumerate(ACTIONS)}
     store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in people.values()])
@@ -174,11 +179,13 @@ def enrolled(store: Store) -> dict[str, tuple[UserId, Member]]:
     return people
 
 
-def spared(store: Store, of: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
+def suppressed(store: Store, burst_: Burst, shard: int = 2, now: datetime = START) -> list[Member]:
     """Return the members who are never alerted."""
-    return members(store.spared.read(of, [shard], now)[shard].never, shard)
+    return members(store.spared.read(burst_, [shard], now)[shard].never, shard)
 
 
-def asleep(store: Store, of: Burst, shard: int = 2, now: datetime = START) -> tuple[list[Member], datetime | None]:
-    suppression = store.spared.read(of, [shard], now)[shard]
+def in_quiet_hours(
+    store: Store, burst_: Burst, shard: int = 2, now: datetime = START
+) -> tuple[list[Member], datetime | None]:
+    suppression = store.spared.read(burst_, [shard], now)[shard]
     return members(suppression.asleep, shard), suppression.until

@@ -15,7 +15,7 @@ from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
 from tests.contracts.garbage import whole
-from tests.contracts.test_queue import EVERYWHERE, take
+from tests.contracts.test_queue import ONE_SLICE_PER_POOL, take
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]
@@ -37,7 +37,7 @@ class Broker:
         return self.metrics.registry.get_sample_value("notifier_cache_garbage_total", {"kind": "queue"}) or 0.0
 
     def enqueue(self) -> None:
-        self.queue.enqueue([slice_ for slice_ in EVERYWHERE if slice_.pool is self.pool])
+        self.queue.enqueue([slice_ for slice_ in ONE_SLICE_PER_POOL if slice_.pool is self.pool])
 
     def depth(self) -> int:
         return self.queue.depth(self.pool)

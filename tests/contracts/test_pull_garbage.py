@@ -1,4 +1,4 @@
-"""The pull index with garbage in its parts: it proves nothing that isn't so, and is complete again after a rebuild."""
+"""The pull index with garbage: it claims nothing false, and a rebuild repairs it."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Subject
 from tests.contracts.garbage import STRINGS
 from tests.contracts.pull_backends import BEFORE, NOON, NOVA, SUBJECTS, burst, on_valkey, seqs
-from tests.contracts.test_pull_races import ACTIONS, World
+from tests.contracts.test_pull_races import ACTIONS, IndexModel
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
 __all__ = ["valkey", "valkey_server"]
@@ -24,8 +24,8 @@ FIELDS = (EPOCH, SINCE, AS_OF, LIST)
 
 
 @dataclass
-class GarbledWorld(World):
-    """A world in which garbage appears in the index between any two actions."""
+class GarbledIndexModel(IndexModel):
+    """A model in which garbage appears in the index between any two actions."""
 
     valkey: Valkey = field(kw_only=True)
 
@@ -33,7 +33,7 @@ class GarbledWorld(World):
         self.valkey.client.hset(key(part_of(subject)), str(subject) if name == LIST else name, garbage)
 
     def reconcile(self) -> None:
-        """A round of the reconciler."""
+        """Run one round of the reconciler."""
         with suppress(CacheUnavailable):
             if self.backend.index.generation() is None:
                 self.backend.rebuilt(self.store, BEFORE)
@@ -53,33 +53,35 @@ ACTION = st.tuples(
 @pytest.mark.timeout(300)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(st.lists(ACTION, max_size=30))
-def test_garbled_index_never_claims_what_it_lacks(
+def test_garbled_index_never_claims_missing_bursts(
     valkey: Valkey, actions: Sequence[tuple[str, Subject, int, str, bytes]]
 ) -> None:
     valkey.wipe()
-    world = GarbledWorld(on_valkey(valkey), valkey=valkey)
+    model = GarbledIndexModel(on_valkey(valkey), valkey=valkey)
     for action, subject, pick, name, garbage in actions:
         if action == "garble":
-            world.garble(subject, name, garbage)
+            model.garble(subject, name, garbage)
         else:
-            world.act(action, subject, pick)
-        world.check()
-    while world.unsaid:
-        world.say(world.unsaid.pop())
-    # Each look deletes the garbage that it meets, and each round of the reconciler rebuilds what was deleted.
+            model.act(action, subject, pick)
+        model.check()
+    while model.unannounced:
+        model.announce(model.unannounced.pop())
+    # Each read deletes the garbage that it meets, and each round of the reconciler rebuilds what was deleted.
     for _ in range(3):
-        world.reconcile()
-        world.check()
-    assert all(world.backend.look([subject]).complete_since is not None for subject in SUBJECTS)
+        model.reconcile()
+        model.check()
+    assert all(model.backend.look([subject]).complete_since is not None for subject in SUBJECTS)
 
 
-def test_list_of_another_subject_is_garbage(valkey: Valkey) -> None:
+def test_list_of_another_subject_counts_as_garbage(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
-    [other] = [s for s in map(Subject.parse, map("mention:u{}".format, range(999))) if same_part(s)][:1]
-    backend.rebuild([burst(4), burst(7, other)])
+    [other_subject] = [
+        subject for subject in map(Subject.parse, map("mention:u{}".format, range(999))) if same_part(subject)
+    ][:1]
+    backend.rebuild([burst(4), burst(7, other_subject)])
     name = key(part_of(NOVA))
-    valkey.client.hset(name, str(NOVA), valkey.client.hget(name, str(other)) or b"")
+    valkey.client.hset(name, str(NOVA), valkey.client.hget(name, str(other_subject)) or b"")
     assert backend.look([NOVA]).complete_since is None
 
 
@@ -87,7 +89,7 @@ def same_part(subject: Subject) -> bool:
     return part_of(subject) == part_of(NOVA)
 
 
-def test_garbage_in_a_list_ends_the_generation_once_it_is_read(valkey: Valkey) -> None:
+def test_garbage_in_list_ends_generation_when_read(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     valkey.client.hset(key(part_of(NOVA)), str(NOVA), b"garbage")
@@ -97,7 +99,7 @@ def test_garbage_in_a_list_ends_the_generation_once_it_is_read(valkey: Valkey) -
     assert seqs(backend.look([NOVA])) == [4]
 
 
-def test_garbage_met_by_an_announcement_costs_no_announcement(valkey: Valkey) -> None:
+def test_announcement_that_meets_garbage_is_not_lost(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     valkey.client.hset(key(part_of(NOVA)), str(NOVA), b"garbage")
@@ -108,7 +110,7 @@ def test_garbage_met_by_an_announcement_costs_no_announcement(valkey: Valkey) ->
     assert seqs(backend.look([NOVA])) == [5, 4]
 
 
-def test_garbage_between_two_pages_ends_the_rebuild(valkey: Valkey) -> None:
+def test_garbage_between_pages_aborts_rebuild(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.index.generation()
 
@@ -124,7 +126,7 @@ def test_garbage_between_two_pages_ends_the_rebuild(valkey: Valkey) -> None:
     assert seqs(backend.look([NOVA])) == [5, 4]
 
 
-def test_generation_replaces_an_epoch_that_is_garbage(valkey: Valkey) -> None:
+def test_new_generation_replaces_garbage_epoch(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     valkey.client.hset(key(0), EPOCH, b"\xff")

@@ -1,4 +1,4 @@
-"""The pull index, on every backend, when things go wrong: it never claims to be complete where it isn't."""
+"""The pull index during races and failures: it never claims to be complete where it isn't."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -24,22 +24,21 @@ from tests.contracts.pull_backends import (
     burst,
     on_valkey,
     seqs,
-    simple,
 )
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import CountedNonces
 
-__all__ = ["backend", "simple", "valkey", "valkey_server"]
+__all__ = ["backend", "fast_backend", "valkey", "valkey_server"]
 
 
-def test_a_gap_starts_the_list_again(backend: Backend) -> None:
+def test_gap_restarts_the_list(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.index.announce([burst(6)])
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([6], burst(6).opened_at)
 
 
-def test_a_gap_ends_the_generation_because_more_may_be_lost(backend: Backend) -> None:
+def test_gap_ends_generation(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.index.announce([burst(6)])
     assert backend.index.generation() is None
@@ -48,7 +47,7 @@ def test_a_gap_ends_the_generation_because_more_may_be_lost(backend: Backend) ->
     assert (seqs(pulled), pulled.complete_since) == ([6, 5, 4], BEFORE)
 
 
-def test_after_a_wipe_between_two_announcements_nothing_is_proven(backend: Backend) -> None:
+def test_wipe_between_announcements_removes_all_claims(backend: Backend) -> None:
     backend.rebuild([burst(4)])
     backend.index.announce([burst(5)])
     backend.wipe()
@@ -57,15 +56,15 @@ def test_after_a_wipe_between_two_announcements_nothing_is_proven(backend: Backe
     assert backend.look([ADA]).complete_since is None
 
 
-def test_a_late_repeat_after_a_wipe_proves_nothing(backend: Backend) -> None:
-    """A coordinator that hung for long announces the first burst; the wipe took those that came after."""
+def test_late_repeat_after_wipe_claims_nothing(backend: Backend) -> None:
+    """A coordinator that hung for long announces the first burst; the wipe removed the later ones."""
     backend.rebuild([burst(1), burst(2), burst(3)])
     backend.wipe()
     backend.index.announce([burst(1)])
     assert backend.look([NOVA]).complete_since is None
 
 
-def test_late_repeats_after_a_wipe_prove_nothing_together(backend: Backend) -> None:
+def test_several_late_repeats_after_wipe_claim_nothing(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5), burst(6)])
     backend.wipe()
     backend.index.announce([burst(4)])
@@ -73,7 +72,7 @@ def test_late_repeats_after_a_wipe_prove_nothing_together(backend: Backend) -> N
     assert backend.look([NOVA]).complete_since is None
 
 
-def test_a_late_repeat_of_an_old_burst_leaves_the_list_alone(backend: Backend) -> None:
+def test_late_repeat_of_old_burst_keeps_the_list(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5)], since=burst(4).opened_at)
     before = backend.look([NOVA])
     backend.index.announce([burst(2)])
@@ -81,7 +80,7 @@ def test_a_late_repeat_of_an_old_burst_leaves_the_list_alone(backend: Backend) -
     assert backend.index.generation() is not None
 
 
-def test_an_old_burst_stamped_later_than_its_absence_is_claimed_narrows_the_claim(backend: Backend) -> None:
+def test_old_burst_with_late_time_moves_horizon(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5)])
     late = burst(2, opened_at=burst(5).opened_at)
     backend.index.announce([late])
@@ -90,7 +89,7 @@ def test_an_old_burst_stamped_later_than_its_absence_is_claimed_narrows_the_clai
     assert since > late.opened_at
 
 
-def test_two_bursts_announced_in_the_wrong_order_are_both_listed(backend: Backend) -> None:
+def test_bursts_announced_out_of_order_are_both_listed(backend: Backend) -> None:
     backend.rebuild([burst(3)])
     backend.index.announce([burst(5)])
     backend.index.announce([burst(4)])
@@ -98,7 +97,7 @@ def test_two_bursts_announced_in_the_wrong_order_are_both_listed(backend: Backen
     assert (seqs(pulled), pulled.complete_since) == ([5, 4], burst(4).opened_at)
 
 
-def test_a_burst_announced_during_a_rebuild_stays(backend: Backend) -> None:
+def test_burst_announced_during_rebuild_is_kept(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(5), burst(8, ADA)])
     backend.rebuilt([burst(4)])
@@ -109,18 +108,18 @@ def test_a_burst_announced_during_a_rebuild_stays(backend: Backend) -> None:
     )
 
 
-def test_a_rebuild_fails_when_the_index_was_wiped_after_its_bursts_were_read(backend: Backend) -> None:
+def test_rebuild_fails_if_index_was_wiped_since_its_read(backend: Backend) -> None:
     backend.index.generation()
-    read = [burst(4)]
+    bursts_read = [burst(4)]
     backend.index.announce([burst(5)])
     backend.wipe()
     with pytest.raises(CacheUnavailable):
-        backend.rebuilt(read)
+        backend.rebuilt(bursts_read)
     assert backend.look([NOVA]).complete_since is None
     assert backend.index.generation() is None
 
 
-def test_a_rebuild_with_nothing_to_add_fails_after_a_wipe_too(backend: Backend) -> None:
+def test_empty_rebuild_fails_after_wipe(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(5)])
     backend.wipe()
@@ -129,7 +128,7 @@ def test_a_rebuild_with_nothing_to_add_fails_after_a_wipe_too(backend: Backend) 
     assert backend.look([NOVA]).complete_since is None
 
 
-def test_a_burst_missing_between_the_rebuild_and_an_announcement_is_not_claimed(backend: Backend) -> None:
+def test_burst_missing_before_announcement_is_not_claimed(backend: Backend) -> None:
     backend.index.generation()
     backend.index.announce([burst(6)])
     backend.rebuilt([burst(4)])
@@ -137,7 +136,7 @@ def test_a_burst_missing_between_the_rebuild_and_an_announcement_is_not_claimed(
     assert (seqs(pulled), pulled.complete_since) == ([6], burst(6).opened_at)
 
 
-def test_a_rebuild_fails_when_a_gap_was_found_after_its_bursts_were_read(backend: Backend) -> None:
+def test_rebuild_fails_if_gap_appeared_since_its_read(backend: Backend) -> None:
     backend.index.announce([burst(4)])
     backend.index.generation()
     backend.index.announce([burst(6)])
@@ -146,67 +145,69 @@ def test_a_rebuild_fails_when_a_gap_was_found_after_its_bursts_were_read(backend
     assert backend.look([ADA]).complete_since is None
 
 
-def test_where_a_burst_is_missing_in_the_store_only_the_newer_ones_count(backend: Backend) -> None:
+def test_burst_missing_in_store_moves_horizon(backend: Backend) -> None:
     backend.rebuild([burst(3), burst(5)])
     pulled = backend.look([NOVA])
     assert (seqs(pulled), pulled.complete_since) == ([5], burst(5).opened_at)
 
 
 @dataclass
-class World:
-    """Everything that was ever announced, to hold the claims against."""
+class IndexModel:
+    """All bursts ever announced, against which the claims of the index are checked."""
 
     backend: Backend
     store: list[Burst] = field(default_factory=list)
     announced: list[Burst] = field(default_factory=list)
-    unsaid: list[Burst] = field(default_factory=list)
-    read: list[Burst] | None = None
+    unannounced: list[Burst] = field(default_factory=list)
+    rebuild_input: list[Burst] | None = None
     now: datetime = NOON
 
     def act(self, action: str, subject: Subject, pick: int) -> None:
         self.now += timedelta(seconds=1)
         match action:
             case "open":
-                seq = 1 + sum(b.key.subject == subject for b in self.store)
+                seq = 1 + sum(burst_.key.subject == subject for burst_ in self.store)
                 self.store.append(burst(seq, subject, opened_at=self.now))
-                self.say(self.store[-1])
+                self.announce(self.store[-1])
             case "open, announce later":
-                seq = 1 + sum(b.key.subject == subject for b in self.store)
+                seq = 1 + sum(burst_.key.subject == subject for burst_ in self.store)
                 self.store.append(burst(seq, subject, opened_at=self.now))
-                self.unsaid.append(self.store[-1])
-            case "announce now" if self.unsaid:
-                self.say(self.unsaid.pop(pick % len(self.unsaid)))
+                self.unannounced.append(self.store[-1])
+            case "announce now" if self.unannounced:
+                self.announce(self.unannounced.pop(pick % len(self.unannounced)))
             case "repeat" if self.announced:
-                self.say(self.announced[pick % len(self.announced)])
+                self.announce(self.announced[pick % len(self.announced)])
             case "wipe":
                 self.backend.wipe()
             case "look" if self.backend.index.generation() is None:
-                self.read = list(self.store)
-            case "rebuild" if self.read is not None:
+                self.rebuild_input = list(self.store)
+            case "rebuild" if self.rebuild_input is not None:
                 self.rebuild(NOON + timedelta(seconds=pick))
 
-    def say(self, one: Burst) -> None:
-        self.backend.index.announce([one])
-        self.announced.append(one)
+    def announce(self, burst_: Burst) -> None:
+        self.backend.index.announce([burst_])
+        self.announced.append(burst_)
 
     def rebuild(self, since: datetime) -> None:
-        read = self.read or []
-        self.read = None
+        rebuild_input = self.rebuild_input or []
+        self.rebuild_input = None
         try:
-            self.backend.rebuilt([b for b in read if b.opened_at >= since], since, page=2)
+            self.backend.rebuilt([burst_ for burst_ in rebuild_input if burst_.opened_at >= since], since, page=2)
         except CacheUnavailable:
             return
 
     def check(self) -> None:
-        for asked in (*([s] for s in SUBJECTS), SUBJECTS):
-            pulled = self.backend.look(asked)
+        for subjects in (*([subject] for subject in SUBJECTS), SUBJECTS):
+            pulled = self.backend.look(subjects)
             if pulled.complete_since is None:
                 continue
             listed = {place.burst for place in pulled.places}
             missing = [
-                b.key
-                for b in self.announced
-                if b.key.subject in asked and b.opened_at >= pulled.complete_since and b.key not in listed
+                burst_.key
+                for burst_ in self.announced
+                if burst_.key.subject in subjects
+                and burst_.opened_at >= pulled.complete_since
+                and burst_.key not in listed
             ]
             assert missing == []
 
@@ -227,27 +228,27 @@ ACTIONS = [
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(SUBJECTS[:2]), st.integers(0, 12)), max_size=30))
-def test_whatever_happens_the_index_never_claims_what_it_lacks(
-    simple: Backend, actions: list[tuple[str, Subject, int]]
+def test_random_actions_never_make_index_claim_missing_bursts(
+    fast_backend: Backend, actions: list[tuple[str, Subject, int]]
 ) -> None:
-    simple.wipe()
-    world = World(simple)
+    fast_backend.wipe()
+    model = IndexModel(fast_backend)
     for action in actions:
-        world.act(*action)
-        world.check()
+        model.act(*action)
+        model.check()
 
 
-def test_an_announcement_that_redis_missed_comes_first_in_the_next(valkey: Valkey) -> None:
+def test_missed_announcement_is_repeated_before_the_next(valkey: Valkey) -> None:
     backend = on_valkey(valkey)
     backend.rebuild([burst(4)])
     with connect(valkey.patient) as client:
         client.answered = RedisBreaker(count(step=60).__next__).answered
         index = RedisPullIndex(client, CountedNonces())
-        way = client.connection_pool.connection_kwargs
-        port, way["port"] = way["port"], 1
+        connection_options = client.connection_pool.connection_kwargs
+        port, connection_options["port"] = connection_options["port"], 1
         with pytest.raises(CacheUnavailable):
             index.announce([burst(5)])
-        way["port"] = port
+        connection_options["port"] = port
         client.connection_pool.reset()
         index.announce([burst(8, ADA)])
     assert seqs(backend.look([NOVA])) == [5, 4]

@@ -1,4 +1,4 @@
-"""The task queues, on every backend: they carry slices, each to its pool, and may be emptied without harm."""
+"""Task queues on every backend carry each slice to its pool, and can be emptied safely."""
 
 import os
 import signal
@@ -23,9 +23,12 @@ from tests.support.fakes.coordination import MemoryQueue
 __all__ = ["rabbit", "rabbit_server", "valkey", "valkey_server"]
 
 
-CATALOGUED_WITHIN = 4.0
-"""Seconds after which RabbitMQ has on its disk that there is a queue, which it holds in memory for 2. Of one that was
-declared a moment before the only node was killed the tasks are gone; the ledger queues them again."""
+QUEUE_PERSISTED_WITHIN = 4.0
+"""Seconds until RabbitMQ has written a new queue to disk;
+
+it keeps the record in memory for 2. If its only node is killed before, the tasks are lost, and the ledger queues them
+again.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class Backend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """A real one."""
+    """A real broker."""
 
     brokers: Mapping[Pool, str]
     pid: int
@@ -55,8 +58,8 @@ def on_rabbit(rabbit: Rabbit) -> Broker:
 
 
 def broker_named(name: str, request: pytest.FixtureRequest) -> Broker:
-    found = request.getfixturevalue(name)
-    return on_valkey(found) if name == "valkey" else on_rabbit(found)
+    fixture = request.getfixturevalue(name)
+    return on_valkey(fixture) if name == "valkey" else on_rabbit(fixture)
 
 
 @pytest.fixture(params=["valkey", "rabbit"])
@@ -77,82 +80,90 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 
 def take(url: str, pool: Pool) -> str | None:
-    """The oldest task that nothing passes, as Celery's worker would read it."""
+    """Return the oldest task of highest priority, as Celery's worker would read it."""
     with application(url, pool).connection_for_read() as connection:
         channel = connection.default_channel
-        each = (channel.basic_get(name, no_ack=True) for name in queue_names(pool))
-        found = next(filter(None, each), None)
-        message = found and channel.message_to_python(found)
+        responses = (channel.basic_get(name, no_ack=True) for name in queue_names(pool))
+        response = next(filter(None, responses), None)
+        message = response and channel.message_to_python(response)
     if message is None:
         return None
     assert message.headers["task"] == TASK
-    [[piece], _, _] = message.payload
-    assert message.headers["id"] == piece
-    return str(piece)
+    [[slice_id], _, _] = message.payload
+    assert message.headers["id"] == slice_id
+    return str(slice_id)
 
 
-def piece(seq: int, tier: Tier = Tier.P1, step: Step = Step.ROWS) -> Slice:
+def make_slice(seq: int, tier: Tier = Tier.P1, step: Step = Step.ROWS) -> Slice:
     return Slice(BurstKey.parse(f"mention:nova#{seq}"), step, tier, 0, 63)
 
 
-EVERYWHERE = [piece(1, Tier.P0), piece(2, Tier.P1), piece(3, Tier.P2)] + [
-    piece(4 + n, Tier.P1, step) for n, step in enumerate(PHONES)
+ONE_SLICE_PER_POOL = [make_slice(1, Tier.P0), make_slice(2, Tier.P1), make_slice(3, Tier.P2)] + [
+    make_slice(4 + n, Tier.P1, step) for n, step in enumerate(PHONES)
 ]
-"""One for each pool, in their order."""
+"""One slice per pool, in the order of the pools."""
 
 
-def _text(found: Slice | None) -> str | None:
-    return None if found is None else str(found)
+def _text(slice_: Slice | None) -> str | None:
+    return None if slice_ is None else str(slice_)
 
 
-def test_a_queue_begins_empty(backend: Backend) -> None:
+def test_queue_is_empty_at_first(backend: Backend) -> None:
     assert [backend.queue.depth(pool) for pool in Pool] == [0] * len(Pool)
 
 
 def test_slices_come_out_oldest_first(backend: Backend) -> None:
-    backend.queue.enqueue([piece(1), piece(2)])
-    backend.queue.enqueue([piece(3)])
-    assert [backend.take(Pool.P1) for _ in range(4)] == [str(piece(1)), str(piece(2)), str(piece(3)), None]
+    backend.queue.enqueue([make_slice(1), make_slice(2)])
+    backend.queue.enqueue([make_slice(3)])
+    assert [backend.take(Pool.P1) for _ in range(4)] == [
+        str(make_slice(1)),
+        str(make_slice(2)),
+        str(make_slice(3)),
+        None,
+    ]
 
 
-def test_every_slice_goes_to_the_queue_of_its_pool(backend: Backend) -> None:
-    backend.queue.enqueue(EVERYWHERE)
-    assert [backend.take(pool) for pool in Pool] == [str(one) for one in EVERYWHERE]
+def test_slice_goes_to_queue_of_its_pool(backend: Backend) -> None:
+    backend.queue.enqueue(ONE_SLICE_PER_POOL)
+    assert [backend.take(pool) for pool in Pool] == [str(slice_) for slice_ in ONE_SLICE_PER_POOL]
 
 
 @pytest.mark.parametrize("step", PHONES)
-def test_phones_of_p0_pass_a_crowd_that_is_queued(backend: Backend, step: Step) -> None:
-    crowd, pool = [piece(seq, tier, step) for seq, tier in enumerate((Tier.P1, Tier.P2, Tier.DORMANT), 1)], Pool(step)
-    vips = [piece(seq, Tier.P0, step) for seq in (4, 5)]
-    backend.queue.enqueue([*crowd, vips[0]])
+def test_p0_alerts_overtake_queued_lower_tiers(backend: Backend, step: Step) -> None:
+    normal, pool = (
+        [make_slice(seq, tier, step) for seq, tier in enumerate((Tier.P1, Tier.P2, Tier.DORMANT), 1)],
+        Pool(step),
+    )
+    vips = [make_slice(seq, Tier.P0, step) for seq in (4, 5)]
+    backend.queue.enqueue([*normal, vips[0]])
     backend.queue.enqueue([vips[1]])
     assert backend.queue.depth(pool) == 5
-    assert [backend.take(pool) for _ in range(6)] == [*map(str, [*vips, *crowd]), None]
+    assert [backend.take(pool) for _ in range(6)] == [*map(str, [*vips, *normal]), None]
     assert backend.queue.depth(pool) == 0
 
 
-def test_depth_counts_what_waits_in_one_pool(backend: Backend) -> None:
-    backend.queue.enqueue([piece(seq) for seq in range(1, 251)])
+def test_depth_counts_tasks_of_one_pool(backend: Backend) -> None:
+    backend.queue.enqueue([make_slice(seq) for seq in range(1, 251)])
     assert (backend.queue.depth(Pool.P1), backend.queue.depth(Pool.P0)) == (250, 0)
     backend.take(Pool.P1)
     assert backend.queue.depth(Pool.P1) == 249
 
 
-def test_a_slice_may_be_queued_twice(backend: Backend) -> None:
-    backend.queue.enqueue([piece(1)])
-    backend.queue.enqueue([piece(1)])
+def test_slice_can_be_queued_twice(backend: Backend) -> None:
+    backend.queue.enqueue([make_slice(1)])
+    backend.queue.enqueue([make_slice(1)])
     assert backend.queue.depth(Pool.P1) == 2
 
 
-def test_an_emptied_queue_goes_on(backend: Backend) -> None:
-    backend.queue.enqueue([piece(1)])
+def test_emptied_queue_keeps_working(backend: Backend) -> None:
+    backend.queue.enqueue([make_slice(1)])
     backend.wipe()
     assert backend.queue.depth(Pool.P1) == 0
-    backend.queue.enqueue([piece(2)])
-    assert backend.take(Pool.P1) == str(piece(2))
+    backend.queue.enqueue([make_slice(2)])
+    assert backend.take(Pool.P1) == str(make_slice(2))
 
 
-def test_pools_that_share_a_redis_share_no_database() -> None:
+def test_pools_on_one_redis_use_separate_databases() -> None:
     urls = set(on_redis("redis://:secret@host:6379/0").values())
     assert urls == {f"redis://:secret@host:6379/{db}" for db in range(1, 7)}
 
@@ -160,64 +171,64 @@ def test_pools_that_share_a_redis_share_no_database() -> None:
 @pytest.mark.parametrize(
     "brokers", [on_redis("redis://127.0.0.1:1/0"), dict.fromkeys(Pool, "amqp://a:b@127.0.0.1:1//")]
 )
-def test_without_a_broker_it_says_so_at_once(brokers: Mapping[Pool, str]) -> None:
+def test_queue_fails_at_once_without_broker(brokers: Mapping[Pool, str]) -> None:
     queue = CeleryQueue(brokers)
-    began = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(QueueUnavailable):
-        queue.enqueue([piece(1)])
+        queue.enqueue([make_slice(1)])
     with pytest.raises(QueueUnavailable):
         queue.depth(Pool.P1)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - started < 4
     queue.close()
 
 
-def test_a_hung_broker_costs_a_process_one_wait_however_much_it_queues(broker: Broker) -> None:
+def test_hung_broker_costs_a_process_only_one_timeout(broker: Broker) -> None:
     queue, pid = CeleryQueue(broker.brokers), broker.pid
-    queue.enqueue(EVERYWHERE)
+    queue.enqueue(ONE_SLICE_PER_POOL)
     os.kill(pid, signal.SIGSTOP)
     try:
-        began = time.monotonic()
+        started = time.monotonic()
         for _ in range(10):
             with pytest.raises(QueueUnavailable):
-                queue.enqueue(EVERYWHERE)
+                queue.enqueue(ONE_SLICE_PER_POOL)
             for pool in Pool:
                 with pytest.raises(QueueUnavailable):
                     queue.depth(pool)
-        waited = time.monotonic() - began
+        waited = time.monotonic() - started
     finally:
         os.kill(pid, signal.SIGCONT)
     assert ANSWER_WITHIN / 2 < waited < 2 * ANSWER_WITHIN
     deadline = time.monotonic() + 5 * REST
     while (depth := depth_of(queue, Pool.P0)) is None:
-        assert time.monotonic() < deadline, "a broker that woke isn't asked again"
+        assert time.monotonic() < deadline, "the broker works again but is not asked"
         time.sleep(0.01)
     assert depth >= 1
     queue.close()
 
 
-def test_a_lost_queue_is_declared_again_by_the_next_that_uses_it(broker: Broker) -> None:
-    """Never is a task taken for queued that went nowhere."""
-    queue, other = CeleryQueue(broker.brokers), CeleryQueue(broker.brokers)
-    queue.enqueue([piece(1)])
+def test_lost_queue_is_declared_again_on_next_use(broker: Broker) -> None:
+    """A task must never count as queued when it reached no queue."""
+    queue, other_queue = CeleryQueue(broker.brokers), CeleryQueue(broker.brokers)
+    queue.enqueue([make_slice(1)])
     broker.wipe()
-    queue.enqueue([piece(2)])
-    assert other.depth(Pool.P1) == 1
+    queue.enqueue([make_slice(2)])
+    assert other_queue.depth(Pool.P1) == 1
     queue.close()
-    other.close()
+    other_queue.close()
 
 
-def test_rabbitmq_keeps_in_quorum_queues_what_it_confirmed_when_it_is_killed(rabbit: Rabbit) -> None:
+def test_rabbitmq_quorum_queue_keeps_confirmed_tasks_when_killed(rabbit: Rabbit) -> None:
     queue = CeleryQueue(rabbit.brokers)
     assert queue.depth(Pool.P1) == 0
-    time.sleep(CATALOGUED_WITHIN)
-    queue.enqueue([piece(seq) for seq in range(1, 101)])
+    time.sleep(QUEUE_PERSISTED_WITHIN)
+    queue.enqueue([make_slice(seq) for seq in range(1, 101)])
     rabbit.engine.kill()
     with pytest.raises(QueueUnavailable):
-        queue.enqueue([piece(101)])
+        queue.enqueue([make_slice(101)])
     rabbit.engine.start()
     rabbit.engine.ready()
     deadline = time.monotonic() + 30
-    # It listens before it has read its disk.
+    # RabbitMQ accepts connections before it has read its disk.
     while depth_of(queue, Pool.P1) != 100:
         assert time.monotonic() < deadline, depth_of(queue, Pool.P1)
         time.sleep(0.05)
@@ -234,27 +245,27 @@ def depth_of(queue: Queue, pool: Pool) -> int | None:
         return None
 
 
-def test_after_a_wait_in_vain_one_call_asks_for_all_and_a_refusal_at_once_keeps_nobody_away() -> None:
+def test_breaker_opens_after_timeout_but_not_after_quick_refusal() -> None:
     now = [10.0]
     breaker = BrokerBreaker(lambda: now[0])
 
-    def fails(after: float) -> None:
-        began = breaker.admit()
-        now[0] += after
-        breaker.failed(began)
+    def fail_call(duration: float) -> None:
+        started = breaker.admit()
+        now[0] += duration
+        breaker.failed(started)
 
     for _ in range(3):
-        fails(0.0)
-    fails(VAIN)
+        fail_call(0.0)
+    fail_call(VAIN)
     with pytest.raises(QueueUnavailable):
         breaker.admit()
     now[0] += REST
-    fails(VAIN)  # one asks
+    fail_call(VAIN)  # one call probes the broker
     with pytest.raises(QueueUnavailable):
         breaker.admit()
     now[0] += REST
     breaker.admit()
     with pytest.raises(QueueUnavailable):
-        breaker.admit()  # while that one waits
+        breaker.admit()  # while that probe waits
     breaker.answered()
     breaker.admit()

@@ -1,4 +1,4 @@
-"""Redis behind other addresses: a cluster with a node that hangs, sentinels that choose a new primary, and refusals."""
+"""Redis clusters and sentinels: hung nodes, failover, and rejected addresses."""
 
 import asyncio
 import secrets
@@ -28,12 +28,12 @@ HOUR = timedelta(hours=1)
 EVENTS = {EventId("tweets", str(number)): "digest" for number in range(50)}
 
 
-def until(true: Callable[[], object], within: float = 20) -> None:
-    """What raises CacheUnavailable isn't true yet."""
+def wait_until(condition: Callable[[], object], within: float = 20) -> None:
+    """Wait until the condition is true; CacheUnavailable counts as false."""
     deadline = monotonic() + within
     while True:
         try:
-            if true():
+            if condition():
                 return
         except CacheUnavailable:
             pass
@@ -41,92 +41,96 @@ def until(true: Callable[[], object], within: float = 20) -> None:
         sleep(0.05)
 
 
-def told(pressure: RedisPressure) -> bool:
+def write_works(pressure: RedisPressure) -> bool:
     pressure.raise_to(0.5, HOUR)
     return pressure.level() == 0.5
 
 
-def test_every_command_has_one_slot_and_words_have_one_for_all() -> None:
+def test_command_has_slot_of_its_keys_and_messages_share_one() -> None:
     assert slot_of("get", ["pull:{7}"]) == slot_of("evalsha", ["digest", 1, "pull:{7}", "x"]) == slot_of("get", ["7"])
     assert slot_of("publish", ["live", b""]) == slot_of("publish", ["live.missed", b""]) == KEYLESS["publish"]
 
 
-def test_keys_are_spread_over_all_nodes_and_found_again(valkeys: Valkeys) -> None:
+def test_keys_are_spread_over_all_nodes(valkeys: Valkeys) -> None:
     recent = RedisRecent(valkeys.client)
     recent.remember(EVENTS)
     assert recent.digests(list(EVENTS)) == EVENTS
     assert all(isinstance(size, int) and size > 0 for size in valkeys.everywhere("DBSIZE"))
 
 
-def test_a_slot_that_moved_is_found_after_one_call_without_an_answer(valkeys: Valkeys) -> None:
+def test_moved_slot_is_found_after_one_failed_call(valkeys: Valkeys) -> None:
     pressure = RedisPressure(valkeys.client)
     pressure.raise_to(0.5, HOUR)
     slot = slot_of("get", ["pressure"])
-    before, after = _holders(valkeys, slot)
+    before, after = _holder_and_other(valkeys, slot)
     ids = valkeys.everywhere("CLUSTER MYID")
     valkeys.everywhere("FLUSHALL")
     try:
-        valkeys.everywhere("CLUSTER SETSLOT", slot, "NODE", _said(ids[after]))
+        valkeys.everywhere("CLUSTER SETSLOT", slot, "NODE", _decoded(ids[after]))
         with pytest.raises(CacheUnavailable, match="Moved"):
             pressure.level()
-        assert told(pressure)
+        assert write_works(pressure)
     finally:
         valkeys.everywhere("FLUSHALL")
-        valkeys.everywhere("CLUSTER SETSLOT", slot, "NODE", _said(ids[before]))
-    until(lambda: told(pressure))
+        valkeys.everywhere("CLUSTER SETSLOT", slot, "NODE", _decoded(ids[before]))
+    wait_until(lambda: write_works(pressure))
 
 
-def _holders(valkeys: Valkeys, slot: int) -> tuple[int, int]:
-    """The number of the node that has it, and of another."""
+def _holder_and_other(valkeys: Valkeys, slot: int) -> tuple[int, int]:
+    """Return the index of the node that holds the slot, and of another node."""
     port = valkeys.client.mapped().holder(slot)[1]  # type: ignore[attr-defined] # it is a ClusterClient
-    [holder] = [number for number, one in enumerate(valkeys.engines) if one.port == port]
+    [holder] = [number for number, engine in enumerate(valkeys.engines) if engine.port == port]
     return holder, (holder + 1) % len(valkeys.engines)
 
 
-def _said(answer: object) -> str:
-    return answer.decode() if isinstance(answer, bytes) else str(answer)
+def _decoded(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Valkeys]:
-    with cluster_in(tmp_path) as found:
-        yield found
+def own_cluster(tmp_path: Path) -> Iterator[Valkeys]:
+    with cluster_in(tmp_path) as cluster:
+        yield cluster
 
 
-def test_a_look_at_a_cluster_finds_what_its_nodes_are(valkeys: Valkeys) -> None:
-    found = look(valkeys.url)
-    assert (found.name, found.version.partition(".")[0].isdigit(), abs(found.ahead) < 1) == ("valkey", True, True)
+def test_look_at_cluster_reports_its_version_and_clock(valkeys: Valkeys) -> None:
+    server_info = look(valkeys.url)
+    assert (server_info.name, server_info.version.partition(".")[0].isdigit(), abs(server_info.ahead) < 1) == (
+        "valkey",
+        True,
+        True,
+    )
 
 
 @pytest.mark.timeout(90)
-def test_a_hung_node_costs_each_client_one_time_out_and_is_asked_again_when_it_wakes(own: Valkeys) -> None:
-    buckets = RedisBuckets(own.client)
+def test_hung_node_costs_each_client_one_timeout_until_it_wakes(own_cluster: Valkeys) -> None:
+    buckets = RedisBuckets(own_cluster.client)
 
     def take_all() -> None:
         for name in range(30):
             buckets.take(str(name), BucketLimit(capacity=9, refill=HOUR))
 
     async def run() -> None:
-        async with connect_async(own.url) as client:
+        async with connect_async(own_cluster.url) as client:
             activity = RedisActivity(client)
-            everybody = [Member(number << 17) for number in range(30)]
-            await activity.touch(everybody, 1)
-            own.engines[0].freeze()
-            began = monotonic()
+            all_members = [Member(number << 17) for number in range(30)]
+            await activity.touch(all_members, 1)
+            own_cluster.engines[0].freeze()
+            started = monotonic()
             for _ in range(5):
                 with pytest.raises(CacheUnavailable):
                     take_all()
                 with pytest.raises(CacheUnavailable):
-                    await activity.touch(everybody, 1)
-            waited = monotonic() - began
-            own.engines[0].wake()
-            # One for each client; a second one each where the rest was over meanwhile.
+                    await activity.touch(all_members, 1)
+            waited = monotonic() - started
+            own_cluster.engines[0].wake()
+            # One timeout for each client; a second one if the pause ended in the meantime.
             assert waited < 5 * TIMEOUT
             deadline = monotonic() + 20
             while True:
                 try:
                     take_all()
-                    return await activity.touch(everybody, 1)
+                    return await activity.touch(all_members, 1)
                 except CacheUnavailable:
                     assert monotonic() < deadline
                     await asyncio.sleep(0.05)
@@ -136,51 +140,51 @@ def test_a_hung_node_costs_each_client_one_time_out_and_is_asked_again_when_it_w
 
 
 @pytest.mark.timeout(90)
-def test_sentinels_lead_to_the_replica_once_the_primary_is_dead(tmp_path: Path) -> None:
+def test_sentinels_lead_to_replica_when_primary_is_dead(tmp_path: Path) -> None:
     password = secrets.token_hex(24)
     primary = server(tmp_path / "primary", port=free_port(), password=password, also=f"masterauth {password}\n")
-    other = replica(tmp_path / "replica", of=primary, password=password)
-    with running([primary, other]):
-        watch = sentinel(tmp_path / "sentinel", of=primary, service="cache", password=password)
-        with running([watch]):
-            # The first sentinel is down: the next is asked.
-            url = f"redis+sentinel://:{password}@127.0.0.1:1,{watch.address}/cache/0{PATIENT}"
+    replica_engine = replica(tmp_path / "replica", of=primary, password=password)
+    with running([primary, replica_engine]):
+        sentinel_engine = sentinel(tmp_path / "sentinel", of=primary, service="cache", password=password)
+        with running([sentinel_engine]):
+            # The first sentinel is down, so the client asks the next one.
+            url = f"redis+sentinel://:{password}@127.0.0.1:1,{sentinel_engine.address}/cache/0{PATIENT}"
             with connect(url) as client:
                 pressure = RedisPressure(client)
-                until(lambda: told(pressure))
-                _until_known(watch.address, password)
+                wait_until(lambda: write_works(pressure))
+                _wait_until_replica_is_known(sentinel_engine.address, password)
                 primary.kill()
                 with pytest.raises(CacheUnavailable):
                     pressure.raise_to(0.5, HOUR)
-                until(lambda: told(pressure), within=40)
+                wait_until(lambda: write_works(pressure), within=40)
             assert unwrap("pressure", asyncio.run(_read(url))) == b"0.5"
 
 
 async def _read(url: str) -> bytes:
     async with connect_async(url) as client:
-        held: bytes = await client.get("pressure")  # type: ignore[assignment]  # nothing decodes it
-        return held
+        value: bytes = await client.get("pressure")  # type: ignore[assignment]  # nothing decodes it
+        return value
 
 
-def _until_known(sentinel: str, password: str) -> None:
-    """A sentinel asks a primary for its replicas every ten seconds, and every second while it is down."""
-    with connect(f"redis://:{password}@{sentinel}") as asked:
-        until(lambda: asked.execute_command("SENTINEL REPLICAS", "cache"), within=40)
+def _wait_until_replica_is_known(sentinel: str, password: str) -> None:
+    """Sentinels ask a primary for its replicas every ten seconds, and every second while it is down."""
+    with connect(f"redis://:{password}@{sentinel}") as sentinel_client:
+        wait_until(lambda: sentinel_client.execute_command("SENTINEL REPLICAS", "cache"), within=40)
 
 
-def test_addresses_say_who_is_asked_and_how() -> None:
-    found = several("rediss+sentinel://joe:s%2Fe@a:1,b/cache/2?ssl_ca_certs=ca.pem")
-    assert found
-    assert (found.kind, found.hosts, found.service) == ("sentinel", [("a", 1), ("b", 26379)], "cache")
-    assert found.options == {"username": "joe", "password": "s/e", "db": 2, "ssl": True, "ssl_ca_certs": "ca.pem"}
-    plain = several("redis+cluster://a,[::1]:7")
-    assert plain
-    assert (plain.hosts, plain.options) == ([("a", 6379), ("::1", 7)], {})
+def test_addresses_are_parsed() -> None:
+    address = several("rediss+sentinel://joe:s%2Fe@a:1,b/cache/2?ssl_ca_certs=ca.pem")
+    assert address
+    assert (address.kind, address.hosts, address.service) == ("sentinel", [("a", 1), ("b", 26379)], "cache")
+    assert address.options == {"username": "joe", "password": "s/e", "db": 2, "ssl": True, "ssl_ca_certs": "ca.pem"}
+    cluster_address = several("redis+cluster://a,[::1]:7")
+    assert cluster_address
+    assert (cluster_address.hosts, cluster_address.options) == ([("a", 6379), ("::1", 7)], {})
     assert several("redis://a:1/0") is None
 
 
 @pytest.mark.parametrize("url", ["redis+sentinel://a:1", "redis+ring://a:1", "redis+cluster://a:b", "redis+cluster://"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_invalid_address_is_rejected(url: str) -> None:
     with pytest.raises(BadSetting):
         connect(url)
     with pytest.raises(BadSetting):

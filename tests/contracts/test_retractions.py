@@ -1,4 +1,4 @@
-"""The contract of what was taken back: what stands of a tweet or an author, and the way to the mentions it is about."""
+"""Retractions of tweets and authors, and the mentions that they affect."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ T1 = tweet_trail(ADA, "t1")
 [TODAY] = day_trails(ADA, START, START)
 
 
-def said(
+def retraction(
     cause: RetractionCause = RetractionCause.DELETE, *, tweet: str = "t1", sequence: int = 1, minutes: int = 0
 ) -> Retraction:
     at = START + timedelta(minutes=minutes)
@@ -40,105 +40,116 @@ def sequenced(n: int, *, seq: int = 1, subject: Subject = NOVA, tweet: str = "t1
     return Sequenced(mention=replace(mention(subject, event=event(n)), tweet=tweet), seq=seq)
 
 
-def gone(one: Sequenced) -> Sequenced:
-    return replace(one, mention=replace(one.mention, retracted=True, text=""))
+def retracted(mention_: Sequenced) -> Sequenced:
+    return replace(mention_, mention=replace(mention_.mention, retracted=True, text=""))
 
 
-def test_of_what_nothing_was_said_nothing_stands(store: Store) -> None:
+def test_unknown_keys_have_no_retraction(store: Store) -> None:
     assert store.retractions.standing([T1, author_trail(ADA)]) == {}
     assert [*store.retractions.along([T1, TODAY])] == []
 
 
-def test_of_a_tweets_edits_the_highest_sequence_stands_and_its_deletion_above_all(store: Store) -> None:
-    words = [
-        said(RetractionCause.EDIT, sequence=2),
-        said(RetractionCause.EDIT, sequence=9),
-        said(),
-        said(RetractionCause.EDIT, sequence=3),
+def test_highest_edit_wins_and_deletion_beats_all_edits(store: Store) -> None:
+    retractions = [
+        retraction(RetractionCause.EDIT, sequence=2),
+        retraction(RetractionCause.EDIT, sequence=9),
+        retraction(),
+        retraction(RetractionCause.EDIT, sequence=3),
     ]
-    for n, order in enumerate(permutations(words)):
-        for word in order:
-            store.retractions.write([replace(word, tweet=f"t{n}")])
-    with reopened(store) as again:
-        found = again.retractions.standing([tweet_trail(ADA, f"t{n}") for n in range(24)])
-        assert [one.cause for one in found.values()] == [RetractionCause.DELETE] * 24
-    store.retractions.write([said(RetractionCause.EDIT, tweet="e", sequence=n) for n in (2, 9, 3)])
+    for n, order in enumerate(permutations(retractions)):
+        for retraction_ in order:
+            store.retractions.write([replace(retraction_, tweet=f"t{n}")])
+    with reopened(store) as other_process:
+        current = other_process.retractions.standing([tweet_trail(ADA, f"t{n}") for n in range(24)])
+        assert [retraction_.cause for retraction_ in current.values()] == [RetractionCause.DELETE] * 24
+    store.retractions.write([retraction(RetractionCause.EDIT, tweet="e", sequence=n) for n in (2, 9, 3)])
     assert store.retractions.standing([tweet_trail(ADA, "e")]) == {
-        tweet_trail(ADA, "e"): said(RetractionCause.EDIT, tweet="e", sequence=9),
+        tweet_trail(ADA, "e"): retraction(RetractionCause.EDIT, tweet="e", sequence=9),
     }
 
 
-def test_of_an_author_the_latest_moment_stands_and_erasure_beside_it(store: Store) -> None:
-    early, late = (said(RetractionCause.PROTECT, tweet="", minutes=n) for n in (1, 2))
+def test_latest_protection_of_author_wins_and_erasure_is_separate(store: Store) -> None:
+    early, late = (retraction(RetractionCause.PROTECT, tweet="", minutes=n) for n in (1, 2))
     store.retractions.write([late])
     store.retractions.write([early])
     assert store.retractions.standing([author_trail(ADA), T1]) == {author_trail(ADA): late}
-    erased = said(RetractionCause.ERASE, tweet="")
+    erased = retraction(RetractionCause.ERASE, tweet="")
     store.retractions.write([erased])
     store.retractions.write([replace(erased, at=erased.at - timedelta(minutes=1))])
     both = {author_trail(ADA): late, erased_trail(ADA): erased}
     assert store.retractions.standing([author_trail(ADA), erased_trail(ADA)]) == both
 
 
-def test_a_mention_is_found_by_its_tweet_and_by_its_authors_day(store: Store) -> None:
+def test_mention_is_found_by_tweet_and_by_day_of_author(store: Store) -> None:
     own = Subject(Kind.SELF, NOVA.owner)
-    written = [sequenced(1), sequenced(1, subject=own, seq=4), sequenced(2, tweet="t2")]
-    store.bursts.write([burst()], written)
-    of_one = {MentionLocation(BurstKey(NOVA, 1), event(1)), MentionLocation(BurstKey(own, 4), event(1))}
-    with reopened(store) as again:
-        assert {*again.retractions.along([T1])} == of_one
-        assert {*again.retractions.along([TODAY])} == of_one | {MentionLocation(BurstKey(NOVA, 1), event(2))}
-        assert [*again.retractions.along(day_trails(ADA, START - timedelta(days=3), START - timedelta(days=1)))] == []
-        assert [*again.retractions.along(day_trails(UserId("bob"), START, START))] == []
-        later, sooner = tweet_trail(ADA, "t2"), T1
-        assert [one.event for one in again.retractions.along([later, sooner])] == [event(2), event(1), event(1)]
+    mentions = [sequenced(1), sequenced(1, subject=own, seq=4), sequenced(2, tweet="t2")]
+    store.bursts.write([burst()], mentions)
+    locations = {MentionLocation(BurstKey(NOVA, 1), event(1)), MentionLocation(BurstKey(own, 4), event(1))}
+    with reopened(store) as other_process:
+        assert {*other_process.retractions.along([T1])} == locations
+        assert {*other_process.retractions.along([TODAY])} == locations | {MentionLocation(BurstKey(NOVA, 1), event(2))}
+        assert [
+            *other_process.retractions.along(day_trails(ADA, START - timedelta(days=3), START - timedelta(days=1)))
+        ] == []
+        assert [*other_process.retractions.along(day_trails(UserId("bob"), START, START))] == []
+        second, first = tweet_trail(ADA, "t2"), T1
+        assert [location.event for location in other_process.retractions.along([second, first])] == [
+            event(2),
+            event(1),
+            event(1),
+        ]
 
 
-def test_a_trail_is_followed_within_one_burst_alone(store: Store) -> None:
-    written = [sequenced(n, seq=1 + n % 2, subject=(NOVA, ORION)[n % 3 == 0]) for n in range(30)]
-    store.bursts.write([], written)
-    found = [*store.retractions.along([TODAY], BurstKey(NOVA, 2))]
-    assert {one.event for one in found} == {event(n) for n in range(30) if n % 2 and n % 3}
-    assert {one.burst for one in found} == {BurstKey(NOVA, 2)}
+def test_mentions_can_be_limited_to_one_burst(store: Store) -> None:
+    mentions = [sequenced(n, seq=1 + n % 2, subject=(NOVA, ORION)[n % 3 == 0]) for n in range(30)]
+    store.bursts.write([], mentions)
+    locations = [*store.retractions.along([TODAY], BurstKey(NOVA, 2))]
+    assert {location.event for location in locations} == {event(n) for n in range(30) if n % 2 and n % 3}
+    assert {location.burst for location in locations} == {BurstKey(NOVA, 2)}
 
 
-def test_many_mentions_are_walked_to_their_end_and_each_is_met_once(store: Store) -> None:
-    """More than any backend reads at once."""
-    written = [sequenced(n) for n in range(1_100)]
-    store.bursts.write([burst()], written)
-    assert sorted(one.event for one in store.retractions.along([T1])) == sorted(event(n) for n in range(1_100))
-    assert sorted(one.event for one in store.retractions.within(BurstKey(NOVA, 1))) == sorted(
+def test_many_mentions_are_each_returned_once(store: Store) -> None:
+    """More mentions than any backend reads at once."""
+    mentions = [sequenced(n) for n in range(1_100)]
+    store.bursts.write([burst()], mentions)
+    assert sorted(location.event for location in store.retractions.along([T1])) == sorted(
+        event(n) for n in range(1_100)
+    )
+    assert sorted(location.event for location in store.retractions.within(BurstKey(NOVA, 1))) == sorted(
         event(n) for n in range(1_100)
     )
 
 
-def test_a_mention_is_what_it_was_changed_to(store: Store) -> None:
+def test_changed_mention_is_read_in_its_new_state(store: Store) -> None:
     first, second = sequenced(1), sequenced(2)
     store.bursts.write([burst()], [first, second])
-    store.bursts.write([burst(version=2)], [], [gone(first)])
+    store.bursts.write([burst(version=2)], [], [retracted(first)])
     places = [MentionLocation(BurstKey(NOVA, 1), event(n)) for n in (1, 2, 3)]
-    with reopened(store) as again:
-        assert again.retractions.read(places) == {places[0]: gone(first).mention, places[1]: second.mention}
-        assert {one.event: one for one in again.retractions.within(BurstKey(NOVA, 1))} == {
-            event(1): gone(first).mention,
+    with reopened(store) as other_process:
+        assert other_process.retractions.read(places) == {
+            places[0]: retracted(first).mention,
+            places[1]: second.mention,
+        }
+        assert {mention_.event: mention_ for mention_ in other_process.retractions.within(BurstKey(NOVA, 1))} == {
+            event(1): retracted(first).mention,
             event(2): second.mention,
         }
 
 
-def test_of_two_changes_that_of_the_higher_version_stands_and_a_late_first_write_undoes_none(store: Store) -> None:
-    one = sequenced(1)
-    edited = replace(one, mention=replace(one.mention, text="edited"))
+def test_change_of_higher_version_wins_over_late_first_write(store: Store) -> None:
+    mention_ = sequenced(1)
+    edited = replace(mention_, mention=replace(mention_.mention, text="edited"))
     [place] = [MentionLocation(BurstKey(NOVA, 1), event(1))]
-    store.bursts.write([burst()], [one])
-    store.bursts.write([burst(version=5)], [], [gone(one)])
+    store.bursts.write([burst()], [mention_])
+    store.bursts.write([burst(version=5)], [], [retracted(mention_)])
     store.bursts.write([burst(version=4)], [], [edited])
-    store.bursts.write([burst()], [one])
-    assert store.retractions.read([place]) == {place: gone(one).mention}
+    store.bursts.write([burst()], [mention_])
+    assert store.retractions.read([place]) == {place: retracted(mention_).mention}
     assert store.bursts.read([place.burst])[place.burst].version == 5
 
 
-def test_what_a_burst_is_restricted_to_may_change(store: Store) -> None:
-    """A list for who doesn't follow the author passes it as if it weren't there."""
+def test_restriction_of_burst_can_change(store: Store) -> None:
+    """A list for users who do not follow the author skips the burst."""
     public = burst()
     store.bursts.write([public], [])
     store.bursts.write([replace(public, version=2, restricted_to=ADA)], [])

@@ -1,4 +1,4 @@
-"""The throttles: durable, ended once, and audited in the same step."""
+"""Throttles are durable, lifted once, and audited in the same transaction."""
 
 import json
 from dataclasses import replace
@@ -18,26 +18,26 @@ PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", sta
 SLOW = replace(PAUSE, id="t2", rate=5000.5, starts_at=START + HOUR, ends_at=START + 2 * HOUR)
 
 
-def test_a_throttle_comes_back_as_it_was_put(backend: Backend) -> None:
+def test_throttle_is_read_as_written(backend: Backend) -> None:
     backend.throttles.put(SLOW)
     backend.throttles.put(PAUSE)
     assert list(backend.throttles.since(START)) == [PAUSE, SLOW]
 
 
-def test_those_that_ended_by_the_moment_are_left_out(backend: Backend) -> None:
+def test_ended_throttles_are_left_out(backend: Backend) -> None:
     backend.throttles.put(PAUSE)
     backend.throttles.put(SLOW)
     assert list(backend.throttles.since(PAUSE.ends_at)) == [SLOW]
 
 
-def test_putting_one_again_replaces_it(backend: Backend) -> None:
+def test_repeated_put_replaces_throttle(backend: Backend) -> None:
     backend.throttles.put(PAUSE)
     longer = replace(PAUSE, ends_at=START + 3 * HOUR)
     backend.throttles.put(longer)
     assert list(backend.throttles.since(START)) == [longer]
 
 
-def test_lifting_ends_it_now_and_only_once(backend: Backend) -> None:
+def test_lift_ends_throttle_now_and_only_once(backend: Backend) -> None:
     backend.throttles.put(PAUSE)
     now = START + HOUR / 2
     lifted = replace(PAUSE, ends_at=now)
@@ -46,17 +46,17 @@ def test_lifting_ends_it_now_and_only_once(backend: Backend) -> None:
     assert list(backend.throttles.since(START)) == [lifted]
 
 
-def test_what_never_was_can_not_be_lifted(backend: Backend) -> None:
+def test_unknown_throttle_cannot_be_lifted(backend: Backend) -> None:
     assert backend.throttles.lift("t9", "bob", START) is None
 
 
-def test_every_change_is_in_the_audit_with_who_did_it(sqlite: Backend, files: Files) -> None:
+def test_every_change_is_audited_with_its_operator(sqlite: Backend, files: Files) -> None:
     sqlite.throttles.put(PAUSE)
     sqlite.throttles.lift("t1", "bob", START + HOUR / 2)
     sqlite.throttles.lift("t1", "eve", START + HOUR / 2)
-    found = [(json.loads(body), intact) for body, intact in entries(files.core)]
-    told = [(entry["who"], entry["what"], entry["throttle"]["id"], intact) for entry, intact in found]
-    assert told == [("ada", "throttle.put", "t1", True), ("bob", "throttle.lift", "t1", True)]
+    audit = [(json.loads(body), intact) for body, intact in entries(files.core)]
+    changes = [(entry["who"], entry["what"], entry["throttle"]["id"], intact) for entry, intact in audit]
+    assert changes == [("ada", "throttle.put", "t1", True), ("bob", "throttle.lift", "t1", True)]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_every_change_is_in_the_audit_with_who_did_it(sqlite: Backend, files: Fi
         "UPDATE audit SET number = number + 10 WHERE number = 1",
     ],
 )
-def test_an_audit_that_was_tampered_with_shows(sqlite: Backend, files: Files, tamper: str) -> None:
+def test_tampered_audit_is_detected(sqlite: Backend, files: Files, tamper: str) -> None:
     for id in ("t1", "t2", "t3"):
         sqlite.throttles.put(replace(PAUSE, id=id))
     with files.core.write() as c:

@@ -1,4 +1,4 @@
-"""The contract of the timeline: one order, newest first, nothing twice and nothing left out."""
+"""The timeline: newest first, with no burst repeated or left out."""
 
 from asyncio import run
 from dataclasses import replace
@@ -21,8 +21,8 @@ EXAMPLES = count(1)
 SUBJECTS = [Subject(Kind.MENTION, UserId(owner)) for owner in ("a", "b", "ä", "z", "Z", "a-b")]
 
 
-def place_of(of: Burst) -> InboxPosition:
-    return InboxPosition(of.opened_at, of.key)
+def place_of(burst_: Burst) -> InboxPosition:
+    return InboxPosition(burst_.opened_at, burst_.key)
 
 
 def before(store: Store, subjects: list[Subject], place: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
@@ -30,66 +30,68 @@ def before(store: Store, subjects: list[Subject], place: InboxPosition | None = 
 
 
 def test_bursts_are_found_by_key(store: Store) -> None:
-    made = burst()
-    store.bursts.write([made], [])
-    assert run(store.timeline.bursts([made.key, BurstKey(NOVA, 2)])) == {made.key: made}
+    burst_ = burst()
+    store.bursts.write([burst_], [])
+    assert run(store.timeline.bursts([burst_.key, BurstKey(NOVA, 2)])) == {burst_.key: burst_}
 
 
-def test_only_the_bursts_that_are_asked_for_are_found(store: Store) -> None:
-    """Whatever else their subjects have with the same numbers."""
+def test_only_requested_bursts_are_returned(store: Store) -> None:
+    """Other bursts of the same subjects, and with the same numbers, exist."""
     subjects = [Subject(Kind.MENTION, UserId(f"s{n:02}")) for n in range(9)]
-    made = {(n, seq): burst(subject, seq) for n, subject in enumerate(subjects) for seq in (*range(1, 10), 2_000)}
-    store.bursts.write([*made.values()], [])
-    wanted = [made[n, seq] for n in range(9) for seq in (n + 1, *range(1, n), 2_000 if n % 2 else 1)]
-    assert run(store.timeline.bursts([of.key for of in wanted])) == {of.key: of for of in wanted}
+    bursts = {(n, seq): burst(subject, seq) for n, subject in enumerate(subjects) for seq in (*range(1, 10), 2_000)}
+    store.bursts.write([*bursts.values()], [])
+    expected = [bursts[n, seq] for n in range(9) for seq in (n + 1, *range(1, n), 2_000 if n % 2 else 1)]
+    assert run(store.timeline.bursts([burst_.key for burst_ in expected])) == {
+        burst_.key: burst_ for burst_ in expected
+    }
     assert run(store.timeline.bursts([])) == {}
 
 
-def test_few_of_many_subjects_have_the_newest(store: Store) -> None:
-    """One subject has a page of its own among thousands that have a burst each, or none."""
-    many = [Subject(Kind.MENTION, UserId(f"m{n:04}")) for n in range(3_000)]
-    made = [burst(subject, opened_at=START - n * DAY / 1_000) for n, subject in enumerate(many[::30])]
-    busy = [burst(NOVA, seq, opened_at=START + seq * DAY / 1_000 - DAY / 30) for seq in range(1, 60)]
-    store.bursts.write([*made, *busy], [])
-    newest = sorted([*made, *busy], key=place_of, reverse=True)
-    assert before(store, [*many, NOVA], limit=20) == newest[:20]
-    assert before(store, [*many, NOVA], place_of(newest[50]), limit=40) == newest[51:91]
-    assert before(store, [*many, NOVA], limit=200) == newest
+def test_newest_bursts_of_few_among_many_subjects_are_found(store: Store) -> None:
+    """One subject has a page of its own among thousands that have one burst each, or none."""
+    quiet = [Subject(Kind.MENTION, UserId(f"m{n:04}")) for n in range(3_000)]
+    single_bursts = [burst(subject, opened_at=START - n * DAY / 1_000) for n, subject in enumerate(quiet[::30])]
+    busy_bursts = [burst(NOVA, seq, opened_at=START + seq * DAY / 1_000 - DAY / 30) for seq in range(1, 60)]
+    store.bursts.write([*single_bursts, *busy_bursts], [])
+    newest = sorted([*single_bursts, *busy_bursts], key=place_of, reverse=True)
+    assert before(store, [*quiet, NOVA], limit=20) == newest[:20]
+    assert before(store, [*quiet, NOVA], place_of(newest[50]), limit=40) == newest[51:91]
+    assert before(store, [*quiet, NOVA], limit=200) == newest
 
 
-def test_the_newest_bursts_of_all_subjects_come_first(store: Store) -> None:
-    made = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n * DAY) for n in range(1, 8)]
-    store.bursts.write([*made, burst(SUBJECTS[0], 1, opened_at=START + 9 * DAY)], [])
-    assert before(store, [NOVA, ORION, SUBJECTS[1]], limit=3) == made[:-4:-1]
-    assert before(store, [NOVA, ORION]) == made[::-1]
+def test_newest_bursts_of_all_subjects_come_first(store: Store) -> None:
+    bursts = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n * DAY) for n in range(1, 8)]
+    store.bursts.write([*bursts, burst(SUBJECTS[0], 1, opened_at=START + 9 * DAY)], [])
+    assert before(store, [NOVA, ORION, SUBJECTS[1]], limit=3) == bursts[:-4:-1]
+    assert before(store, [NOVA, ORION]) == bursts[::-1]
     assert before(store, []) == []
 
 
-def test_the_next_page_starts_behind_the_last_item_of_the_one_before(store: Store) -> None:
-    made = [burst(NOVA, n, opened_at=START + n * DAY) for n in range(1, 6)]
-    store.bursts.write(made, [])
-    assert before(store, [NOVA], place_of(made[2])) == [made[1], made[0]]
+def test_next_page_starts_after_last_item(store: Store) -> None:
+    bursts = [burst(NOVA, n, opened_at=START + n * DAY) for n in range(1, 6)]
+    store.bursts.write(bursts, [])
+    assert before(store, [NOVA], place_of(bursts[2])) == [bursts[1], bursts[0]]
 
 
-def test_what_is_restricted_to_others_is_as_if_it_were_not_there(store: Store) -> None:
+def test_bursts_restricted_to_other_authors_are_skipped(store: Store) -> None:
     ada, eve = UserId("ada"), UserId("eve")
-    made = [
+    bursts = [
         replace(burst(NOVA, n, opened_at=START + n * DAY), restricted_to=(None, ada, eve, eve)[n % 4])
         for n in range(1, 13)
     ]
-    store.bursts.write(made, [])
+    store.bursts.write(bursts, [])
     for authors, admitted in ((), (None,)), ((ada,), (None, ada)), ((eve, ada), (None, ada, eve)):
-        wanted = [of for of in reversed(made) if of.restricted_to in admitted]
-        assert list(run(store.timeline.before([NOVA], None, 99, authors))) == wanted
-        assert list(run(store.timeline.before([NOVA, ORION], None, 2, authors))) == wanted[:2]
-        assert list(run(store.timeline.before([NOVA], place_of(wanted[1]), 2, authors))) == wanted[2:4]
-    assert before(store, [NOVA], limit=99) == made[::-1]
+        expected = [burst_ for burst_ in reversed(bursts) if burst_.restricted_to in admitted]
+        assert list(run(store.timeline.before([NOVA], None, 99, authors))) == expected
+        assert list(run(store.timeline.before([NOVA, ORION], None, 2, authors))) == expected[:2]
+        assert list(run(store.timeline.before([NOVA], place_of(expected[1]), 2, authors))) == expected[2:4]
+    assert before(store, [NOVA], limit=99) == bursts[::-1]
 
 
-def test_of_those_since_a_moment_none_is_left_out(store: Store) -> None:
-    made = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n // 2 * DAY) for n in range(1, 9)]
-    store.bursts.write(made, [])
-    newest = sorted(made, key=place_of, reverse=True)
+def test_all_bursts_since_a_time_are_returned(store: Store) -> None:
+    bursts = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n // 2 * DAY) for n in range(1, 9)]
+    store.bursts.write(bursts, [])
+    newest = sorted(bursts, key=place_of, reverse=True)
 
     def since(days: int, place: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
         return list(run(store.timeline.before([NOVA, ORION], place, limit, None, START + days * DAY)))
@@ -101,55 +103,60 @@ def test_of_those_since_a_moment_none_is_left_out(store: Store) -> None:
     assert since(0) == newest
 
 
-def test_the_bursts_between_two_moments_are_read_without_those_of_the_later_one(store: Store) -> None:
-    made = [burst(subject, n, opened_at=START + n * DAY) for n in range(1, 5) for subject in (NOVA, ORION)]
-    store.bursts.write(made, [])
+def test_bursts_between_two_times_exclude_the_later_one(store: Store) -> None:
+    bursts = [burst(subject, n, opened_at=START + n * DAY) for n in range(1, 5) for subject in (NOVA, ORION)]
+    store.bursts.write(bursts, [])
     until = InboxPosition(START + 4 * DAY, BEFORE_ALL)
-    found = run(store.timeline.before([NOVA, ORION], until, 9, (), START + 2 * DAY))
-    assert list(found) == sorted(made[2:6], key=place_of, reverse=True)
-    assert list(run(store.timeline.before([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(found[:3])
+    page = run(store.timeline.before([NOVA, ORION], until, 9, (), START + 2 * DAY))
+    assert list(page) == sorted(bursts[2:6], key=place_of, reverse=True)
+    assert list(run(store.timeline.before([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(page[:3])
 
 
-def test_no_number_is_too_far_from_the_next(store: Store) -> None:
+def test_gaps_between_numbers_do_not_matter(store: Store) -> None:
     numbers = [1, 2, 1_022, 1_023, 1_024, 1_025, 40_000, 40_001, 80_000, *range(90_000, 120_000, 1_500)]
-    made = [burst(NOVA, seq, opened_at=START + n * DAY) for n, seq in enumerate(numbers)]
-    store.bursts.write(made, [])
-    assert before(store, [NOVA], limit=99) == made[::-1]
-    assert before(store, [NOVA], place_of(made[5]), 3) == made[4:1:-1]
-    assert list(run(store.timeline.before([NOVA], None, 99, None, START + 4 * DAY))) == made[:3:-1]
-    assert run(store.timeline.bursts([of.key for of in made])) == {of.key: of for of in made}
+    bursts = [burst(NOVA, seq, opened_at=START + n * DAY) for n, seq in enumerate(numbers)]
+    store.bursts.write(bursts, [])
+    assert before(store, [NOVA], limit=99) == bursts[::-1]
+    assert before(store, [NOVA], place_of(bursts[5]), 3) == bursts[4:1:-1]
+    assert list(run(store.timeline.before([NOVA], None, 99, None, START + 4 * DAY))) == bursts[:3:-1]
+    assert run(store.timeline.bursts([burst_.key for burst_ in bursts])) == {burst_.key: burst_ for burst_ in bursts}
 
 
-def test_a_grown_burst_keeps_its_place_and_a_restamped_one_moves(store: Store) -> None:
+def test_grown_burst_keeps_its_place_and_restamped_burst_moves(store: Store) -> None:
     store.bursts.write([burst(NOVA, 1, opened_at=START), burst(ORION, 1, opened_at=START + DAY)], [])
     moved = burst(NOVA, 1, version=2, opened_at=START + 2 * DAY)
     store.bursts.write([moved], [])
-    assert [found.key.subject for found in before(store, [NOVA, ORION])] == [NOVA, ORION]
+    assert [burst_.key.subject for burst_ in before(store, [NOVA, ORION])] == [NOVA, ORION]
     assert before(store, [NOVA], place_of(moved)) == []
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    opened=st.lists(
+    openings=st.lists(
         st.tuples(st.sampled_from(SUBJECTS), st.integers(1, 12), st.integers(0, 3)),
         max_size=30,
-        unique_by=lambda made: made[:2],
+        unique_by=lambda opening: opening[:2],
     ),
     limit=st.integers(1, 5),
 )
-def test_pages_of_any_size_give_every_burst_once_in_order(
-    store: Store, opened: list[tuple[Subject, int, int]], limit: int
+def test_pages_of_any_size_return_each_burst_once_in_order(
+    store: Store, openings: list[tuple[Subject, int, int]], limit: int
 ) -> None:
-    """Many open in the same millisecond, so that the order by key decides. Within a subject none opens before the
-    one whose number it follows: no head would let it."""
+    """Many bursts open in the same millisecond, so the key decides the order.
+
+    Within a subject none opens before the burst whose number it follows, because no sequence head allows it.
+    """
     example = next(EXAMPLES)
-    lates = {s: iter(sorted(late for of, _, late in opened if of == s)) for s in SUBJECTS}
-    own = {subject: Subject(Kind.MENTION, UserId(f"{subject.owner}{example}")) for subject in SUBJECTS}
-    made = [
-        burst(own[s], seq, opened_at=START + next(lates[s]) * timedelta(milliseconds=1)) for s, seq, _ in sorted(opened)
+    delays = {
+        subject: iter(sorted(delay for opened, _, delay in openings if opened == subject)) for subject in SUBJECTS
+    }
+    own_subjects = {subject: Subject(Kind.MENTION, UserId(f"{subject.owner}{example}")) for subject in SUBJECTS}
+    bursts = [
+        burst(own_subjects[subject], seq, opened_at=START + next(delays[subject]) * timedelta(milliseconds=1))
+        for subject, seq, _ in sorted(openings)
     ]
-    store.bursts.write(made, [])
-    found: list[Burst] = []
-    for _ in range(len(made) + 1):
-        found += before(store, list(own.values()), place_of(found[-1]) if found else None, limit)
-    assert found == sorted(made, key=place_of, reverse=True)
+    store.bursts.write(bursts, [])
+    listed: list[Burst] = []
+    for _ in range(len(bursts) + 1):
+        listed += before(store, list(own_subjects.values()), place_of(listed[-1]) if listed else None, limit)
+    assert listed == sorted(bursts, key=place_of, reverse=True)

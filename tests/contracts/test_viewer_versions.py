@@ -1,4 +1,4 @@
-"""Versions of viewers' facts, on every backend: equal versions prove that nothing began to change in between."""
+"""Viewer versions on every backend: equal versions prove that no change began in between."""
 
 import asyncio
 
@@ -21,9 +21,9 @@ ADA, BO = member_scope(Member(7)), member_scope(Member(200_000))
 
 
 def test_scope_without_version_is_left_out(versions: Versions) -> None:
-    found = versions.look([ADA])
-    assert ADA not in found.versions
-    assert ADA not in found.changing
+    result = versions.look([ADA])
+    assert ADA not in result.versions
+    assert ADA not in result.changing
 
 
 def test_planted_version_is_returned_by_every_look(versions: Versions) -> None:
@@ -31,24 +31,24 @@ def test_planted_version_is_returned_by_every_look(versions: Versions) -> None:
     assert versions.look([ADA, BO, EVERYBODY]).versions == dict.fromkeys([ADA, BO, EVERYBODY], "v1")
 
 
-def test_first_planted_version_stays(versions: Versions) -> None:
+def test_first_planted_version_wins(versions: Versions) -> None:
     versions.plant([ADA], "v1")
     assert versions.plant([ADA], "v2").versions == {ADA: "v1"}
 
 
-def test_change_takes_version_away_from_its_beginning(versions: Versions) -> None:
+def test_change_removes_version_when_it_begins(versions: Versions) -> None:
     versions.plant([ADA, BO], "v1")
     versions.writer.begin([ADA], "c1")
-    found = versions.look([ADA, BO])
-    assert found.versions == {BO: "v1"}
-    assert set(found.changing) == {ADA}
+    result = versions.look([ADA, BO])
+    assert result.versions == {BO: "v1"}
+    assert set(result.changing) == {ADA}
 
 
-def test_nothing_is_planted_while_scope_changes(versions: Versions) -> None:
+def test_no_version_is_planted_while_scope_changes(versions: Versions) -> None:
     versions.writer.begin([ADA], "c1")
-    found = versions.plant([ADA], "v1")
-    assert found.versions == {}
-    assert set(found.changing) == {ADA}
+    result = versions.plant([ADA], "v1")
+    assert result.versions == {}
+    assert set(result.changing) == {ADA}
 
 
 def test_old_version_never_returns_after_change(versions: Versions) -> None:
@@ -67,7 +67,7 @@ def test_scope_changes_until_last_writer_finishes(versions: Versions) -> None:
     assert not versions.look([ADA]).changing
 
 
-def test_change_may_begin_and_finish_twice(versions: Versions) -> None:
+def test_change_can_begin_and_finish_twice(versions: Versions) -> None:
     versions.writer.begin([ADA], "c1")
     versions.writer.begin([ADA], "c1")
     versions.writer.finish([ADA], "c1")
@@ -75,8 +75,8 @@ def test_change_may_begin_and_finish_twice(versions: Versions) -> None:
     assert versions.plant([ADA], "v1").versions == {ADA: "v1"}
 
 
-def test_finish_takes_version_that_was_planted_after_wipe(versions: Versions) -> None:
-    """A reader may have planted it, and read what the writer was about to replace."""
+def test_finish_removes_version_planted_after_wipe(versions: Versions) -> None:
+    """A reader may have planted the version, and read facts that the writer was about to replace."""
     versions.writer.begin([ADA], "c1")
     versions.wipe()
     versions.plant([ADA], "v1")
@@ -88,8 +88,8 @@ def test_unfinished_change_expires(versions: Versions) -> None:
     versions.plant([ADA], "v1")
     versions.writer.begin([ADA], "c1")
     versions.expire(ADA)
-    found = versions.look([ADA])
-    assert (found.versions, set(found.changing)) == ({}, set())
+    result = versions.look([ADA])
+    assert (result.versions, set(result.changing)) == ({}, set())
 
 
 def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
@@ -97,38 +97,38 @@ def test_reader_changes_scopes_as_writers_do(versions: Versions) -> None:
 
     async def begin_and_look(reader: InboxVersions) -> VersionLook:
         await reader.begin([ADA], "c1")
-        found = await reader.look([ADA], None)
+        result = await reader.look([ADA], None)
         await reader.finish([ADA], "c1")
-        return found
+        return result
 
     assert set(versions.with_reader(begin_and_look).changing) == {ADA}
     assert versions.look([ADA]).versions == {}
 
 
-def test_many_members_are_one_scope() -> None:
-    few = [Member(number) for number in range(MOST_SCOPES)]
-    assert scopes_of(few) == [member_scope(member) for member in few]
-    assert scopes_of([*few, Member(MOST_SCOPES)]) == [EVERYBODY]
+def test_many_members_become_one_scope() -> None:
+    members_ = [Member(number) for number in range(MOST_SCOPES)]
+    assert scopes_of(members_) == [member_scope(member) for member in members_]
+    assert scopes_of([*members_, Member(MOST_SCOPES)]) == [EVERYBODY]
 
 
-def test_no_scopes_are_no_error(versions: Versions) -> None:
+def test_empty_scope_list_is_accepted(versions: Versions) -> None:
     versions.writer.begin([], "c1")
     versions.writer.finish([], "c1")
     assert versions.look([Scope("m1")]).versions == {}
 
 
-def test_connection_that_the_server_closed_meanwhile_is_made_anew(valkey: Valkey) -> None:
-    """As servers and balancers do with connections that were idle. No change and no look-up fails by it."""
+def test_connection_closed_by_server_is_replaced(valkey: Valkey) -> None:
+    """Servers and load balancers close idle connections. Neither a change nor a look-up may fail because of it."""
 
-    async def closed_in_between() -> tuple[VersionLook, VersionLook]:
+    async def look_after_close() -> tuple[VersionLook, VersionLook]:
         async with reader_of(valkey) as reader:
             before = await reader.look([ADA], None)
             await reader.begin([ADA], "c0")
             valkey.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")  # type: ignore[no-untyped-call] # redis-py's own
-            await asyncio.sleep(0.1)  # until the end of the stream has come in
+            await asyncio.sleep(0.1)  # until the end of the stream has arrived
             await reader.begin([ADA], "c1")
             return before, await reader.look([ADA], None)
 
-    before, after = asyncio.run(closed_in_between())
+    before, after = asyncio.run(look_after_close())
     assert after.changing == {ADA}
     assert after.connection == before.connection + 1

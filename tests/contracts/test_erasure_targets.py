@@ -1,4 +1,4 @@
-"""What is left of somebody's words beside mentions: it is found, and gone for good."""
+"""An author's text outside mentions: it is found, and deleted for good."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -18,11 +18,11 @@ def held(id: str, author: UserId = BOB) -> HeldMention:
     return HeldMention.of(replace(event(id), author=author), NOVA)
 
 
-def letter(id: str, body: bytes) -> DeadLetter:
+def dead_letter(id: str, body: bytes) -> DeadLetter:
     return DeadLetter(id=id, stage="router", cause="It is no Arrival.", body=body, at=START)
 
 
-def test_an_author_s_held_events_are_found_decided_or_not(backend: Backend) -> None:
+def test_held_events_of_author_are_found_before_and_after_decision(backend: Backend) -> None:
     holds = [held("e1"), held("e2"), held("e3", EVE)]
     backend.holds.put(holds)
     assert backend.holds.decide(holds[0].id, ModerationDecision.DROPPED, "grace", START)
@@ -31,7 +31,7 @@ def test_an_author_s_held_events_are_found_decided_or_not(backend: Backend) -> N
     assert [*backend.traces.held([UserId("nova")])] == []
 
 
-def test_a_blanked_event_has_no_text_though_it_is_held_again_and_all_else_stays(backend: Backend) -> None:
+def test_blanked_event_stays_blank_and_others_are_unchanged(backend: Backend) -> None:
     holds = [held(f"e{n}") for n in range(3)]
     backend.holds.put([*holds, held("other", EVE)])
     for _ in range(2):
@@ -49,7 +49,7 @@ def test_a_blanked_event_has_no_text_though_it_is_held_again_and_all_else_stays(
     assert backend.holds.of(["e1"]) == [replace(holds[1].blank, decision=ModerationDecision.RELEASED)]
 
 
-def test_of_many_every_one_is_found(backend: Backend) -> None:
+def test_all_of_many_held_events_are_found(backend: Backend) -> None:
     holds = [held(f"e{n}") for n in range(501)]
     backend.holds.put(holds)
     assert len([*backend.traces.held([BOB])]) == 501
@@ -57,28 +57,28 @@ def test_of_many_every_one_is_found(backend: Backend) -> None:
     assert [hold.id.id for hold in backend.traces.held([BOB])] == ["e500"]
 
 
-def test_what_has_lapsed_has_no_text_to_be_blanked(backend: Backend) -> None:
+def test_expired_held_event_has_no_text(backend: Backend) -> None:
     hold = held("e1")
     backend.holds.put([hold])
     backend.clock.advance(WAITS + timedelta(seconds=1))
     backend.traces.blank([hold])
-    assert [one.event and one.event.text for one in backend.holds.of(["e1"])] in ([None], [""])
+    assert [hold_.event and hold_.event.text for hold_ in backend.holds.of(["e1"])] in ([None], [""])
 
 
-def test_letters_are_found_and_emptied_for_good(backend: Backend) -> None:
-    letters = [letter(f"mentions/0#{n}", pack(event(f"e{n}"))) for n in range(3)]
-    for one in letters:
-        backend.dead_letters.put(one)
-    assert sorted(backend.traces.letters(), key=lambda one: one.id) == letters
+def test_dead_letters_are_found_and_emptied_for_good(backend: Backend) -> None:
+    dead_letters = [dead_letter(f"mentions/0#{n}", pack(event(f"e{n}"))) for n in range(3)]
+    for letter in dead_letters:
+        backend.dead_letters.put(letter)
+    assert sorted(backend.traces.letters(), key=lambda letter: letter.id) == dead_letters
     for _ in range(2):
-        backend.traces.empty(letters[:2])
-        backend.dead_letters.put(letters[0])
-    assert [*backend.traces.letters()] == letters[2:]
-    found = sorted(backend.dead_letters.list(10), key=lambda one: one.id)
-    assert found == [*(replace(one, body=b"") for one in letters[:2]), letters[2]]
+        backend.traces.empty(dead_letters[:2])
+        backend.dead_letters.put(dead_letters[0])
+    assert [*backend.traces.letters()] == dead_letters[2:]
+    stored = sorted(backend.dead_letters.list(10), key=lambda letter: letter.id)
+    assert stored == [*(replace(letter, body=b"") for letter in dead_letters[:2]), dead_letters[2]]
 
 
-def test_a_name_is_found_where_it_is_a_word_of_its_own_and_anywhere_in_what_nobody_can_read() -> None:
+def test_name_is_found_as_whole_word_or_anywhere_in_unreadable_body() -> None:
     body = pack({"author": "bob", "nested": [{"eve": 1}], "raw": b"by ada"})
     assert [names(body, [user]) for user in ("bob", "eve", "ada", "bo", "autho", "nested")] == [
         *[True] * 3,

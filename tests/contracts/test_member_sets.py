@@ -1,4 +1,4 @@
-"""The member sets: what sealing reads, and what planning reads."""
+"""Member sets, as read for audience snapshots and for plans."""
 
 import numpy as np
 import pytest
@@ -25,70 +25,72 @@ def put(backend: Backend, kind: SetKind, owner: Subject | None, *places: int, sh
     backend.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=from_offsets(places))])
 
 
-def told(live: ShardSets) -> dict[SetKind, list[Member]]:
+def members_by_kind(live: ShardSets) -> dict[SetKind, list[Member]]:
     return {kind: members(bits, 0) for kind, bits in live.sets.items()}
 
 
-def test_live_gives_every_set_of_the_subject_and_of_everybody(backend: Backend) -> None:
+def test_live_returns_all_sets_of_subject_and_of_all_users(backend: Backend) -> None:
     for place, kind in enumerate(OF_A_SUBJECT):
         put(backend, kind, NOVA, place)
     for place, kind in enumerate(OF_EVERYBODY, 100):
         put(backend, kind, None, place)
     expected = {kind: [place] for place, kind in enumerate(OF_A_SUBJECT)}
-    assert told(backend.sets.live(NOVA, [0])[0]) == expected | {kind: [p] for p, kind in enumerate(OF_EVERYBODY, 100)}
+    assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == expected | {
+        kind: [place] for place, kind in enumerate(OF_EVERYBODY, 100)
+    }
 
 
-def test_live_gives_nothing_of_another_shard_or_subject(backend: Backend) -> None:
+def test_live_excludes_other_shards_and_subjects(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1, shard=1)
     put(backend, SetKind.FOLLOWERS, ADA, 2)
     put(backend, SetKind.VIP, None, 3, shard=1)
-    assert told(backend.sets.live(NOVA, [0])[0]) == {}
+    assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {}
 
 
-def test_putting_a_shard_replaces_it(backend: Backend) -> None:
+def test_put_replaces_shard(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1, 2)
     put(backend, SetKind.FOLLOWERS, NOVA, 2, 3)
-    assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2, 3]}
+    assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2, 3]}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
-def test_a_set_of_any_density_comes_back_bit_by_bit(backend: Backend, share: float) -> None:
+def test_set_of_any_density_is_read_as_written(backend: Backend, share: float) -> None:
     bits = from_flags(np.random.default_rng(7).random(SHARD_MEMBERS) < share)
     backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=5, bits=bits)])
     assert np.array_equal(backend.sets.live(NOVA, [5])[0][SetKind.FOLLOWERS], bits)
 
 
-def test_a_restricted_burst_is_sealed_with_its_authors_followers(backend: Backend) -> None:
+def test_restricted_burst_includes_followers_of_its_author(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1, 2)
     put(backend, SetKind.FOLLOWERS, ADA, 2, 3)
     put(backend, SetKind.MUTED, ADA, 1)
     live = backend.sets.live(NOVA, [0], restricted_to=UserId("ada"))[0]
-    assert told(live) == {SetKind.FOLLOWERS: [1, 2]}
+    assert members_by_kind(live) == {SetKind.FOLLOWERS: [1, 2]}
     assert live.mentioner_followers is not None
     assert members(live.mentioner_followers, 0) == [2, 3]
 
 
-def test_a_personal_subject_is_restricted_to_its_authors_followers_too(backend: Backend) -> None:
+def test_restricted_personal_subject_includes_followers_of_author(backend: Backend) -> None:
     backend.directory.enrol([DirectoryEntry(user=NOVA.owner, member=Member(7))])
     put(backend, SetKind.FOLLOWERS, ADA, 2, 3)
     live = backend.sets.live(Subject(Kind.SELF, NOVA.owner), [0], restricted_to=UserId("ada"))[0]
-    assert told(live)[SetKind.FOLLOWERS] == [7]
+    assert members_by_kind(live)[SetKind.FOLLOWERS] == [7]
     assert live.mentioner_followers is not None
     assert members(live.mentioner_followers, 0) == [2, 3]
 
 
-def test_an_author_whom_nobody_follows_restricts_to_nobody(backend: Backend) -> None:
+def test_author_without_followers_restricts_to_no_one(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
-    found = backend.sets.live(NOVA, [0], restricted_to=UserId("ada"))[0].mentioner_followers
-    assert found is not None
-    assert members(found, 0) == []
+    followers = backend.sets.live(NOVA, [0], restricted_to=UserId("ada"))[0].mentioner_followers
+    assert followers is not None
+    assert members(followers, 0) == []
 
 
-def test_an_unrestricted_burst_has_no_mentioner_followers(backend: Backend) -> None:
+def test_unrestricted_burst_has_no_author_followers(backend: Backend) -> None:
     assert backend.sets.live(NOVA, [0])[0].mentioner_followers is None
 
 
-def test_a_personal_subject_is_followed_by_its_owner_alone(backend: Backend) -> None:
+def test_personal_subject_has_only_its_owner_as_follower(backend: Backend) -> None:
     own = Subject(Kind.SELF, UserId("u5"))
     backend.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(2 * SHARD_MEMBERS)))
     backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=2, bits=everybody())])
@@ -102,75 +104,75 @@ def test_a_personal_subject_is_followed_by_its_owner_alone(backend: Backend) -> 
     assert members(live[SetKind.NO_PUSH], 2) == [2 * SHARD_MEMBERS + 7]
     assert members(live[SetKind.ASKED], 2) == [2 * SHARD_MEMBERS + 6]
     assert members(live[SetKind.MUTED], 2) == members(live[SetKind.OVERALL_OFF], 2) == []
-    assert told(backend.sets.live(own, [1])[0]) == {}
+    assert members_by_kind(backend.sets.live(own, [1])[0]) == {}
 
 
-def test_the_head_of_a_personal_subject_counts_one_in_its_owners_shard(backend: Backend) -> None:
+def test_head_of_personal_subject_counts_one_in_owners_shard(backend: Backend) -> None:
     backend.directory.enrol([DirectoryEntry(user=UserId("u5"), member=Member(2 * SHARD_MEMBERS + 5))])
     head = backend.sets.head(Subject(Kind.SELF, UserId("u5")))
     assert (head.total, list(head.counts)) == (1, [0, 0, 1])
 
 
 @pytest.mark.parametrize("deleted", [True, False])
-def test_a_personal_subject_without_an_owner_has_no_audience(backend: Backend, deleted: bool) -> None:
+def test_personal_subject_without_owner_has_no_audience(backend: Backend, deleted: bool) -> None:
     if deleted:
         backend.directory.enrol([DirectoryEntry(user=UserId("gone"), member=Member(5), deleted=True)])
     own = Subject(Kind.SELF, UserId("gone"))
     assert backend.sets.head(own) == NO_FOLLOWERS
-    assert told(backend.sets.live(own, [0])[0]) == {}
+    assert members_by_kind(backend.sets.live(own, [0])[0]) == {}
 
 
-def test_a_head_comes_back_as_it_was_put_and_is_replaced(backend: Backend) -> None:
+def test_set_head_is_read_as_written_and_replaced(backend: Backend) -> None:
     backend.sets.put_heads({NOVA: SetHead(total=1, counts=(1,))})
     backend.sets.put_heads({NOVA: SetHead(total=131_075, counts=(131_072, 0, 3))})
     head = backend.sets.head(NOVA)
     assert (head.total, list(head.counts)) == (131_075, [131_072, 0, 3])
 
 
-def test_nobody_follows_a_subject_without_a_head(backend: Backend) -> None:
+def test_subject_without_head_has_no_followers(backend: Backend) -> None:
     assert backend.sets.head(NOVA) == NO_FOLLOWERS
 
 
-def test_of_two_writers_the_later_stamp_stands(backend: Backend) -> None:
+def test_newer_fencing_token_wins(backend: Backend) -> None:
     old, new = stamp(1), stamp(2)
-    for at, place in ((new, 2), (old, 1)):
-        backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([place]))], at)
-        backend.sets.put_heads({NOVA: SetHead(total=place, counts=(place,))}, at)
-    assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
+    for stamp_, place in ((new, 2), (old, 1)):
+        backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([place]))], stamp_)
+        backend.sets.put_heads({NOVA: SetHead(total=place, counts=(place,))}, stamp_)
+    assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.head(NOVA).total == 2
 
 
-def test_a_stamp_stands_on_what_was_loaded_and_is_not_loaded_over(backend: Backend) -> None:
+def test_fenced_write_beats_import(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1)
     backend.sets.put_heads({NOVA: SetHead(total=1, counts=(1,))})
     backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([2]))], stamp(0))
     backend.sets.put_heads({NOVA: SetHead(total=2, counts=(2,))}, stamp(0))
     put(backend, SetKind.FOLLOWERS, NOVA, 3)
     backend.sets.put_heads({NOVA: SetHead(total=3, counts=(3,))})
-    assert told(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
+    assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.head(NOVA).total == 2
 
 
-def test_one_set_is_read_in_the_shards_that_have_it(backend: Backend) -> None:
+def test_set_is_read_from_shards_that_have_it(backend: Backend) -> None:
     put(backend, SetKind.FOLLOWERS, NOVA, 1, shard=1)
     put(backend, SetKind.FOLLOWERS, NOVA, 2, shard=3)
     put(backend, SetKind.MUTED, NOVA, 3, shard=2)
     put(backend, SetKind.VIP, None, 4, shard=2)
-    read = backend.sets.read
-    found = {shard: members(bits, 0) for shard, bits in read(SetKind.FOLLOWERS, NOVA, [1, 2, 3]).items()}
-    assert found == {1: [1], 3: [2]}
-    assert [members(bits, 0) for bits in read(SetKind.VIP, None, [2]).values()] == [[4]]
+    read_set = backend.sets.read
+    followers = {shard: members(bits, 0) for shard, bits in read_set(SetKind.FOLLOWERS, NOVA, [1, 2, 3]).items()}
+    assert followers == {1: [1], 3: [2]}
+    assert [members(bits, 0) for bits in read_set(SetKind.VIP, None, [2]).values()] == [[4]]
 
 
-def test_an_import_of_many_shards_is_all_there(backend: Backend) -> None:
+def test_import_of_many_shards_is_complete(backend: Backend) -> None:
     bits: Bits = from_offsets([1])
-    backend.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=s, bits=bits) for s in range(600))
-    found = backend.sets.live(NOVA, range(600))
-    assert all(members(one[SetKind.FOLLOWERS], 0) == [1] for one in found)
-    assert len(found) == 600
+    backend.sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=bits) for shard in range(600))
+    shard_sets = backend.sets.live(NOVA, range(600))
+    assert all(members(shard_set[SetKind.FOLLOWERS], 0) == [1] for shard_set in shard_sets)
+    assert len(shard_sets) == 600
 
 
-def test_a_stored_bitmap_that_can_not_be_read_is_poison(sqlite: Backend, files: Files) -> None:
+def test_unreadable_bitmap_is_poison(sqlite: Backend, files: Files) -> None:
     with files.core.write() as c:
         c.execute("INSERT INTO member_sets (owner, shard, kind, blob) VALUES ('mention:nova', 0, 'followers', 'x')")
     with pytest.raises(Poison):
@@ -178,7 +180,7 @@ def test_a_stored_bitmap_that_can_not_be_read_is_poison(sqlite: Backend, files: 
 
 
 @given(st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=50), st.sets(st.integers(0, SHARD_MEMBERS - 1), max_size=50))
-def test_in_memory_a_set_is_a_copy(first: set[int], second: set[int]) -> None:
+def test_in_memory_set_is_a_copy(first: set[int], second: set[int]) -> None:
     backend = in_memory()
     bits = from_offsets(first).copy()
     backend.sets.put([ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=bits)])

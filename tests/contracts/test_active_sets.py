@@ -1,0 +1,113 @@
+"""Active sets on every backend: members of each set, with the hour at which they expire."""
+
+import pytest
+
+from notifier.adapters.sqlite.files import Files
+from notifier.domain.audience.activity import FOREVER, hour_of
+from notifier.domain.audience.bitmap import SHARD_MEMBERS, from_offsets, members
+from notifier.domain.audience.tiers import SetKind
+from notifier.domain.errors import Poison
+from notifier.domain.fencing import Stamp, stamp
+from notifier.domain.ids import Member
+from notifier.ports.audience import Stay
+from tests.contracts.backends import Backend
+from tests.support.fakes.clock import START
+
+NOW = hour_of(START)
+DAILY, MONTHLY = SetKind.ACTIVE_24H, SetKind.ACTIVE_30D
+
+
+def put(
+    backend: Backend,
+    *places: int,
+    members_expiring_at: int,
+    kind: SetKind = DAILY,
+    shard: int = 0,
+    at: int | None = None,
+) -> None:
+    entry = Stay(kind=kind, until=members_expiring_at, shard=shard, bits=from_offsets(places))
+    backend.stays.put([entry], None if at is None else stamp(at))
+
+
+def active_members(backend: Backend, hour: int, *shards: int, kind: SetKind = DAILY) -> dict[int, list[Member]]:
+    bits_by_shard = backend.stays.standing(kind, hour, shards or (0,))
+    return {shard: members(bits, shard) for shard, bits in bits_by_shard.items()}
+
+
+def members_expiring_at(backend: Backend, hour: int, *shards: int, kind: SetKind = DAILY) -> dict[int, list[Member]]:
+    bits_by_shard = backend.stays.until(kind, hour, shards or (0,))
+    return {shard: members(bits, shard) for shard, bits in bits_by_shard.items()}
+
+
+def test_entry_is_active_until_its_hour_and_not_later(backend: Backend) -> None:
+    put(backend, 1, until=NOW)
+    assert active_members(backend, NOW) == {0: [1]}
+    assert active_members(backend, NOW + 1) == {}
+
+
+def test_members_of_all_valid_entries_are_combined(backend: Backend) -> None:
+    put(backend, 1, until=NOW)
+    put(backend, 2, 3, until=NOW + 1)
+    put(backend, 3, 4, until=NOW + 900)
+    assert active_members(backend, NOW) == {0: [1, 2, 3, 4]}
+    assert active_members(backend, NOW + 1) == {0: [2, 3, 4]}
+    assert active_members(backend, NOW + 2) == {0: [3, 4]}
+
+
+def test_sets_and_shards_are_independent(backend: Backend) -> None:
+    put(backend, 1, until=NOW)
+    put(backend, 2, until=NOW, shard=2)
+    put(backend, 3, until=NOW, kind=MONTHLY)
+    assert active_members(backend, NOW, 0, 1, 2) == {0: [1], 2: [2 * SHARD_MEMBERS + 2]}
+    assert active_members(backend, NOW, 1, 2, kind=MONTHLY) == {}
+
+
+def test_entries_of_one_hour_are_read_as_written(backend: Backend) -> None:
+    put(backend, 1, until=NOW)
+    put(backend, 2, until=NOW + 1)
+    assert members_expiring_at(backend, NOW, 0, 1) == {0: [1]}
+    assert members_expiring_at(backend, NOW + 2) == {}
+
+
+def test_put_replaces_entry(backend: Backend) -> None:
+    put(backend, 1, until=NOW)
+    put(backend, 2, until=NOW)
+    assert members_expiring_at(backend, NOW) == {0: [2]}
+
+
+def test_entry_without_end_is_always_active(backend: Backend) -> None:
+    put(backend, 1, until=FOREVER)
+    assert active_members(backend, NOW + 1_000_000) == {0: [1]}
+    assert active_members(backend, FOREVER) == {0: [1]}
+
+
+def test_newer_fencing_token_wins_and_both_beat_import(backend: Backend) -> None:
+    put(backend, 1, until=NOW)
+    put(backend, 3, until=NOW, at=2)
+    put(backend, 2, until=NOW, at=1)
+    put(backend, 4, until=NOW)
+    assert members_expiring_at(backend, NOW) == {0: [3]}
+
+
+def test_forget_deletes_only_expired_entries(backend: Backend) -> None:
+    put(backend, 1, until=NOW)
+    put(backend, 2, until=NOW + 1)
+    put(backend, 3, until=FOREVER)
+    backend.stays.forget(NOW + 1)
+    assert active_members(backend, NOW + 1) == {0: [2, 3]}
+
+
+@pytest.mark.parametrize("at", [None, stamp(7)])
+def test_import_of_many_shards_is_complete(backend: Backend, at: Stamp | None) -> None:
+    bits = from_offsets([1])
+    backend.stays.put((Stay(kind=DAILY, until=FOREVER, shard=shard, bits=bits) for shard in range(600)), at)
+    bits_by_shard = backend.stays.standing(DAILY, NOW, range(600))
+    assert all(members(bits_, 0) == [1] for bits_ in bits_by_shard.values())
+    assert len(bits_by_shard) == 600
+
+
+def test_unreadable_bitmap_is_poison(sqlite: Backend, files: Files) -> None:
+    with files.core.write() as c:
+        c.execute("INSERT INTO stays (kind, shard, until, blob) VALUES ('active24h', 0, ?, 'x')", (NOW,))
+    with pytest.raises(Poison):
+        active_members(sqlite, NOW)
