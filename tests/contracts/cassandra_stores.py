@@ -110,7 +110,11 @@ def _reopened(cluster: Cluster, clock: ManualClock) -> Iterator[Store]:
 
 
 class CassandraFacts(PreferenceWriter):
-    """User facts, written directly into the tables because no port writes them yet."""
+    """User facts, written directly into the tables because no port writes them yet.
+
+    Both sides of a fact go into one logged batch. The server completes it after a failure, and gives both rows one
+    timestamp, so the same fact wins on both sides.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(CassandraDirectory(cluster), CassandraWants(cluster), CassandraPartings(cluster))

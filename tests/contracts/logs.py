@@ -42,9 +42,9 @@ class Logs(Protocol):
 
     @property
     def early_by(self) -> timedelta:
-        """A lease may end this much earlier than expected:
+        """Interval by which a lease may end earlier than expected.
 
-        it starts at the last heartbeat of the suspended consumer.
+        The lease starts at the last heartbeat that the suspended consumer sent.
         """
         ...
 
@@ -120,8 +120,8 @@ class InKafka:
     def now(self) -> timedelta:
         return timedelta(seconds=time.monotonic())
 
-    def advance(self, lasting: timedelta) -> None:
-        time.sleep(lasting.total_seconds())
+    def advance(self, duration: timedelta) -> None:
+        time.sleep(duration.total_seconds())
 
     def settle(self, readers: Sequence[Consumer]) -> None:
         deadline = time.monotonic() + AGREE_WITHIN

@@ -32,7 +32,7 @@ class ProviderCase:
     provider: Provider
     device: Callable[[int], Device]
     shows: Callable[[Device], Sequence[str]]
-    rang: Callable[[Device], int]
+    ring_count: Callable[[Device], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def apns(ahead: int = 1) -> WireProviderCase:
         provider=built.sender,
         device=iphone,
         shows=lambda device: [*built.fake.phones[token(device)].shows.values()],
-        rang=lambda device: built.fake.phones[token(device)].rang,
+        ring_count=lambda device: built.fake.phones[token(device)].rang,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(
@@ -129,7 +129,7 @@ def _firebase(
         provider=built.sender,
         device=device,
         shows=lambda device: [*built.fake.phones[target(device)].shows.values()],
-        rang=lambda device: built.fake.phones[target(device)].rang,
+        ring_count=lambda device: built.fake.phones[target(device)].rang,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(
@@ -156,7 +156,7 @@ def webpush(ahead: int = 1) -> WireProviderCase:
         provider=built.sender,
         device=lambda number: subscribed(browser(number), number),
         shows=lambda device: [*built.phone(browser(device.member)).shows.values()],
-        rang=lambda device: built.phone(browser(device.member)).rang,
+        ring_count=lambda device: built.phone(browser(device.member)).rang,
         clock=built.clock,
         wire=built.wire,
         replies=ProviderReplies(

@@ -63,7 +63,7 @@ def overall(**fields: Any) -> Action:
     return lambda store, _, member: store.overalls.write([OverallWord(member=member, at=START, **fields)])
 
 
-def both(*actions: Action) -> Action:
+def sequence_of(*actions: Action) -> Action:
     def do(store: Store, user: UserId, member: Member) -> None:
         for action in actions:
             action(store, user, member)
@@ -92,13 +92,13 @@ ACTIONS: Mapping[str, Action] = {
     "blocked the opener": block(ADA),
     "was blocked by the opener": blocked_by(ADA),
     "blocked another user": block(UserId("eve")),
-    "blocked and unblocked the opener": both(block(ADA), unblock(ADA, MUCH_LATER)),
+    "blocked and unblocked the opener": sequence_of(block(ADA), unblock(ADA, MUCH_LATER)),
     "blocked the account": block(NOVA.owner),
     "was blocked by the account": blocked_by(NOVA.owner),
-    "unblocked the account later": both(block(NOVA.owner), unblock(NOVA.owner, SOON)),
-    "was unblocked by the account later": both(blocked_by(NOVA.owner), unblocked_by(NOVA.owner, SOON)),
-    "unblocked the account in time": both(block(NOVA.owner), unblock(NOVA.owner, START)),
-    "unblocked the account, which still blocks": both(unblock(NOVA.owner, BEFORE), blocked_by(NOVA.owner)),
+    "unblocked the account later": sequence_of(block(NOVA.owner), unblock(NOVA.owner, SOON)),
+    "was unblocked by the account later": sequence_of(blocked_by(NOVA.owner), unblocked_by(NOVA.owner, SOON)),
+    "unblocked the account in time": sequence_of(block(NOVA.owner), unblock(NOVA.owner, START)),
+    "unblocked the account, which still blocks": sequence_of(unblock(NOVA.owner, BEFORE), blocked_by(NOVA.owner)),
     "muted": lambda store, user, _: store.facts.mute(user, NOVA),
     "muted another subject": lambda store, user, _: store.facts.mute(user, ORION),
     "unfollowed": lambda store, user, _: store.facts.unfollow(user, NOVA),
@@ -109,29 +109,29 @@ ACTIONS: Mapping[str, Action] = {
     "wants nothing": volume(Volume.OFF),
     "wants all": volume(Volume.ALL),
     "wants nothing of another subject": volume(Volume.OFF, ORION),
-    "wants nothing at all": both(volume(Volume.ALL), overall(volume=Volume.OFF)),
+    "wants nothing at all": sequence_of(volume(Volume.ALL), overall(volume=Volume.OFF)),
     "wants digests": overall(volume=Volume.DIGEST),
-    "wants digests, but all of this subject": both(overall(volume=Volume.DIGEST), volume(Volume.ALL)),
+    "wants digests, but all of this subject": sequence_of(overall(volume=Volume.DIGEST), volume(Volume.ALL)),
     "wants the first of each": overall(volume=Volume.FIRST),
-    "wants the first of each, but all of this subject": both(overall(volume=Volume.FIRST), volume(Volume.ALL)),
-    "wants the first of each, and reset this subject": both(
+    "wants the first of each, but all of this subject": sequence_of(overall(volume=Volume.FIRST), volume(Volume.ALL)),
+    "wants the first of each, and reset this subject": sequence_of(
         overall(volume=Volume.FIRST), volume(Volume.ALL), volume(Volume.DEFAULT)
     ),
-    "wants all of each, but nothing of this subject": both(overall(volume=Volume.ALL), volume(Volume.OFF)),
+    "wants all of each, but nothing of this subject": sequence_of(overall(volume=Volume.ALL), volume(Volume.OFF)),
     "wanted all again later": overall(volume=Volume.ALL, visible_from=SOON),
     "wanted all again in time": overall(volume=Volume.ALL, visible_from=START),
     "ended digests later": overall(volume=Volume.ALL, default_from=SOON),
-    "ended digests later, but wants all of this subject": both(overall(default_from=SOON), volume(Volume.ALL)),
+    "ended digests later, but wants all of this subject": sequence_of(overall(default_from=SOON), volume(Volume.ALL)),
     "wants no alerts": overall(push=False),
-    "wants alerts again": both(overall(push=True)),
+    "wants alerts again": sequence_of(overall(push=True)),
     "is in quiet hours": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"),
     "has longer quiet hours": overall(quiet=LUNCH, zone="UTC"),
-    "is in quiet hours and saw it": both(overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), see(timedelta())),
-    "is in quiet hours and muted": both(
+    "is in quiet hours and saw it": sequence_of(overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), see(timedelta())),
+    "is in quiet hours and muted": sequence_of(
         overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), lambda store, user, _: store.facts.mute(user, NOVA)
     ),
     "is in quiet hours and wants no alerts": overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin", push=False),
-    "is in quiet hours and wants nothing of this subject": both(
+    "is in quiet hours and wants nothing of this subject": sequence_of(
         overall(quiet=NOON_IN_BERLIN, zone="Europe/Berlin"), volume(Volume.OFF)
     ),
     "is outside quiet hours": overall(quiet=NOON_IN_BERLIN, zone="Asia/Tokyo"),
@@ -169,14 +169,14 @@ IN_QUIET_HOURS = {"is in quiet hours", "has longer quiet hours"}
 
 def enrol_users(store: Store) -> dict[str, tuple[UserId, Member]]:
     """Enrol one user per action, spread over the shard, who has followed nova and bob for long."""
-    people = {action: (UserId(f"p{n}"), Member(BASE + n * 2_500 + n)) for n, action in enumerate(ACTIONS)}
-    store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in people.values()])
+    users_by_action = {action: (UserId(f"p{n}"), Member(BASE + n * 2_500 + n)) for n, action in enumerate(ACTIONS)}
+    store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in users_by_action.values()])
     accounts = ADA, BOB, UserId("eve"), NOVA.owner
     store.directory.enrol([DirectoryEntry(user=name, member=Member(n)) for n, name in enumerate(accounts)])
-    for user, _ in people.values():
+    for user, _ in users_by_action.values():
         store.facts.follow(user, NOVA, BEFORE)
         store.facts.follow(user, OF_BOB, BEFORE)
-    return people
+    return users_by_action
 
 
 def suppressed(store: Store, burst_: Burst, shard: int = 2, now: datetime = START) -> list[Member]:

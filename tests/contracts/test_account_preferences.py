@@ -80,8 +80,8 @@ def test_newest_change_of_each_field_wins_in_any_order(store: Store, order: tupl
         change(2, volume=Volume.FIRST, visible_from=NEVER),
         change(3, push=True, quiet=NIGHT),
     ]
-    for place in order:
-        store.overalls.write([changes[place]])
+    for index in order:
+        store.overalls.write([changes[index]])
     assert read(store) == Overall(
         at=at(3), volume=Volume.FIRST, visible_from=NEVER, push=True, quiet=NIGHT, zone="Asia/Tokyo"
     )

@@ -45,7 +45,7 @@ def in_memory() -> Backend:
     return Backend(lambda members_, hour: asyncio.run(fake.touch(members_, hour)), hours, hours.wipe)
 
 
-def touching(url: str) -> Touch:
+def touch_with_own_loop(url: str) -> Touch:
     """Return a function whose calls run one at a time, each in a loop of its own: a connection belongs to one loop."""
 
     async def touch(members_: Collection[Member], hour: int) -> None:
@@ -61,7 +61,7 @@ def activity(request: pytest.FixtureRequest) -> Backend:
     if request.param == "memory":
         return in_memory()
     valkey = cast(Valkey, request.getfixturevalue(request.param))
-    return Backend(touching(valkey.patient), RedisActiveHours(valkey.client), valkey.wipe)
+    return Backend(touch_with_own_loop(valkey.patient), RedisActiveHours(valkey.client), valkey.wipe)
 
 
 def test_unused_cache_has_no_active_members(activity: Backend) -> None:
@@ -127,7 +127,7 @@ def test_last_roll_up_is_newest_recorded(activity: Backend) -> None:
 
 
 def test_every_hour_key_has_ttl(valkey: Valkey) -> None:
-    touching(valkey.patient)([Member(7)], HOUR)
+    touch_with_own_loop(valkey.patient)([Member(7)], HOUR)
     RedisActiveHours(valkey.client).touch([Member(NEIGHBOURS * SHARD_MEMBERS + 7)], HOUR)
     keys = list(valkey.client.scan_iter())
     assert len(keys) == 2
@@ -146,8 +146,8 @@ def test_garbled_hour_is_empty_until_it_is_touched_again(valkey: Valkey) -> None
 
 
 def test_hourly_activity_of_200_million_members_takes_half_a_gigabyte(valkey: Valkey) -> None:
-    """Members of one string in any order; there are 96 such strings."""
-    touch, stride = touching(valkey.patient), NEIGHBOURS << 6
+    """Touch members of one Redis string in any order; there are 96 such strings."""
+    touch, stride = touch_with_own_loop(valkey.patient), NEIGHBOURS << 6
     for first in range(0, stride, 16):
         touch([Member(first + stride * offset) for offset in range(1 << 11)], HOUR)
     used = valkey.client.memory_usage(f"active:{HOUR}:0")
@@ -157,7 +157,7 @@ def test_hourly_activity_of_200_million_members_takes_half_a_gigabyte(valkey: Va
 
 def test_touch_and_read_fail_without_server() -> None:
     with pytest.raises(CacheUnavailable):
-        touching(NOWHERE)([Member(1)], HOUR)
+        touch_with_own_loop(NOWHERE)([Member(1)], HOUR)
     with connect(NOWHERE) as client, pytest.raises(CacheUnavailable):
         RedisActiveHours(client).read(HOUR, [0])
     with connect(NOWHERE) as client, pytest.raises(CacheUnavailable):

@@ -81,8 +81,8 @@ def test_archive_of_empty_store_is_empty(backend: Backend) -> None:
 
 def test_row_is_returned_as_written(backend: Backend) -> None:
     key = BurstKey(NOVA, 0)
-    many, few = range(BITMAP_FROM), [RANGE_MEMBERS + 7, RANGE_MEMBERS + 258]
-    write(backend, key, [*many, *few], shard=2)
+    bitmap_places, list_places = range(BITMAP_FROM), [RANGE_MEMBERS + 7, RANGE_MEMBERS + 258]
+    write(backend, key, [*bitmap_places, *list_places], shard=2)
     bitmap, listed = sorted(backend.archive.rows(), key=lambda stored: stored.member_range)
     assert bitmap == StoredRow(
         member_range=2 * SHARD_RANGES,
@@ -152,9 +152,9 @@ def test_every_archive_matches_in_memory_archive(backend: Backend, data: st.Data
     """Each example uses bursts of its own, because the rows of a burst never change."""
     memory, subject = in_memory(), Subject(Kind.MENTION, UserId(f"nova{next(EXAMPLES)}"))
     places = st.sets(st.integers(0, 3 * RANGE_MEMBERS), min_size=1, max_size=200)
-    written = data.draw(st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 20)), places, max_size=5))
+    places_by_slice = data.draw(st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 20)), places, max_size=5))
     before = set(row_tuples(backend.archive.rows()))
-    for (seq, shard), members in written.items():
+    for (seq, shard), members in places_by_slice.items():
         write(backend, BurstKey(subject, seq), members, shard=shard)
         write(memory, BurstKey(subject, seq), members, shard=shard)
     assert set(row_tuples(backend.archive.rows())) == before | set(row_tuples(memory.archive.rows()))

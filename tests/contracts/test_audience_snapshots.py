@@ -67,7 +67,7 @@ def test_first_snapshot_of_shard_wins_and_loser_gets_it(store: Store) -> None:
 
 
 def test_opening_time_of_first_snapshot_wins(store: Store) -> None:
-    """A burst that moved between two attempts is sealed again with a later time; the first time wins."""
+    """A burst that moved between two attempts gets a second snapshot with a later time; the first time wins."""
     moved = START + timedelta(seconds=3)
     store.seals.insert(KEY, [seal(3)])
     [current] = store.seals.insert(KEY, [seal(3, opened_at=moved)])

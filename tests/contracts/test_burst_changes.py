@@ -136,13 +136,13 @@ def test_follower_of_concurrent_writers_misses_nothing(store: Store) -> None:
     follower = Follower(store.changes)
     own = [BurstKey(Subject(Kind.MENTION, UserId(f"w{writer}")), 1) for writer in range(writers)]
     shared = BurstKey(NOVA, 1)
-    written = [0] * writers
+    last_written = [0] * writers
 
     def write(writer: int) -> None:
         for version in range(1, versions + 1):
             batch = [burst(own[writer].subject, version=version), burst(version=version * writers + writer)]
             store.bursts.write(batch, [])
-            written[writer] = version
+            last_written[writer] = version
 
     known: dict[BurstKey, int] = dict.fromkeys([*own, shared], 0)
     with ThreadPoolExecutor(writers) as pool:
@@ -150,7 +150,7 @@ def test_follower_of_concurrent_writers_misses_nothing(store: Store) -> None:
         ended = False
         while not ended:
             ended = all(writer.done() for writer in writing)
-            before = list(written)
+            before = list(last_written)
             _learn(known, follower.read())
             assert all(known[key] >= version for key, version in zip(own, before, strict=True))
             assert known[shared] >= max(before) * writers

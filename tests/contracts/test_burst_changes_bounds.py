@@ -61,11 +61,11 @@ def test_follower_reads_writes_by_another_clock(cluster: Cluster, offset: timede
 def test_follower_that_slept_reads_all_buckets_since(cluster: Cluster, delay: int) -> None:
     clock = ManualClock()
     follower, bursts = Follower(feed_of(cluster, clock)), CassandraBursts(cluster, clock)
-    written = [burst(NOVA, seq) for seq in range(1, delay + 2)]
-    for burst_ in written:
+    bursts_written = [burst(NOVA, seq) for seq in range(1, delay + 2)]
+    for burst_ in bursts_written:
         bursts.write([burst_], [])
         clock.advance(timedelta(seconds=1))
-    assert follower.read() == written
+    assert follower.read() == bursts_written
 
 
 def test_slow_row_is_written_again(cluster: Cluster) -> None:
@@ -111,15 +111,15 @@ def test_sqlite_keeps_only_newest_changes(files: Files) -> None:
     first = run(changes.begin())
     bursts.write([burst()], [])
     second = run(changes.begin())
-    many = [burst(ORION, seq) for seq in range(1, 1_001)]
-    for _ in range(KEPT // len(many)):
-        bursts.write(many, [])
+    batch = [burst(ORION, seq) for seq in range(1, 1_001)]
+    for _ in range(KEPT // len(batch)):
+        bursts.write(batch, [])
     assert run(changes.after(first)) is not None
-    bursts.write(many, [])
+    bursts.write(batch, [])
     assert run(changes.after(first)) is None
     assert run(changes.after(second)) is None
     with files.core.read() as c:
-        assert KEPT <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0] < KEPT + len(many)
+        assert KEPT <= c.execute("SELECT count(*) FROM burst_changes").fetchone()[0] < KEPT + len(batch)
 
 
 def test_sqlite_rejects_position_beyond_the_end(files: Files) -> None:

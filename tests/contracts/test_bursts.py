@@ -60,8 +60,11 @@ def test_mention_keeps_its_first_burst(store: Store) -> None:
 
 def test_event_has_outcome_for_every_account(store: Store) -> None:
     refused = Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.NOT_WANTED)
-    both = [Sequenced(mention=mention(NOVA, event=EVENT), seq=1), Sequenced(mention=mention(OWN, event=EVENT), seq=4)]
-    store.bursts.write([], both)
+    sequenced = [
+        Sequenced(mention=mention(NOVA, event=EVENT), seq=1),
+        Sequenced(mention=mention(OWN, event=EVENT), seq=4),
+    ]
+    store.bursts.write([], sequenced)
     store.bursts.refuse([refused])
     store.bursts.refuse([refused])
     with reopened(store) as other_process:
@@ -73,14 +76,14 @@ def test_event_has_outcome_for_every_account(store: Store) -> None:
 
 
 def test_outcomes_without_source_cover_every_source(store: Store) -> None:
-    elsewhere = EventId("elsewhere", EVENT.id)
+    other_source = EventId("elsewhere", EVENT.id)
     store.bursts.refuse(
         [
             Outcome(event=event_id, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)
-            for event_id in (EVENT, elsewhere, OTHER)
+            for event_id in (EVENT, other_source, OTHER)
         ]
     )
-    assert [outcome.event for outcome in store.bursts.outcomes(None, EVENT.id)] == [elsewhere, EVENT]
+    assert [outcome.event for outcome in store.bursts.outcomes(None, EVENT.id)] == [other_source, EVENT]
     assert [outcome.event for outcome in store.bursts.outcomes(EVENT.source, EVENT.id)] == [EVENT]
     assert list(store.bursts.outcomes("nowhere", EVENT.id)) == []
 

@@ -19,9 +19,9 @@ def claimed(store: Store, owner: str = "one") -> Claim | None:
 
 
 def test_slice_has_one_claim_at_a_time(store: Store) -> None:
-    mine = claimed(store)
-    assert mine is not None
-    assert (mine.attempt, mine.owner, mine.until) == (1, "one", store.clock.now() + TERM)
+    claim = claimed(store)
+    assert claim is not None
+    assert (claim.attempt, claim.owner, claim.until) == (1, "one", store.clock.now() + TERM)
     with reopened(store) as other_process:
         assert claimed(other_process, "two") is None
 
@@ -47,21 +47,21 @@ def test_expired_claim_is_reissued_with_higher_attempt(store: Store) -> None:
 
 
 def test_renewed_claim_lasts_longer(store: Store) -> None:
-    mine = claimed(store)
-    assert mine is not None
-    longer = mine.until + TERM
-    assert store.claims.renew(mine, longer) == replace(mine, until=longer)
+    claim = claimed(store)
+    assert claim is not None
+    longer = claim.until + TERM
+    assert store.claims.renew(claim, longer) == replace(claim, until=longer)
     store.clock.advance(TERM)
     assert claimed(store, "two") is None
 
 
 def test_renewal_fails_after_claim_is_lost(store: Store) -> None:
-    mine = claimed(store)
-    assert mine is not None
+    claim = claimed(store)
+    assert claim is not None
     store.clock.advance(TERM)
-    theirs = claimed(store, "two")
-    assert theirs is not None
-    assert store.claims.renew(mine, mine.until + 9 * TERM) is None
+    next_claim = claimed(store, "two")
+    assert next_claim is not None
+    assert store.claims.renew(claim, claim.until + 9 * TERM) is None
     store.clock.advance(TERM)
     assert claimed(store, "three") is not None
 
@@ -75,28 +75,28 @@ def test_renewal_fails_after_same_worker_reclaimed(store: Store) -> None:
 
 
 def test_released_slice_is_free_at_once(store: Store) -> None:
-    mine = claimed(store)
-    assert mine is not None
-    store.claims.release(mine, store.clock.now())
-    theirs = claimed(store, "two")
-    assert theirs is not None
-    assert theirs.attempt == 2
+    claim = claimed(store)
+    assert claim is not None
+    store.claims.release(claim, store.clock.now())
+    next_claim = claimed(store, "two")
+    assert next_claim is not None
+    assert next_claim.attempt == 2
 
 
 def test_release_of_lost_claim_changes_nothing(store: Store) -> None:
-    mine = claimed(store)
-    assert mine is not None
+    claim = claimed(store)
+    assert claim is not None
     store.clock.advance(TERM)
     claimed(store, "two")
-    store.claims.release(mine, store.clock.now())
+    store.claims.release(claim, store.clock.now())
     assert claimed(store, "three") is None
 
 
 def test_next_claim_resumes_at_recorded_progress(store: Store) -> None:
-    mine = claimed(store)
-    assert mine is not None
-    assert mine.reached == 0
-    store.claims.release(replace(mine, reached=17), store.clock.now())
+    claim = claimed(store)
+    assert claim is not None
+    assert claim.reached == 0
+    store.claims.release(replace(claim, reached=17), store.clock.now())
     with reopened(store) as other_process:
         next_claim = claimed(other_process, "two")
     assert next_claim is not None

@@ -58,8 +58,10 @@ def removed(device: Device, second: float) -> Gone:
     return replace(gone(device), at=at(second))
 
 
-def devices_by_member(devices: Devices, *wanted: Member) -> dict[Member, list[Device]]:
-    return {member: list(devices_of_member) for member, devices_of_member in devices.of(wanted or (ADA, BEA)).items()}
+def devices_by_member(devices: Devices, *requested: Member) -> dict[Member, list[Device]]:
+    return {
+        member: list(devices_of_member) for member, devices_of_member in devices.of(requested or (ADA, BEA)).items()
+    }
 
 
 def members_with_device(devices: Devices, shard: int = 0) -> list[Member]:
@@ -108,8 +110,8 @@ def test_newest_registration_wins_in_any_order(backend: Backend) -> None:
 @pytest.mark.parametrize("order", [*permutations(range(3))])
 def test_registration_by_another_account_moves_the_device(backend: Backend, order: tuple[int, ...]) -> None:
     changes = [registered(ADA, 1), registered(BEA, 2), registered(ADA, 1.5)]
-    for place in order:
-        backend.devices.write([changes[place]])
+    for index in order:
+        backend.devices.write([changes[index]])
     assert devices_by_member(backend.devices) == {BEA: [changes[1]]}
     assert (members_with_device(backend.devices), members_with_device(backend.devices, 3)) == ([], [BEA])
     assert [*backend.devices.reached(Platform.APNS, 0, from_offsets([ADA]))] == []
@@ -136,8 +138,8 @@ def test_concurrent_registrations_resolve_to_same_account(backend: Backend) -> N
 def test_late_registration_does_not_restore_removed_device(backend: Backend, order: tuple[int, ...]) -> None:
     """The device is unregistered by its current user, or dropped by its provider, which does not check the user."""
     changes: list[DeviceWord] = [registered(ADA, 1), registered(BEA, 2), removed(registered(BEA), 3)]
-    for place in order:
-        backend.devices.write([changes[place]])
+    for index in order:
+        backend.devices.write([changes[index]])
     assert devices_by_member(backend.devices) == {}
     current = backend.devices.standing([changes[0].id])
     assert current == {changes[0].id: Holding(member=BEA, platform=Platform.APNS, at=at(3), gone=True)}
@@ -150,8 +152,8 @@ def test_late_registration_does_not_restore_removed_device(backend: Backend, ord
 def test_removal_wins_over_registration_at_same_time(backend: Backend) -> None:
     for n, order in enumerate(permutations([0, 1])):
         device = registered(address=FirebaseToken(token=f"{n}" * 40))
-        for place in order:
-            backend.devices.write([(device, gone(device))[place]])
+        for index in order:
+            backend.devices.write([(device, gone(device))[index]])
         assert devices_by_member(backend.devices) == {}
         later = replace(device, registered_at=device.registered_at + timedelta(milliseconds=1))
         backend.devices.write([later])
@@ -176,16 +178,16 @@ def test_drop_for_previous_user_removes_device_of_current_user(backend: Backend)
 
 
 def test_slice_reads_only_its_own_devices_in_order(backend: Backend) -> None:
-    places = [0, 1, BLOCK_MEMBERS - 1, BLOCK_MEMBERS, 9 * BLOCK_MEMBERS + 3, SHARD_MEMBERS - 1]
+    offsets = [0, 1, BLOCK_MEMBERS - 1, BLOCK_MEMBERS, 9 * BLOCK_MEMBERS + 3, SHARD_MEMBERS - 1]
     registrations = [
-        registered(Member(SHARD_MEMBERS + place), address=FirebaseToken(token=f"{n:040}"))
-        for n, place in enumerate([*places, 5, SHARD_MEMBERS, 2 * SHARD_MEMBERS])
+        registered(Member(SHARD_MEMBERS + offset), address=FirebaseToken(token=f"{n:040}"))
+        for n, offset in enumerate([*offsets, 5, SHARD_MEMBERS, 2 * SHARD_MEMBERS])
     ]
     backend.devices.write(registrations)
-    reached = list(backend.devices.reached(Platform.FCM, 1, from_offsets([*places, 77, 5 * BLOCK_MEMBERS])))
-    assert reached == registrations[: len(places)]
-    assert list(backend.devices.reached(Platform.APNS, 1, from_offsets(places))) == []
-    assert members_with_device(backend.devices, 1) == sorted(SHARD_MEMBERS + place for place in [*places, 5])
+    reached = list(backend.devices.reached(Platform.FCM, 1, from_offsets([*offsets, 77, 5 * BLOCK_MEMBERS])))
+    assert reached == registrations[: len(offsets)]
+    assert list(backend.devices.reached(Platform.APNS, 1, from_offsets(offsets))) == []
+    assert members_with_device(backend.devices, 1) == sorted(SHARD_MEMBERS + offset for offset in [*offsets, 5])
 
 
 def test_registration_expires(backend: Backend) -> None:

@@ -25,7 +25,7 @@ LATER = START + timedelta(hours=1)
 
 
 @pytest.fixture
-def graph(store: Store) -> Store:
+def user_store(store: Store) -> Store:
     store.directory.enrol([DirectoryEntry(user=ADA, member=MEMBER)])
     return store
 
@@ -42,84 +42,84 @@ def block_of(*slots: int, next: int = 0) -> BlockFollows:
     return BlockFollows(subject=NOVA, block=MEMBER // BLOCK_MEMBERS + next, visible_from=START, members=bytes(bits))
 
 
-def whole_block(graph: Store, *slots: int) -> None:
-    graph.follows.write_blocks([block_of(*slots)])
+def whole_block(user_store: Store, *slots: int) -> None:
+    user_store.follows.write_blocks([block_of(*slots)])
 
 
-def followers(graph: Store) -> list[Member]:
-    return members(graph.follows.followers(NOVA, SHARD), SHARD)
+def followers(user_store: Store) -> list[Member]:
+    return members(user_store.follows.followers(NOVA, SHARD), SHARD)
 
 
-def test_follow_is_stored_with_its_start_time(graph: Store) -> None:
-    graph.follows.write([follow()])
-    with reopened(graph) as other_process:
+def test_follow_is_stored_with_its_start_time(user_store: Store) -> None:
+    user_store.follows.write([follow()])
+    with reopened(user_store) as other_process:
         assert other_process.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
         assert followers(other_process) == [MEMBER]
         assert run(other_process.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=1)}
 
 
-def test_only_named_pairs_are_follows(graph: Store) -> None:
-    graph.follows.write([follow()])
+def test_only_named_pairs_are_follows(user_store: Store) -> None:
+    user_store.follows.write([follow()])
     pairs = [(NOVA, NEIGHBOUR), (ORION, MEMBER), (NOVA, STRANGER)]
-    assert graph.follows.standing(pairs) == dict.fromkeys(pairs, False)
-    assert members(graph.follows.followers(NOVA, 2), 2) == []
-    assert members(graph.follows.followers(ORION, SHARD), SHARD) == []
+    assert user_store.follows.standing(pairs) == dict.fromkeys(pairs, False)
+    assert members(user_store.follows.followers(NOVA, 2), 2) == []
+    assert members(user_store.follows.followers(ORION, SHARD), SHARD) == []
 
 
-def test_unfollow_removes_follower_until_next_follow(graph: Store) -> None:
-    graph.follows.write([follow(), follow(NEIGHBOUR)])
-    graph.follows.write([follow(sequence=2, left=True)])
-    assert followers(graph) == [NEIGHBOUR]
-    assert run(graph.people.viewer(ADA, MEMBER)).follows == {}
-    graph.follows.write([follow(sequence=3)])
-    assert followers(graph) == [MEMBER, NEIGHBOUR]
+def test_unfollow_removes_follower_until_next_follow(user_store: Store) -> None:
+    user_store.follows.write([follow(), follow(NEIGHBOUR)])
+    user_store.follows.write([follow(sequence=2, left=True)])
+    assert followers(user_store) == [NEIGHBOUR]
+    assert run(user_store.people.viewer(ADA, MEMBER)).follows == {}
+    user_store.follows.write([follow(sequence=3)])
+    assert followers(user_store) == [MEMBER, NEIGHBOUR]
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
-def test_highest_sequence_wins_in_any_order(graph: Store, order: tuple[int, ...]) -> None:
+def test_highest_sequence_wins_in_any_order(user_store: Store, order: tuple[int, ...]) -> None:
     changes = [follow(sequence=1), follow(sequence=2, left=True), follow(sequence=3)]
-    for place in order:
-        graph.follows.write([changes[place]])
-    assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: changes[2].visible_from}
-    assert followers(graph) == [MEMBER]
+    for index in order:
+        user_store.follows.write([changes[index]])
+    assert run(user_store.people.viewer(ADA, MEMBER)).follows == {NOVA: changes[2].visible_from}
+    assert followers(user_store) == [MEMBER]
 
 
-def test_late_follow_does_not_undo_unfollow(graph: Store) -> None:
-    graph.follows.write([follow(sequence=5, left=True)])
-    graph.follows.write([follow(sequence=4)])
-    assert graph.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): False}
-    assert followers(graph) == []
+def test_late_follow_does_not_undo_unfollow(user_store: Store) -> None:
+    user_store.follows.write([follow(sequence=5, left=True)])
+    user_store.follows.write([follow(sequence=4)])
+    assert user_store.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): False}
+    assert followers(user_store) == []
 
 
 @pytest.mark.parametrize("reverse_order", [False, True])
-def test_unfollow_wins_on_equal_sequence(graph: Store, reverse_order: bool) -> None:
+def test_unfollow_wins_on_equal_sequence(user_store: Store, reverse_order: bool) -> None:
     changes = [follow(sequence=4), follow(sequence=4, left=True)]
     for change in reversed(changes) if reverse_order else changes:
-        graph.follows.write([change])
-    assert followers(graph) == []
+        user_store.follows.write([change])
+    assert followers(user_store) == []
 
 
-def test_highest_sequence_wins_within_batch(graph: Store) -> None:
-    graph.follows.write([follow(sequence=2, left=True), follow(sequence=3), follow(sequence=1)])
-    assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=3)}
+def test_highest_sequence_wins_within_batch(user_store: Store) -> None:
+    user_store.follows.write([follow(sequence=2, left=True), follow(sequence=3), follow(sequence=1)])
+    assert run(user_store.people.viewer(ADA, MEMBER)).follows == {NOVA: START + timedelta(minutes=3)}
 
 
-def test_members_own_row_overrides_block_row(graph: Store) -> None:
-    whole_block(graph, 9, 10)
-    assert followers(graph) == [MEMBER, NEIGHBOUR]
-    graph.follows.write([follow(left=True), follow(Member(MEMBER + 5))])
-    assert followers(graph) == [NEIGHBOUR, Member(MEMBER + 5)]
+def test_members_own_row_overrides_block_row(user_store: Store) -> None:
+    whole_block(user_store, 9, 10)
+    assert followers(user_store) == [MEMBER, NEIGHBOUR]
+    user_store.follows.write([follow(left=True), follow(Member(MEMBER + 5))])
+    assert followers(user_store) == [NEIGHBOUR, Member(MEMBER + 5)]
     pairs = [(NOVA, MEMBER), (NOVA, NEIGHBOUR), (NOVA, Member(MEMBER + 5))]
-    assert list(graph.follows.standing(pairs).values()) == [False, True, True]
+    assert list(user_store.follows.standing(pairs).values()) == [False, True, True]
 
 
-def test_first_block_row_wins_and_later_writers_get_it(graph: Store) -> None:
-    assert graph.follows.settle_blocks([]) == {}
-    assert graph.follows.settle_blocks([block_of(9)]) == {}
-    assert run(graph.people.viewer(ADA, MEMBER)).follows == {NOVA: START}
+def test_first_block_row_wins_and_later_writers_get_it(user_store: Store) -> None:
+    assert user_store.follows.settle_blocks([]) == {}
+    assert user_store.follows.settle_blocks([block_of(9)]) == {}
+    assert run(user_store.people.viewer(ADA, MEMBER)).follows == {NOVA: START}
     later = replace(block_of(10, 11), visible_from=LATER)
     next_block = block_of(3, next=1)
-    with reopened(graph) as other_process:
+    with reopened(user_store) as other_process:
         assert other_process.follows.settle_blocks([later, next_block]) == {later.place: block_of(9)}
         assert other_process.follows.settle_blocks([later, next_block]) == {
             later.place: block_of(9),
@@ -128,30 +128,30 @@ def test_first_block_row_wins_and_later_writers_get_it(graph: Store) -> None:
         assert followers(other_process) == [MEMBER, Member(MEMBER - 9 + BLOCK_MEMBERS + 3)]
 
 
-def test_concurrent_block_writers_agree_on_one_row(graph: Store) -> None:
+def test_concurrent_block_writers_agree_on_one_row(user_store: Store) -> None:
     rows = [[block_of(slot, next=n) for n in range(20)] for slot in (1, 2)]
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(graph.follows.settle_blocks, rows)
+        first, second = pool.map(user_store.follows.settle_blocks, rows)
     for n in range(20):
-        place = rows[0][n].place
-        current = first.get(place, rows[0][n])
-        assert current == second.get(place, rows[1][n])
-        assert graph.follows.standing([(NOVA, Member(current.block * BLOCK_MEMBERS + 1))]) == {
+        block_place = rows[0][n].place
+        current = first.get(block_place, rows[0][n])
+        assert current == second.get(block_place, rows[1][n])
+        assert user_store.follows.standing([(NOVA, Member(current.block * BLOCK_MEMBERS + 1))]) == {
             (NOVA, Member(current.block * BLOCK_MEMBERS + 1)): current == rows[0][n]
         }
-    assert len(followers(graph)) == 20
+    assert len(followers(user_store)) == 20
 
 
-def test_muted_subject_is_still_followed(graph: Store) -> None:
-    graph.follows.write([follow()])
-    graph.facts.mute(ADA, NOVA)
-    assert followers(graph) == [MEMBER]
-    assert graph.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
+def test_muted_subject_is_still_followed(user_store: Store) -> None:
+    user_store.follows.write([follow()])
+    user_store.facts.mute(ADA, NOVA)
+    assert followers(user_store) == [MEMBER]
+    assert user_store.follows.standing([(NOVA, MEMBER)]) == {(NOVA, MEMBER): True}
 
 
-def test_empty_batch_changes_nothing(graph: Store) -> None:
-    graph.follows.write([])
-    assert graph.follows.standing([]) == {}
+def test_empty_batch_changes_nothing(user_store: Store) -> None:
+    user_store.follows.write([])
+    assert user_store.follows.standing([]) == {}
 
 
 CHANGES = st.lists(
@@ -164,9 +164,9 @@ CHANGES = st.lists(
 
 @given(CHANGES)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_follows_by_pair_and_by_shard_agree(graph: Store, changes: list[Follow]) -> None:
+def test_follows_by_pair_and_by_shard_agree(user_store: Store, changes: list[Follow]) -> None:
     for change in changes:
-        graph.follows.write([change])
+        user_store.follows.write([change])
     pairs = [(NOVA, Member(MEMBER + n)) for n in range(4)]
-    current = graph.follows.standing(pairs)
-    assert followers(graph) == [member for (_, member), follows in current.items() if follows]
+    current = user_store.follows.standing(pairs)
+    assert followers(user_store) == [member for (_, member), follows in current.items() if follows]

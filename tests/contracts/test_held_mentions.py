@@ -23,10 +23,10 @@ def waiting(backend: Backend) -> list[HeldMention]:
 
 
 def test_held_mention_is_listed_with_its_event(backend: Backend) -> None:
-    held = [HeldMention.of(event("e1"), NOVA), HeldMention.of(event("e2"), NOVA)]
-    backend.holds.put(held)
-    assert (waiting(backend), backend.holds.count()) == (held, 2)
-    assert backend.holds.of(["e1"]) == held[:1]
+    holds = [HeldMention.of(event("e1"), NOVA), HeldMention.of(event("e2"), NOVA)]
+    backend.holds.put(holds)
+    assert (waiting(backend), backend.holds.count()) == (holds, 2)
+    assert backend.holds.of(["e1"]) == holds[:1]
 
 
 def test_store_without_held_mentions_is_empty(backend: Backend) -> None:
@@ -46,53 +46,53 @@ def test_first_hold_of_event_wins(backend: Backend) -> None:
 
 
 def test_held_mention_is_identified_by_source_and_id(backend: Backend) -> None:
-    held = [HeldMention.of(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
-    backend.holds.put(held)
-    assert backend.holds.of(["e1"]) == held
+    holds = [HeldMention.of(event(source=source), NOVA) for source in ("elsewhere", "tweets")]
+    backend.holds.put(holds)
+    assert backend.holds.of(["e1"]) == holds
     assert backend.holds.of(["e"]) == backend.holds.of([]) == backend.holds.of([""]) == []
-    assert len({hold.key for hold in held}) == 2
+    assert len({hold.key for hold in holds}) == 2
 
 
 def test_held_mentions_of_many_events_are_returned(backend: Backend) -> None:
-    held = [HeldMention.of(event(f"e{n:02}"), NOVA) for n in range(40)]
-    backend.holds.put(held[::2])
-    backend.holds.decide(held[4].id, ModerationDecision.DROPPED, "grace", START)
-    stored = backend.holds.of({hold.id.id for hold in held})
-    assert [hold.id for hold in stored] == [hold.id for hold in held[::2]]
-    assert [hold.id for hold in stored if hold.decision] == [held[4].id]
+    holds = [HeldMention.of(event(f"e{n:02}"), NOVA) for n in range(40)]
+    backend.holds.put(holds[::2])
+    backend.holds.decide(holds[4].id, ModerationDecision.DROPPED, "grace", START)
+    stored = backend.holds.of({hold.id.id for hold in holds})
+    assert [hold.id for hold in stored] == [hold.id for hold in holds[::2]]
+    assert [hold.id for hold in stored if hold.decision] == [holds[4].id]
 
 
 def test_held_mention_is_decided_once_and_stays_decided(backend: Backend) -> None:
-    held = HeldMention.of(event(), NOVA)
-    backend.holds.put([held, HeldMention.of(event("e2"), NOVA)])
-    assert backend.holds.decide(held.id, ModerationDecision.RELEASED, "grace", START + SECOND)
-    assert not backend.holds.decide(held.id, ModerationDecision.RELEASED, "grace", START + SECOND)
-    assert not backend.holds.decide(held.id, ModerationDecision.DROPPED, "ada", START + SECOND)
-    backend.holds.put([held])
+    hold = HeldMention.of(event(), NOVA)
+    backend.holds.put([hold, HeldMention.of(event("e2"), NOVA)])
+    assert backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
+    assert not backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", START + SECOND)
+    assert not backend.holds.decide(hold.id, ModerationDecision.DROPPED, "ada", START + SECOND)
+    backend.holds.put([hold])
     assert [hold.id.id for hold in waiting(backend)] == ["e2"]
     assert backend.holds.count() == 1
     [current] = backend.holds.of(["e1"])
-    assert current == replace(held, decision=ModerationDecision.RELEASED)
+    assert current == replace(hold, decision=ModerationDecision.RELEASED)
 
 
 def test_undecided_mention_expires_and_is_denied(backend: Backend) -> None:
-    held = HeldMention.of(event(), NOVA)
-    backend.holds.put([held])
+    hold = HeldMention.of(event(), NOVA)
+    backend.holds.put([hold])
     backend.clock.advance(WAITS - SECOND)
     assert (len(waiting(backend)), backend.holds.count()) == (1, 1)
     backend.clock.advance(SECOND)
     now = backend.clock.now()
     assert (waiting(backend), backend.holds.count()) == ([], 0)
-    assert not backend.holds.decide(held.id, ModerationDecision.RELEASED, "grace", now)
+    assert not backend.holds.decide(hold.id, ModerationDecision.RELEASED, "grace", now)
     [current] = backend.holds.of(["e1"])
     assert (current.decision, current.refusal(now)) == (None, MentionRefusal.DENIED)
 
 
 def test_more_mentions_than_one_page_are_all_listed(backend: Backend) -> None:
-    held = [HeldMention.of(event(f"e{n:03}"), NOVA) for n in range(600)]
-    backend.holds.put(held)
-    backend.holds.decide(held[7].id, ModerationDecision.DROPPED, "grace", START)
-    assert waiting(backend) == [*held[:7], *held[8:]]
+    holds = [HeldMention.of(event(f"e{n:03}"), NOVA) for n in range(600)]
+    backend.holds.put(holds)
+    backend.holds.decide(holds[7].id, ModerationDecision.DROPPED, "grace", START)
+    assert waiting(backend) == [*holds[:7], *holds[8:]]
     assert backend.holds.count() == 599
 
 

@@ -1,4 +1,4 @@
-"""Provider faults: no post that may have arrived is sent twice, and its outcome is unknown."""
+"""Provider faults: a post that may have arrived is reported as unknown, and never sent twice."""
 
 import time
 from collections import Counter

@@ -58,10 +58,10 @@ def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
 
 def test_ledger_cell_is_written_once_and_second_write_fails(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    mine = entry(piece(KEY), Fact.DONE)
-    assert store.ledger.record([mine]) == [True]
-    assert store.ledger.record([replace(mine, people=1), entry(piece(KEY, shard=1), Fact.DONE)]) == [False, True]
-    assert store.ledger.read([KEY])[KEY].standings[piece(KEY)].ended == mine
+    done = entry(piece(KEY), Fact.DONE)
+    assert store.ledger.record([done]) == [True]
+    assert store.ledger.record([replace(done, people=1), entry(piece(KEY, shard=1), Fact.DONE)]) == [False, True]
+    assert store.ledger.read([KEY])[KEY].standings[piece(KEY)].ended == done
 
 
 def test_each_fact_and_number_has_its_own_cell(store: Store) -> None:

@@ -88,8 +88,8 @@ def test_consumer_suspended_past_its_lease_cannot_poll_or_commit(logs: Logs) -> 
     logs.suspend(suspended)
     logs.advance(2 * LEASE)
     successor = logs.subscribe(STREAM, "router", "two")
-    taken = poll(logs, successor, due=len(KEYS))
-    assert keys(taken) == sorted(KEYS)
+    taken_over = poll(logs, successor, due=len(KEYS))
+    assert keys(taken_over) == sorted(KEYS)
     logs.resume(suspended)
     commit(suspended, polled)
     append(logs, *KEYS)
@@ -165,14 +165,14 @@ def test_consumer_restarted_under_same_name_takes_over_at_lease_end(
     logs: Logs,
 ) -> None:
     append(logs, *KEYS)
-    before = logs.subscribe(STREAM, "router", "one")
-    polled = poll(logs, before, due=len(KEYS))
-    after = logs.subscribe(STREAM, "router", "one")
-    early = poll(logs, after)  # at once, where consumers are identified by name
+    old_consumer = logs.subscribe(STREAM, "router", "one")
+    polled = poll(logs, old_consumer, due=len(KEYS))
+    new_consumer = logs.subscribe(STREAM, "router", "one")
+    early = poll(logs, new_consumer)  # at once, where consumers are identified by name
     logs.advance(LEASE)
-    assert keys([*early, *poll(logs, after, due=len(KEYS) - len(early))]) == sorted(KEYS)
+    assert keys([*early, *poll(logs, new_consumer, due=len(KEYS) - len(early))]) == sorted(KEYS)
     with suppress(Unavailable):  # it learns that another consumer has taken its name
-        commit(before, polled)
+        commit(old_consumer, polled)
     with suppress(Unavailable):
-        assert is_empty(logs, before)
-    assert after.lag() == len(KEYS)
+        assert is_empty(logs, old_consumer)
+    assert new_consumer.lag() == len(KEYS)

@@ -49,7 +49,7 @@ def receipts_of(case: ProviderCase, alert_: Alert, *devices: Device) -> list[Rec
 def test_accepted_alert_rings_each_phone_once_with_its_text(case: ProviderCase) -> None:
     devices = [case.device(n) for n in range(5)]
     assert receipts_of(case, FIRST, *devices) == [Accepted()] * 5
-    assert [(case.rang(device), case.shows(device)) for device in devices] == [(1, [FIRST.text])] * 5
+    assert [(case.ring_count(device), case.shows(device)) for device in devices] == [(1, [FIRST.text])] * 5
 
 
 def test_alert_uses_language_of_the_phone(case: ProviderCase) -> None:

@@ -23,7 +23,7 @@ def test_read_of_no_subjects_is_complete(backend: Backend) -> None:
 def test_rebuilt_index_lists_bursts_newest_first(backend: Backend) -> None:
     backend.rebuild([burst(4), burst(5), burst(9, ADA)])
     pulled = backend.look(SUBJECTS)
-    assert [place.burst for place in pulled.places] == [BurstKey(ADA, 9), BurstKey(NOVA, 5), BurstKey(NOVA, 4)]
+    assert [position.burst for position in pulled.places] == [BurstKey(ADA, 9), BurstKey(NOVA, 5), BurstKey(NOVA, 4)]
     assert pulled.places[0].opened_at == NOON + timedelta(minutes=9)
     assert pulled.complete_since == BEFORE
 
@@ -94,7 +94,7 @@ def test_horizon_of_many_subjects_is_the_latest(backend: Backend) -> None:
     backend.index.announce([burst(9, ADA)])
     pulled = backend.look([NOVA, ADA])
     assert pulled.complete_since == burst(9, ADA).opened_at
-    assert [place.burst for place in pulled.places] == [BurstKey(ADA, 9)]
+    assert [position.burst for position in pulled.places] == [BurstKey(ADA, 9)]
 
 
 def test_rebuild_sweeps_older_bursts(backend: Backend) -> None:

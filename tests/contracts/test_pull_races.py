@@ -22,6 +22,7 @@ from tests.contracts.pull_backends import (
     Backend,
     backend,
     burst,
+    fast_backend,
     on_valkey,
     seqs,
 )
@@ -102,7 +103,7 @@ def test_burst_announced_during_rebuild_is_kept(backend: Backend) -> None:
     backend.index.announce([burst(5), burst(8, ADA)])
     backend.rebuilt([burst(4)])
     pulled = backend.look(SUBJECTS)
-    assert ([place.burst for place in pulled.places], pulled.complete_since) == (
+    assert ([position.burst for position in pulled.places], pulled.complete_since) == (
         [BurstKey(ADA, 8), BurstKey(NOVA, 5), BurstKey(NOVA, 4)],
         BEFORE,
     )
@@ -201,7 +202,7 @@ class IndexModel:
             pulled = self.backend.look(subjects)
             if pulled.complete_since is None:
                 continue
-            listed = {place.burst for place in pulled.places}
+            listed = {position.burst for position in pulled.places}
             missing = [
                 burst_.key
                 for burst_ in self.announced

@@ -1,4 +1,4 @@
-"""The pull index when its server is full, hung or wiped: it never claims missing bursts."""
+"""The pull index when its server is full or hung, or its last comparison is old."""
 
 import os
 import signal

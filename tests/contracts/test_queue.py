@@ -24,10 +24,9 @@ __all__ = ["rabbit", "rabbit_server", "valkey", "valkey_server"]
 
 
 QUEUE_PERSISTED_WITHIN = 4.0
-"""Seconds until RabbitMQ has written a new queue to disk;
+"""Seconds until RabbitMQ has written a new queue to disk. It keeps the record in memory for 2.
 
-it keeps the record in memory for 2. If its only node is killed before, the tasks are lost, and the ledger queues them
-again.
+If the only node is killed before, the queue's tasks are lost, and the ledger queues them again.
 """
 
 

@@ -76,8 +76,8 @@ def test_latest_protection_of_author_wins_and_erasure_is_separate(store: Store) 
     erased = retraction(RetractionCause.ERASE, tweet="")
     store.retractions.write([erased])
     store.retractions.write([replace(erased, at=erased.at - timedelta(minutes=1))])
-    both = {author_trail(ADA): late, erased_trail(ADA): erased}
-    assert store.retractions.standing([author_trail(ADA), erased_trail(ADA)]) == both
+    expected = {author_trail(ADA): late, erased_trail(ADA): erased}
+    assert store.retractions.standing([author_trail(ADA), erased_trail(ADA)]) == expected
 
 
 def test_mention_is_found_by_tweet_and_by_day_of_author(store: Store) -> None:
@@ -124,11 +124,11 @@ def test_changed_mention_is_read_in_its_new_state(store: Store) -> None:
     first, second = sequenced(1), sequenced(2)
     store.bursts.write([burst()], [first, second])
     store.bursts.write([burst(version=2)], [], [retracted(first)])
-    places = [MentionLocation(BurstKey(NOVA, 1), event(n)) for n in (1, 2, 3)]
+    locations = [MentionLocation(BurstKey(NOVA, 1), event(n)) for n in (1, 2, 3)]
     with reopened(store) as other_process:
-        assert other_process.retractions.read(places) == {
-            places[0]: retracted(first).mention,
-            places[1]: second.mention,
+        assert other_process.retractions.read(locations) == {
+            locations[0]: retracted(first).mention,
+            locations[1]: second.mention,
         }
         assert {mention_.event: mention_ for mention_ in other_process.retractions.within(BurstKey(NOVA, 1))} == {
             event(1): retracted(first).mention,
@@ -139,13 +139,13 @@ def test_changed_mention_is_read_in_its_new_state(store: Store) -> None:
 def test_change_of_higher_version_wins_over_late_first_write(store: Store) -> None:
     mention_ = sequenced(1)
     edited = replace(mention_, mention=replace(mention_.mention, text="edited"))
-    [place] = [MentionLocation(BurstKey(NOVA, 1), event(1))]
+    [location] = [MentionLocation(BurstKey(NOVA, 1), event(1))]
     store.bursts.write([burst()], [mention_])
     store.bursts.write([burst(version=5)], [], [retracted(mention_)])
     store.bursts.write([burst(version=4)], [], [edited])
     store.bursts.write([burst()], [mention_])
-    assert store.retractions.read([place]) == {place: retracted(mention_).mention}
-    assert store.bursts.read([place.burst])[place.burst].version == 5
+    assert store.retractions.read([location]) == {location: retracted(mention_).mention}
+    assert store.bursts.read([location.burst])[location.burst].version == 5
 
 
 def test_restriction_of_burst_can_change(store: Store) -> None:

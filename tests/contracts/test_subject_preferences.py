@@ -83,8 +83,8 @@ def test_users_own_change_is_visible_at_once_and_indexed_later(store: Store) -> 
 @pytest.mark.parametrize("order", [*permutations(range(3))])
 def test_newest_change_wins_in_any_order(store: Store, order: tuple[int, ...]) -> None:
     changes = [change(Volume.OFF, minute=1), change(visible_from=NEVER, minute=2), change(Volume.FIRST, minute=3)]
-    for place in order:
-        store.wants.write([changes[place]])
+    for index in order:
+        store.wants.write([changes[index]])
     assert (read(store), sets(store)) == ({NOVA: preference(Volume.FIRST, minute=3)}, {"first": [MEMBER]})
 
 
@@ -95,8 +95,8 @@ def test_each_field_keeps_its_own_newest_change(store: Store, order: tuple[int, 
         change(None, visible_from=NEVER, minute=2),
         change(Volume.OFF, visible_from=None, minute=3),
     ]
-    for place in order:
-        store.wants.write([changes[place]])
+    for index in order:
+        store.wants.write([changes[index]])
     assert read(store) == {NOVA: preference(Volume.OFF, minute=3, visible_from=NEVER)}
     assert sets(store) == {"muted": [MEMBER], "off": [MEMBER]}
 
@@ -178,8 +178,8 @@ def test_preferences_by_pair_member_and_shard_agree(
 ) -> None:
     store.wants.write_mutes([block_mute(9, 11)])
     base = CLOCK.setdefault("minute", 1)
-    for n, (place, volume, since) in enumerate(changes):
-        change_ = change(volume, member=Member(MEMBER + place), minute=base + n, visible_from=since)
+    for n, (offset, volume, since) in enumerate(changes):
+        change_ = change(volume, member=Member(MEMBER + offset), minute=base + n, visible_from=since)
         store.wants.write([change_])
     CLOCK["minute"] = base + len(changes)
     bits_by_kind = store.wants.sets(NOVA, SHARD)

@@ -21,12 +21,14 @@ EXAMPLES = count(1)
 SUBJECTS = [Subject(Kind.MENTION, UserId(owner)) for owner in ("a", "b", "ä", "z", "Z", "a-b")]
 
 
-def place_of(burst_: Burst) -> InboxPosition:
+def position_of(burst_: Burst) -> InboxPosition:
     return InboxPosition(burst_.opened_at, burst_.key)
 
 
-def before(store: Store, subjects: list[Subject], place: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
-    return list(run(store.timeline.before(subjects, place, limit)))
+def bursts_before(
+    store: Store, subjects: list[Subject], position: InboxPosition | None = None, limit: int = 10
+) -> list[Burst]:
+    return list(run(store.timeline.before(subjects, position, limit)))
 
 
 def test_bursts_are_found_by_key(store: Store) -> None:
@@ -53,24 +55,24 @@ def test_newest_bursts_of_few_among_many_subjects_are_found(store: Store) -> Non
     single_bursts = [burst(subject, opened_at=START - n * DAY / 1_000) for n, subject in enumerate(quiet[::30])]
     busy_bursts = [burst(NOVA, seq, opened_at=START + seq * DAY / 1_000 - DAY / 30) for seq in range(1, 60)]
     store.bursts.write([*single_bursts, *busy_bursts], [])
-    newest = sorted([*single_bursts, *busy_bursts], key=place_of, reverse=True)
-    assert before(store, [*quiet, NOVA], limit=20) == newest[:20]
-    assert before(store, [*quiet, NOVA], place_of(newest[50]), limit=40) == newest[51:91]
-    assert before(store, [*quiet, NOVA], limit=200) == newest
+    newest = sorted([*single_bursts, *busy_bursts], key=position_of, reverse=True)
+    assert bursts_before(store, [*quiet, NOVA], limit=20) == newest[:20]
+    assert bursts_before(store, [*quiet, NOVA], position_of(newest[50]), limit=40) == newest[51:91]
+    assert bursts_before(store, [*quiet, NOVA], limit=200) == newest
 
 
 def test_newest_bursts_of_all_subjects_come_first(store: Store) -> None:
     bursts = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n * DAY) for n in range(1, 8)]
     store.bursts.write([*bursts, burst(SUBJECTS[0], 1, opened_at=START + 9 * DAY)], [])
-    assert before(store, [NOVA, ORION, SUBJECTS[1]], limit=3) == bursts[:-4:-1]
-    assert before(store, [NOVA, ORION]) == bursts[::-1]
-    assert before(store, []) == []
+    assert bursts_before(store, [NOVA, ORION, SUBJECTS[1]], limit=3) == bursts[:-4:-1]
+    assert bursts_before(store, [NOVA, ORION]) == bursts[::-1]
+    assert bursts_before(store, []) == []
 
 
 def test_next_page_starts_after_last_item(store: Store) -> None:
     bursts = [burst(NOVA, n, opened_at=START + n * DAY) for n in range(1, 6)]
     store.bursts.write(bursts, [])
-    assert before(store, [NOVA], place_of(bursts[2])) == [bursts[1], bursts[0]]
+    assert bursts_before(store, [NOVA], position_of(bursts[2])) == [bursts[1], bursts[0]]
 
 
 def test_bursts_restricted_to_other_authors_are_skipped(store: Store) -> None:
@@ -84,22 +86,22 @@ def test_bursts_restricted_to_other_authors_are_skipped(store: Store) -> None:
         expected = [burst_ for burst_ in reversed(bursts) if burst_.restricted_to in admitted]
         assert list(run(store.timeline.before([NOVA], None, 99, authors))) == expected
         assert list(run(store.timeline.before([NOVA, ORION], None, 2, authors))) == expected[:2]
-        assert list(run(store.timeline.before([NOVA], place_of(expected[1]), 2, authors))) == expected[2:4]
-    assert before(store, [NOVA], limit=99) == bursts[::-1]
+        assert list(run(store.timeline.before([NOVA], position_of(expected[1]), 2, authors))) == expected[2:4]
+    assert bursts_before(store, [NOVA], limit=99) == bursts[::-1]
 
 
 def test_all_bursts_since_a_time_are_returned(store: Store) -> None:
     bursts = [burst((NOVA, ORION)[n % 2], n, opened_at=START + n // 2 * DAY) for n in range(1, 9)]
     store.bursts.write(bursts, [])
-    newest = sorted(bursts, key=place_of, reverse=True)
+    newest = sorted(bursts, key=position_of, reverse=True)
 
-    def since(days: int, place: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
-        return list(run(store.timeline.before([NOVA, ORION], place, limit, None, START + days * DAY)))
+    def since(days: int, position: InboxPosition | None = None, limit: int = 10) -> list[Burst]:
+        return list(run(store.timeline.before([NOVA, ORION], position, limit, None, START + days * DAY)))
 
     assert since(3) == newest[:3]
     assert since(3, limit=2) == newest[:2]
-    assert since(3, place_of(newest[0])) == newest[1:3]
-    assert since(3, place_of(newest[2])) == since(9) == []
+    assert since(3, position_of(newest[0])) == newest[1:3]
+    assert since(3, position_of(newest[2])) == since(9) == []
     assert since(0) == newest
 
 
@@ -108,7 +110,7 @@ def test_bursts_between_two_times_exclude_the_later_one(store: Store) -> None:
     store.bursts.write(bursts, [])
     until = InboxPosition(START + 4 * DAY, BEFORE_ALL)
     page = run(store.timeline.before([NOVA, ORION], until, 9, (), START + 2 * DAY))
-    assert list(page) == sorted(bursts[2:6], key=place_of, reverse=True)
+    assert list(page) == sorted(bursts[2:6], key=position_of, reverse=True)
     assert list(run(store.timeline.before([NOVA, ORION], until, 3, (), START + 2 * DAY))) == list(page[:3])
 
 
@@ -116,8 +118,8 @@ def test_gaps_between_numbers_do_not_matter(store: Store) -> None:
     numbers = [1, 2, 1_022, 1_023, 1_024, 1_025, 40_000, 40_001, 80_000, *range(90_000, 120_000, 1_500)]
     bursts = [burst(NOVA, seq, opened_at=START + n * DAY) for n, seq in enumerate(numbers)]
     store.bursts.write(bursts, [])
-    assert before(store, [NOVA], limit=99) == bursts[::-1]
-    assert before(store, [NOVA], place_of(bursts[5]), 3) == bursts[4:1:-1]
+    assert bursts_before(store, [NOVA], limit=99) == bursts[::-1]
+    assert bursts_before(store, [NOVA], position_of(bursts[5]), 3) == bursts[4:1:-1]
     assert list(run(store.timeline.before([NOVA], None, 99, None, START + 4 * DAY))) == bursts[:3:-1]
     assert run(store.timeline.bursts([burst_.key for burst_ in bursts])) == {burst_.key: burst_ for burst_ in bursts}
 
@@ -126,8 +128,8 @@ def test_grown_burst_keeps_its_place_and_restamped_burst_moves(store: Store) -> 
     store.bursts.write([burst(NOVA, 1, opened_at=START), burst(ORION, 1, opened_at=START + DAY)], [])
     moved = burst(NOVA, 1, version=2, opened_at=START + 2 * DAY)
     store.bursts.write([moved], [])
-    assert [burst_.key.subject for burst_ in before(store, [NOVA, ORION])] == [NOVA, ORION]
-    assert before(store, [NOVA], place_of(moved)) == []
+    assert [burst_.key.subject for burst_ in bursts_before(store, [NOVA, ORION])] == [NOVA, ORION]
+    assert bursts_before(store, [NOVA], position_of(moved)) == []
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -158,5 +160,5 @@ def test_pages_of_any_size_return_each_burst_once_in_order(
     store.bursts.write(bursts, [])
     listed: list[Burst] = []
     for _ in range(len(bursts) + 1):
-        listed += before(store, list(own_subjects.values()), place_of(listed[-1]) if listed else None, limit)
-    assert listed == sorted(bursts, key=place_of, reverse=True)
+        listed += bursts_before(store, list(own_subjects.values()), position_of(listed[-1]) if listed else None, limit)
+    assert listed == sorted(bursts, key=position_of, reverse=True)

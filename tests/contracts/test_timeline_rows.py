@@ -26,7 +26,7 @@ EXAMPLES = count(1)
 SUBJECTS = [Subject(Kind.MENTION, UserId(owner)) for owner in ("a", "b", "ä", "z", "Z", "a-b")]
 ME, OTHER_MEMBER = 5, 6
 ALL = range(RANGE_MEMBERS)
-ALL_BUT_ME = [place for place in ALL if place != ME]
+ALL_BUT_ME = [position for position in ALL if position != ME]
 MANY = 300
 """Number of bursts; with two tiers each they have more rows than the Cassandra adapter reads at once."""
 
@@ -45,22 +45,22 @@ def read_rows(
     store: Store,
     member: int = ME,
     subjects: Collection[Subject] = (NOVA, ORION),
-    place: InboxPosition | None = None,
+    position: InboxPosition | None = None,
     limit: int = 10,
 ) -> list[InboxRow]:
-    return list(run(store.timeline.rows(Member(member), subjects, place, limit)))
+    return list(run(store.timeline.rows(Member(member), subjects, position, limit)))
 
 
 def keys(rows_: Iterable[InboxRow]) -> list[BurstKey]:
     return [row.burst for row in rows_]
 
 
-def place_of(row: InboxRow | InboxRows) -> InboxPosition:
+def position_of(row: InboxRow | InboxRows) -> InboxPosition:
     return InboxPosition(row.opened_at, row.burst)
 
 
 def newest_first(batch: Iterable[InboxRows]) -> list[BurstKey]:
-    return [place.burst for place in sorted(map(place_of, batch), reverse=True)]
+    return [position.burst for position in sorted(map(position_of, batch), reverse=True)]
 
 
 def test_rows_of_all_subjects_and_windows_come_newest_first(store: Store) -> None:
@@ -120,8 +120,8 @@ def test_position_bounds_rows_of_the_same_time(store: Store) -> None:
     page, opened = read_rows(store, subjects=SUBJECTS, limit=99), newest_first(batch)
     assert keys(page) == opened
     for n, row in enumerate(page):
-        assert keys(read_rows(store, subjects=SUBJECTS, place=place_of(row), limit=99)) == opened[n + 1 :]
-        assert keys(read_rows(store, subjects=SUBJECTS, place=place_of(row), limit=2)) == opened[n + 1 : n + 3]
+        assert keys(read_rows(store, subjects=SUBJECTS, position=position_of(row), limit=99)) == opened[n + 1 :]
+        assert keys(read_rows(store, subjects=SUBJECTS, position=position_of(row), limit=2)) == opened[n + 1 : n + 3]
 
 
 def test_position_needs_no_row(store: Store) -> None:
@@ -130,7 +130,7 @@ def test_position_needs_no_row(store: Store) -> None:
     opened = newest_first(batch)
 
     def keys_after(opened_at: datetime, key: BurstKey) -> list[BurstKey]:
-        return keys(read_rows(store, subjects=SUBJECTS, place=InboxPosition(opened_at, key), limit=99))
+        return keys(read_rows(store, subjects=SUBJECTS, position=InboxPosition(opened_at, key), limit=99))
 
     assert keys_after(START, BEFORE_ALL) == opened
     assert keys_after(START - TICK, BEFORE_ALL) == keys_after(START - 2 * TICK, BurstKey(NOVA, 7)) == opened[6:]
@@ -145,15 +145,15 @@ def test_position_at_end_of_window_bounds_rows(store: Store) -> None:
     store.inbox.write(batch)
     assert keys(read_rows(store)) == nova_keys(4, 3, 2, 1)
     for n, rows_ in enumerate(batch, start=1):
-        assert keys(read_rows(store, place=place_of(rows_))) == nova_keys(4, 3, 2, 1)[n:]
+        assert keys(read_rows(store, position=position_of(rows_))) == nova_keys(4, 3, 2, 1)[n:]
 
 
 def test_empty_windows_are_skipped(store: Store) -> None:
     batch = [inbox_rows(key, START - days * DAY) for key, days in zip(nova_keys(3, 2, 1), (0, 30, 85), strict=True)]
     store.inbox.write(batch)
     assert keys(read_rows(store)) == nova_keys(3, 2, 1)
-    assert keys(read_rows(store, place=InboxPosition(START - 10 * DAY, BEFORE_ALL))) == nova_keys(2, 1)
-    assert keys(read_rows(store, place=InboxPosition(START - 60 * DAY, BEFORE_ALL), limit=1)) == nova_keys(1)
+    assert keys(read_rows(store, position=InboxPosition(START - 10 * DAY, BEFORE_ALL))) == nova_keys(2, 1)
+    assert keys(read_rows(store, position=InboxPosition(START - 60 * DAY, BEFORE_ALL), limit=1)) == nova_keys(1)
 
 
 def test_windows_with_only_other_subjects_are_skipped(store: Store) -> None:
@@ -197,7 +197,7 @@ def test_burst_in_two_tiers_has_two_adjacent_rows(store: Store) -> None:
     assert keys(page) == newest_first(batch)
     assert keys(page).count(key) == 2
     assert {row.tier for row in page if row.burst == key} == {Tier.P0, Tier.P2}
-    assert keys(read_rows(store, subjects=[ORION], place=InboxPosition(START, key))) == [BurstKey(ORION, 1)]
+    assert keys(read_rows(store, subjects=[ORION], position=InboxPosition(START, key))) == [BurstKey(ORION, 1)]
 
 
 def rows_of_many_bursts(own_seqs: Collection[int], interval: timedelta) -> list[InboxRows]:
@@ -224,7 +224,7 @@ def test_more_rows_of_subject_than_one_result_holds_are_read(store: Store, inter
     assert keys(page) == nova_keys(*own_seqs)
     assert read_rows(store, limit=5) == page[:5]
     for n in (0, 4, 10, 11, 12):
-        assert read_rows(store, place=place_of(page[n]), limit=99) == page[n + 1 :]
+        assert read_rows(store, position=position_of(page[n]), limit=99) == page[n + 1 :]
     other_rows = read_rows(store, OTHER_MEMBER, limit=2 * MANY)
     assert keys(other_rows) == nova_keys(MANY, *(seq for seq in range(MANY - 1, 0, -1) for _ in range(2)))
     assert keys(read_rows(store, OTHER_MEMBER, limit=MANY)) == keys(other_rows)[:MANY]
@@ -241,7 +241,7 @@ def test_more_subjects_than_one_query_takes_are_read(store: Store) -> None:
     assert keys(read_rows(store, subjects=requested, limit=20)) == opened[:20]
     page = read_rows(store, subjects=requested[::-1], limit=200)
     assert keys(page) == opened[:200]
-    assert keys(read_rows(store, subjects=requested, place=place_of(page[99]), limit=50)) == opened[100:150]
+    assert keys(read_rows(store, subjects=requested, position=position_of(page[99]), limit=50)) == opened[100:150]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -276,8 +276,10 @@ def test_pages_of_any_size_return_each_row_once_in_order(
     store.inbox.write(batch)
     pages: list[InboxRow] = []
     for _ in range(len(batch) + 1):
-        place = place_of(pages[-1]) if pages else None
-        pages += read_rows(store, subjects=[own_subjects[subject] for subject in requested], place=place, limit=limit)
+        position = position_of(pages[-1]) if pages else None
+        pages += read_rows(
+            store, subjects=[own_subjects[subject] for subject in requested], position=position, limit=limit
+        )
     expected = [
         rows_
         for rows_, (subject, *_, members) in zip(batch, openings, strict=True)

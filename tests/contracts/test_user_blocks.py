@@ -23,7 +23,7 @@ BEFORE, LATER = START - timedelta(days=1), START + timedelta(hours=1)
 
 
 @pytest.fixture
-def people(store: Store) -> Store:
+def user_store(store: Store) -> Store:
     """Ada and Eve follow each other, and Ada follows Bob."""
     store.directory.enrol([DirectoryEntry(user=user, member=member) for user, member in MEMBERS.items()])
     store.facts.follow(ADA, OF_EVE, BEFORE)
@@ -50,72 +50,74 @@ def since(store: Store) -> list[datetime]:
     return [ada.follows[OF_EVE], eve.follows[OF_ADA]]
 
 
-def test_users_are_not_blocked_by_default(people: Store) -> None:
-    people.partings.write([])
-    assert blocked(people) == {}
-    assert since(people) == [BEFORE, BEFORE]
+def test_users_are_not_blocked_by_default(user_store: Store) -> None:
+    user_store.partings.write([])
+    assert blocked(user_store) == {}
+    assert since(user_store) == [BEFORE, BEFORE]
 
 
-def test_block_hides_only_both_users_from_each_other(people: Store) -> None:
-    people.partings.write([change(people, 1)])
-    with reopened(people) as other_process:
+def test_block_hides_only_both_users_from_each_other(user_store: Store) -> None:
+    user_store.partings.write([change(user_store, 1)])
+    with reopened(user_store) as other_process:
         assert blocked(other_process) == {ADA: {EVE}, EVE: {ADA}}
         assert since(other_process) == [NEVER, NEVER]
         assert run(other_process.people.viewer(ADA, MEMBERS[ADA])).follows[OF_BOB] == BEFORE
 
 
-def test_unblocked_users_see_each_other_from_then_on(people: Store) -> None:
-    people.partings.write([change(people, 1)])
-    people.partings.write([change(people, 2, until=START)])
-    with reopened(people) as other_process:
+def test_unblocked_users_see_each_other_from_then_on(user_store: Store) -> None:
+    user_store.partings.write([change(user_store, 1)])
+    user_store.partings.write([change(user_store, 2, until=START)])
+    with reopened(user_store) as other_process:
         assert blocked(other_process) == {}
         assert since(other_process) == [START, START]
 
 
-def test_follow_after_unblock_is_visible_from_its_own_start(people: Store) -> None:
-    people.partings.write([change(people, 1), change(people, 2, until=START)])
-    people.facts.follow(ADA, OF_EVE, LATER)
-    assert since(people) == [LATER, START]
+def test_follow_after_unblock_is_visible_from_its_own_start(user_store: Store) -> None:
+    user_store.partings.write([change(user_store, 1), change(user_store, 2, until=START)])
+    user_store.facts.follow(ADA, OF_EVE, LATER)
+    assert since(user_store) == [LATER, START]
 
 
-def test_mutual_blocks_are_lifted_separately(people: Store) -> None:
-    people.partings.write([change(people, 1), change(people, 1, blocker=ADA, blocked=EVE)])
-    people.partings.write([change(people, 2, until=START)])
-    assert blocked(people) == {ADA: {EVE}, EVE: {ADA}}
-    assert since(people) == [NEVER, NEVER]
-    people.partings.write([change(people, 2, blocker=ADA, blocked=EVE, until=LATER)])
-    assert blocked(people) == {}
-    assert since(people) == [LATER, LATER]
+def test_mutual_blocks_are_lifted_separately(user_store: Store) -> None:
+    user_store.partings.write([change(user_store, 1), change(user_store, 1, blocker=ADA, blocked=EVE)])
+    user_store.partings.write([change(user_store, 2, until=START)])
+    assert blocked(user_store) == {ADA: {EVE}, EVE: {ADA}}
+    assert since(user_store) == [NEVER, NEVER]
+    user_store.partings.write([change(user_store, 2, blocker=ADA, blocked=EVE, until=LATER)])
+    assert blocked(user_store) == {}
+    assert since(user_store) == [LATER, LATER]
 
 
-def test_later_unblock_counts_in_any_order(people: Store) -> None:
-    people.partings.write([change(people, 9, until=LATER), change(people, 1, blocker=ADA, blocked=EVE, until=START)])
-    assert since(people) == [LATER, LATER]
+def test_later_unblock_counts_in_any_order(user_store: Store) -> None:
+    user_store.partings.write(
+        [change(user_store, 9, until=LATER), change(user_store, 1, blocker=ADA, blocked=EVE, until=START)]
+    )
+    assert since(user_store) == [LATER, LATER]
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))], ids=str)
 @pytest.mark.parametrize("highest", [NEVER, LATER], ids=["blocked", "unblocked"])
-def test_highest_sequence_wins_in_any_order(people: Store, order: Sequence[int], highest: datetime) -> None:
-    changes = [change(people, 1), change(people, 2, until=START), change(people, 3, until=highest)]
-    for place in order:
-        people.partings.write([changes[place]])
-    assert since(people) == [highest, highest]
-    assert blocked(people) == ({ADA: {EVE}, EVE: {ADA}} if highest == NEVER else {})
+def test_highest_sequence_wins_in_any_order(user_store: Store, order: Sequence[int], highest: datetime) -> None:
+    changes = [change(user_store, 1), change(user_store, 2, until=START), change(user_store, 3, until=highest)]
+    for index in order:
+        user_store.partings.write([changes[index]])
+    assert since(user_store) == [highest, highest]
+    assert blocked(user_store) == ({ADA: {EVE}, EVE: {ADA}} if highest == NEVER else {})
 
 
 @pytest.mark.parametrize("order", [*permutations(range(3))], ids=str)
-def test_block_wins_on_equal_sequence_and_later_unblock_wins(people: Store, order: Sequence[int]) -> None:
-    changes = [change(people, 4, until=START), change(people, 4), change(people, 4, until=LATER)]
-    for place in order:
-        people.partings.write([changes[place]])
-    assert blocked(people) == {ADA: {EVE}, EVE: {ADA}}
-    unblocks = [change(people, 4, blocker=KIM, blocked=ADA, until=until) for until in (LATER, START)]
-    people.partings.write(unblocks)
-    people.facts.follow(ADA, Subject(Kind.MENTION, KIM), BEFORE)
-    assert run(people.people.viewer(ADA, MEMBERS[ADA])).follows[Subject(Kind.MENTION, KIM)] == LATER
+def test_block_wins_on_equal_sequence_and_later_unblock_wins(user_store: Store, order: Sequence[int]) -> None:
+    changes = [change(user_store, 4, until=START), change(user_store, 4), change(user_store, 4, until=LATER)]
+    for index in order:
+        user_store.partings.write([changes[index]])
+    assert blocked(user_store) == {ADA: {EVE}, EVE: {ADA}}
+    unblocks = [change(user_store, 4, blocker=KIM, blocked=ADA, until=until) for until in (LATER, START)]
+    user_store.partings.write(unblocks)
+    user_store.facts.follow(ADA, Subject(Kind.MENTION, KIM), BEFORE)
+    assert run(user_store.people.viewer(ADA, MEMBERS[ADA])).follows[Subject(Kind.MENTION, KIM)] == LATER
 
 
-def test_unblock_dated_before_1970_loses_on_equal_sequence(people: Store) -> None:
+def test_unblock_dated_before_1970_loses_on_equal_sequence(user_store: Store) -> None:
     old_unblock = PartingChange(
         id=EventId("graph", "1"),
         blocker=EVE,
@@ -124,22 +126,22 @@ def test_unblock_dated_before_1970_loses_on_equal_sequence(people: Store) -> Non
         sequence=4,
         at=datetime(1950, 1, 1, tzinfo=UTC),
     )
-    people.partings.write([change(people, 4)])
-    people.partings.write([old_unblock.word(MEMBERS)])
-    assert blocked(people) == {ADA: {EVE}, EVE: {ADA}}
+    user_store.partings.write([change(user_store, 4)])
+    user_store.partings.write([old_unblock.word(MEMBERS)])
+    assert blocked(user_store) == {ADA: {EVE}, EVE: {ADA}}
 
 
-def test_late_block_loses_to_newer_unblock(people: Store) -> None:
-    people.partings.write([change(people, 5, until=START)])
-    people.partings.write([change(people, 4)])
-    assert blocked(people) == {}
-    assert since(people) == [START, START]
+def test_late_block_loses_to_newer_unblock(user_store: Store) -> None:
+    user_store.partings.write([change(user_store, 5, until=START)])
+    user_store.partings.write([change(user_store, 4)])
+    assert blocked(user_store) == {}
+    assert since(user_store) == [START, START]
 
 
-def test_repeated_changes_have_no_effect(people: Store) -> None:
+def test_repeated_changes_have_no_effect(user_store: Store) -> None:
     for _ in range(2):
-        people.partings.write([change(people, 1), change(people, 1), change(people, 2, blocker=BOB)])
-    assert blocked(people) == {ADA: {EVE, BOB}, EVE: {ADA}, BOB: {ADA}}
+        user_store.partings.write([change(user_store, 1), change(user_store, 1), change(user_store, 2, blocker=BOB)])
+    assert blocked(user_store) == {ADA: {EVE, BOB}, EVE: {ADA}, BOB: {ADA}}
 
 
 def block_kim(store: Store, count: int) -> list[UserId]:
@@ -149,25 +151,25 @@ def block_kim(store: Store, count: int) -> list[UserId]:
     return names
 
 
-def test_many_blocks_are_all_returned(people: Store) -> None:
-    names = block_kim(people, MOST_BLOCKERS)
-    assert blocked(people)[KIM] == {*names}
+def test_many_blocks_are_all_returned(user_store: Store) -> None:
+    names = block_kim(user_store, MOST_BLOCKERS)
+    assert blocked(user_store)[KIM] == {*names}
 
 
-def test_heavily_blocked_viewer_gets_first_blockers_and_all_followed(people: Store) -> None:
-    names = block_kim(people, 4 * MOST_BLOCKERS)
+def test_heavily_blocked_viewer_gets_first_blockers_and_all_followed(user_store: Store) -> None:
+    names = block_kim(user_store, 4 * MOST_BLOCKERS)
     last, unblocked = (Subject(Kind.MENTION, name) for name in names[-2:])
     for subject in (last, unblocked):
-        people.facts.follow(KIM, subject, BEFORE)
-    people.partings.write([change(people, 2, until=START, blocker=unblocked.owner, blocked=KIM)])
-    people.partings.write([change(people, 1, blocker=KIM, blocked=BOB)])
-    with reopened(people) as other_process:
+        user_store.facts.follow(KIM, subject, BEFORE)
+    user_store.partings.write([change(user_store, 2, until=START, blocker=unblocked.owner, blocked=KIM)])
+    user_store.partings.write([change(user_store, 1, blocker=KIM, blocked=BOB)])
+    with reopened(user_store) as other_process:
         kim = run(other_process.people.viewer(KIM, MEMBERS[KIM]))
     assert set(kim.blocked) == {*names[:MOST_BLOCKERS], last.owner, BOB}
     assert kim.follows == {last: NEVER, unblocked: START}
 
 
-def test_all_users_that_viewer_blocks_are_returned(people: Store) -> None:
+def test_all_users_that_viewer_blocks_are_returned(user_store: Store) -> None:
     names = [UserId(f"many-{n:03}") for n in range(2 * MOST_BLOCKERS)]
-    people.partings.write([change(people, 1, blocker=KIM, blocked=name) for name in names])
-    assert blocked(people)[KIM] == {*names}
+    user_store.partings.write([change(user_store, 1, blocker=KIM, blocked=name) for name in names])
+    assert blocked(user_store)[KIM] == {*names}

@@ -48,7 +48,7 @@ def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_w
     named = replace(logs.access, instance="host-1", lease=LONG_LEASE)
     append(logs, *KEYS)
     before, after = (start_consumer(named, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
-    logs.members += [before, after]
+    logs.consumers += [before, after]
     assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
     assert after.lag() == 0  # it runs, and has not joined
     before.end()
@@ -148,7 +148,7 @@ def produce_with_zstd(access: Access) -> None:
 def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:
     append(logs, *KEYS)
     before, after = (start_consumer(logs.access, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
-    logs.members += [before, after]
+    logs.consumers += [before, after]
     assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
     before.end()
     killed, found = time.monotonic(), list[Logged]()
