@@ -14,7 +14,7 @@ from notifier.adapters.celery.transport import MUTEX, BrokerKeys
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
 from notifier.metrics import Metrics
-from tests.contracts.garbage import whole
+from tests.contracts.garbage import replacements
 from tests.contracts.test_queue import ONE_SLICE_PER_POOL, take
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 
@@ -65,7 +65,7 @@ def retry(call: Callable[[], T]) -> T:
 
 def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None:
     for name in queue_names(broker.pool):
-        for description, garble in whole(broker.database, name):
+        for description, garble in replacements(broker.database, name):
             if description == "list":
                 continue
             before = broker.garbage_count()
@@ -82,7 +82,7 @@ def test_queue_of_wrong_type_is_replaced_on_first_access(broker: Broker) -> None
 def test_keys_of_held_tasks_keep_type_and_ttl(broker: Broker) -> None:
     keys = BrokerKeys.of(queue_names(broker.pool), broker.metrics.garbage)
     for name, expected_type in keys.types.items():
-        for description, garble in whole(broker.database, name):
+        for description, garble in replacements(broker.database, name):
             before = broker.garbage_count()
             garble()
             keys.tidy(broker.database)

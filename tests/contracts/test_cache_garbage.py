@@ -113,9 +113,9 @@ def test_garbage_is_absent_on_every_cluster_node(clustered: Caches, name: str) -
     empty, correct = results_before_and_after(use)
     for key in distinct_keys(server):
         garbage_kinds = [
-            description
-            for description in replacements(server.client, key)
-            if description[0] in ("string: random bytes", "list", "hash")
+            garbage_kind
+            for garbage_kind in replacements(server.client, key)
+            if garbage_kind[0] in ("string: random bytes", "list", "hash")
         ]
         assert_garbage_is_absent(use, key, garbage_kinds, empty, correct)
 

@@ -13,104 +13,104 @@ SLICE = piece(BurstKey(NOVA, 1))
 TERM = timedelta(seconds=4)
 
 
-def claimed(store: Store, owner: str = "one") -> Claim | None:
+def claim_slice(store: Store, owner: str = "one") -> Claim | None:
     now = store.clock.now()
     return store.claims.claim(SLICE, owner, now, now + TERM)
 
 
 def test_slice_has_one_claim_at_a_time(store: Store) -> None:
-    claim = claimed(store)
+    claim = claim_slice(store)
     assert claim is not None
     assert (claim.attempt, claim.owner, claim.until) == (1, "one", store.clock.now() + TERM)
     with reopened(store) as other_process:
-        assert claimed(other_process, "two") is None
+        assert claim_slice(other_process, "two") is None
 
 
 def test_duplicate_task_gets_no_claim_even_in_same_worker(store: Store) -> None:
-    claimed(store)
-    assert claimed(store) is None
+    claim_slice(store)
+    assert claim_slice(store) is None
 
 
 def test_claim_does_not_block_other_slices(store: Store) -> None:
-    claimed(store)
+    claim_slice(store)
     now = store.clock.now()
     assert store.claims.claim(piece(BurstKey(NOVA, 1), Tier.P2), "two", now, now + TERM) is not None
     assert store.claims.claim(piece(BurstKey(NOVA, 2)), "two", now, now + TERM) is not None
 
 
 def test_expired_claim_is_reissued_with_higher_attempt(store: Store) -> None:
-    claimed(store)
+    claim_slice(store)
     store.clock.advance(TERM)
-    next_claim = claimed(store, "two")
+    next_claim = claim_slice(store, "two")
     assert next_claim is not None
     assert (next_claim.attempt, next_claim.owner, next_claim.claimed_at) == (2, "two", store.clock.now())
 
 
 def test_renewed_claim_lasts_longer(store: Store) -> None:
-    claim = claimed(store)
+    claim = claim_slice(store)
     assert claim is not None
     longer = claim.until + TERM
     assert store.claims.renew(claim, longer) == replace(claim, until=longer)
     store.clock.advance(TERM)
-    assert claimed(store, "two") is None
+    assert claim_slice(store, "two") is None
 
 
 def test_renewal_fails_after_claim_is_lost(store: Store) -> None:
-    claim = claimed(store)
+    claim = claim_slice(store)
     assert claim is not None
     store.clock.advance(TERM)
-    next_claim = claimed(store, "two")
+    next_claim = claim_slice(store, "two")
     assert next_claim is not None
     assert store.claims.renew(claim, claim.until + 9 * TERM) is None
     store.clock.advance(TERM)
-    assert claimed(store, "three") is not None
+    assert claim_slice(store, "three") is not None
 
 
 def test_renewal_fails_after_same_worker_reclaimed(store: Store) -> None:
-    first = claimed(store)
+    first = claim_slice(store)
     assert first is not None
     store.clock.advance(TERM)
-    assert claimed(store) is not None
+    assert claim_slice(store) is not None
     assert store.claims.renew(first, first.until + TERM) is None
 
 
 def test_released_slice_is_free_at_once(store: Store) -> None:
-    claim = claimed(store)
+    claim = claim_slice(store)
     assert claim is not None
     store.claims.release(claim, store.clock.now())
-    next_claim = claimed(store, "two")
+    next_claim = claim_slice(store, "two")
     assert next_claim is not None
     assert next_claim.attempt == 2
 
 
 def test_release_of_lost_claim_changes_nothing(store: Store) -> None:
-    claim = claimed(store)
+    claim = claim_slice(store)
     assert claim is not None
     store.clock.advance(TERM)
-    claimed(store, "two")
+    claim_slice(store, "two")
     store.claims.release(claim, store.clock.now())
-    assert claimed(store, "three") is None
+    assert claim_slice(store, "three") is None
 
 
 def test_next_claim_resumes_at_recorded_progress(store: Store) -> None:
-    claim = claimed(store)
+    claim = claim_slice(store)
     assert claim is not None
     assert claim.reached == 0
     store.claims.release(replace(claim, reached=17), store.clock.now())
     with reopened(store) as other_process:
-        next_claim = claimed(other_process, "two")
+        next_claim = claim_slice(other_process, "two")
     assert next_claim is not None
     assert next_claim.reached == 17
 
 
 def test_expired_claim_cannot_record_progress(store: Store) -> None:
-    expired = claimed(store)
+    expired = claim_slice(store)
     store.clock.advance(TERM)
-    current = claimed(store, "two")
+    current = claim_slice(store, "two")
     assert expired is not None
     assert current is not None
     store.claims.release(replace(expired, reached=17), store.clock.now())
     store.claims.release(current, store.clock.now())
-    next_claim = claimed(store)
+    next_claim = claim_slice(store)
     assert next_claim is not None
     assert next_claim.reached == 0

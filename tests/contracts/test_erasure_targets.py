@@ -14,7 +14,7 @@ from tests.support.fakes.clock import START
 BOB, EVE, NOVA = UserId("bob"), UserId("eve"), (UserId("nova"),)
 
 
-def hold_event(id: str, author: UserId = BOB) -> HeldMention:
+def held_mention(id: str, author: UserId = BOB) -> HeldMention:
     return HeldMention.of(replace(event(id), author=author), NOVA)
 
 
@@ -23,7 +23,7 @@ def dead_letter(id: str, body: bytes) -> DeadLetter:
 
 
 def test_held_events_of_author_are_found_before_and_after_decision(backend: Backend) -> None:
-    holds = [hold_event("e1"), hold_event("e2"), hold_event("e3", EVE)]
+    holds = [held_mention("e1"), held_mention("e2"), held_mention("e3", EVE)]
     backend.holds.put(holds)
     assert backend.holds.decide(holds[0].id, ModerationDecision.DROPPED, "grace", START)
     assert sorted(hold.id.id for hold in backend.traces.held([BOB])) == ["e1", "e2"]
@@ -32,8 +32,8 @@ def test_held_events_of_author_are_found_before_and_after_decision(backend: Back
 
 
 def test_blanked_event_stays_blank_and_others_are_unchanged(backend: Backend) -> None:
-    holds = [hold_event(f"e{n}") for n in range(3)]
-    backend.holds.put([*holds, hold_event("other", EVE)])
+    holds = [held_mention(f"e{n}") for n in range(3)]
+    backend.holds.put([*holds, held_mention("other", EVE)])
     for _ in range(2):
         backend.traces.blank(holds)
     backend.holds.put(holds)
@@ -50,7 +50,7 @@ def test_blanked_event_stays_blank_and_others_are_unchanged(backend: Backend) ->
 
 
 def test_all_of_many_held_events_are_found(backend: Backend) -> None:
-    holds = [hold_event(f"e{n}") for n in range(501)]
+    holds = [held_mention(f"e{n}") for n in range(501)]
     backend.holds.put(holds)
     assert len([*backend.traces.held([BOB])]) == 501
     backend.traces.blank(holds[:500])
@@ -58,7 +58,7 @@ def test_all_of_many_held_events_are_found(backend: Backend) -> None:
 
 
 def test_expired_held_event_has_no_text(backend: Backend) -> None:
-    hold = hold_event("e1")
+    hold = held_mention("e1")
     backend.holds.put([hold])
     backend.clock.advance(WAITS + timedelta(seconds=1))
     backend.traces.blank([hold])
