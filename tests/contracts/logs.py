@@ -42,7 +42,7 @@ class Logs(Protocol):
 
     @property
     def early_by(self) -> timedelta:
-        """Interval by which a lease may end earlier than expected.
+        """A lease may end this much earlier than expected.
 
         The lease starts at the last heartbeat that the suspended consumer sent.
         """

@@ -21,12 +21,12 @@ from notifier.domain.errors import LogUnavailable
 from notifier.ports.event_log import Consumer, Logged
 from tests.contracts.consumer_processes import start_consumer
 from tests.contracts.logs import InKafka, in_kafka
-from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, finish, keys, is_empty, poll
+from tests.contracts.reading import ALL, KEYS, STREAM, append, commit, finish, is_empty, keys, poll
 from tests.services.waiting import until
 
 [TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
-"""Seconds from a topic's growth until its new partitions are read; 12 where is_empty else keeps the machine."""
+"""Seconds from a topic's growth until its new partitions are read; 12 where nothing else keeps the machine."""
 STRANGE = [(None, b"v"), (b"\xff\xfe", b"v"), (b"k", None)]
 """Keys and values: none, no text, none."""
 REPLACED_WITHIN = 10.0
@@ -93,7 +93,7 @@ def test_unreadable_batch_is_an_outage_at_every_poll(kafka: str) -> None:
 
 
 def refused(reader: Consumer) -> bool:
-    """Until it is a member is_empty comes."""
+    """Until it is a member nothing comes."""
     try:
         assert reader.poll(10, timedelta(seconds=0.1)) == []
     except LogUnavailable as told:
