@@ -59,15 +59,15 @@ class Logs(Protocol):
         """Number of empty polls after all due records that proves that no more will come."""
         ...
 
-    def settle(self, readers: Sequence[Consumer]) -> None:
+    def settle(self, consumers: Sequence[Consumer]) -> None:
         """Poll the consumers until all agree on the assignment of partitions."""
         ...
 
-    def suspend(self, reader: Consumer) -> None:
+    def suspend(self, consumer: Consumer) -> None:
         """Suspend the consumer: it neither polls nor sends heartbeats."""
         ...
 
-    def resume(self, reader: Consumer) -> None: ...
+    def resume(self, consumer: Consumer) -> None: ...
 
 
 @dataclass(slots=True)
@@ -88,17 +88,17 @@ class ManualLogs:
     def advance(self, time: timedelta) -> None:
         self.clock.advance(time)
 
-    def settle(self, readers: Sequence[Consumer]) -> None:
+    def settle(self, consumers: Sequence[Consumer]) -> None:
         """Let each consumer poll while two renewals are due."""
         for _ in range(8):
             self.advance(LEASE / 10)
-            for reader in readers:
-                reader.poll(0, timedelta(0))
+            for consumer in consumers:
+                consumer.poll(0, timedelta(0))
 
-    def suspend(self, reader: Consumer) -> None:
+    def suspend(self, consumer: Consumer) -> None:
         """Nothing to do: a consumer that isn't polled does nothing."""
 
-    def resume(self, reader: Consumer) -> None:
+    def resume(self, consumer: Consumer) -> None:
         """Nothing to do."""
 
 
@@ -123,37 +123,37 @@ class InKafka:
     def advance(self, duration: timedelta) -> None:
         time.sleep(duration.total_seconds())
 
-    def settle(self, readers: Sequence[Consumer]) -> None:
+    def settle(self, consumers: Sequence[Consumer]) -> None:
         deadline = time.monotonic() + AGREE_WITHIN
         agreed = 0
         # Require agreement twice. A consumer that only now learns of the topic starts a rebalance, and waits alone in
         # it while no other consumer is polled.
         while agreed < 2:
-            assert time.monotonic() < deadline, "The readers can't agree who reads what."
-            poll_concurrently(readers)
-            agreed = agreed + 1 if self._agreed(len(readers)) else 0
-        poll_concurrently(readers)
+            assert time.monotonic() < deadline, "the consumers did not agree on an assignment"
+            poll_concurrently(consumers)
+            agreed = agreed + 1 if self._agreed(len(consumers)) else 0
+        poll_concurrently(consumers)
 
-    def _agreed(self, readers: int) -> bool:
+    def _agreed(self, consumers: int) -> bool:
         """Return whether every partition is assigned, with this many members in the only group."""
-        [group] = {start_consumer.group for start_consumer in self.consumers}
+        [group] = {consumer.group for consumer in self.consumers}
         with closing(KafkaAdminClient(**self.access.admin_options())) as admin:
             description = admin.describe_groups([group])[group]
-        return description["group_state"] == "Stable" and len(description["members"]) == readers
+        return description["group_state"] == "Stable" and len(description["members"]) == consumers
 
-    def suspend(self, reader: Consumer) -> None:
-        assert isinstance(reader, ConsumerProcess)
-        reader.stop()
+    def suspend(self, consumer: Consumer) -> None:
+        assert isinstance(consumer, ConsumerProcess)
+        consumer.stop()
 
-    def resume(self, reader: Consumer) -> None:
-        assert isinstance(reader, ConsumerProcess)
-        reader.wake()
+    def resume(self, consumer: Consumer) -> None:
+        assert isinstance(consumer, ConsumerProcess)
+        consumer.wake()
 
 
-def poll_concurrently(readers: Sequence[Consumer]) -> None:
+def poll_concurrently(consumers: Sequence[Consumer]) -> None:
     """Poll all consumers at the same time: until a group has agreed, each of its members must be present."""
     with ThreadPoolExecutor() as threads:
-        list(threads.map(lambda reader: reader.poll(0, timedelta(0)), readers))
+        list(threads.map(lambda consumer: consumer.poll(0, timedelta(0)), consumers))
 
 
 @contextmanager

@@ -189,7 +189,7 @@ def test_connection_closed_between_exchanges_is_replaced() -> None:
         assert (sent_twice(wire), wire.server.tally.connections) == (set(), 2)
 
 
-def test_provider_that_always_disconnects_is_left_alone_for_a_while() -> None:
+def test_provider_that_always_disconnects_is_avoided_for_a_while() -> None:
     with faulty(Conduct(cut_after=1), SOON) as wire:
         answers_by_path = answers(wire, wire.posts(1_000))
         assert accepted(answers_by_path) == set()

@@ -31,10 +31,10 @@ def test_closed_port_reports_refused_connection() -> None:
 
 
 def test_refused_connection_is_not_retried_for_every_post() -> None:
-    tried: list[str] = []
+    lookups: list[str] = []
 
     def recording_resolver(host: str, port: int) -> Sequence[str]:
-        tried.append(host)
+        lookups.append(host)
         return ["127.0.0.1"]
 
     with (
@@ -45,7 +45,7 @@ def test_refused_connection_is_not_retried_for_every_post() -> None:
         answers = [*transport.exchange(posts)]
         assert {str(answer) for _, answer in answers} == {str(not_sent("it refuses connections"))}
         assert len(answers) == 5_000
-        assert len(tried) < 5
+        assert len(lookups) < 5
 
 
 def test_provider_is_reached_again_after_it_returns() -> None:
@@ -59,10 +59,10 @@ def test_provider_is_reached_again_after_it_returns() -> None:
 
 
 def test_unresolved_name_is_reported() -> None:
-    def nothing(host: str, port: int) -> Sequence[str]:
+    def unresolvable(host: str, port: int) -> Sequence[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    assert exchange_one("https://push.example", resolver=nothing) == not_sent(
+    assert exchange_one("https://push.example", resolver=unresolvable) == not_sent(
         "its name doesn't resolve: Name or service not known"
     )
     assert exchange_one("https://push.example", resolver=lambda host, port: []) == not_sent("its name doesn't resolve")
@@ -87,7 +87,8 @@ def test_slow_resolver_does_not_block_other_origins() -> None:
     with serving(handler) as server, closing(Http2Transport(limits=limits, clear=True, resolver=slow)) as transport:
         started = time.monotonic()
         answers = {
-            p.origin: answer for p, answer in transport.exchange([post("https://slow.example"), post(server.origin)])
+            request.origin: answer
+            for request, answer in transport.exchange([post("https://slow.example"), post(server.origin)])
         }
         assert time.monotonic() - started < 5
     released.set()

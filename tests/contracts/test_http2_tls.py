@@ -1,4 +1,4 @@
-"""TLS trust, and servers that speak no TLS or HTTP/2: no post is sent, with a reason."""
+"""TLS trust, and servers without TLS or HTTP/2: no post is sent, and the reason is reported."""
 
 import socket
 import ssl

@@ -117,7 +117,7 @@ def test_rows_of_two_tiers_in_one_range_coexist(store: Store) -> None:
 
 def test_inbox_window_is_swept_after_all_its_rows_expired(store: Store) -> None:
     old, new = numbered(1), numbered(2)
-    # Time left until the rows expire, on backends that expire them.
+    # Leave little time until expiry, for backends that expire rows.
     store.clock.advance(RETENTION - timedelta(seconds=2))
     store.inbox.write([rows(DENSE | SPARSE, burst=old, shard=shard) for shard in range(9)])
     store.inbox.write([rows(DENSE, burst=new, opened_at=START + INBOX_WINDOW)])
@@ -150,13 +150,13 @@ SHARES = st.sampled_from([0.0, 0.001, 0.02, 0.03125, 0.2, 1.0])
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1), left=SHARES, right=SHARES, shard=SHARDS)
 def test_every_member_reads_its_own_bit(store: Store, seed: int, left: float, right: float, shard: int) -> None:
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     share = np.where(np.arange(SHARD_MEMBERS) < SHARD_MEMBERS // 2, left, right)
-    bits = from_flags(chance.random(SHARD_MEMBERS) < share)
+    bits = from_flags(rng.random(SHARD_MEMBERS) < share)
     seq = next(SEQS)
     burst = numbered(seq)
     store.inbox.write([rows(bits, burst=burst, opened_at=START + timedelta(seconds=seq), shard=shard)])
-    sampled = [Member(int(m)) for m in chance.integers(0, SHARD_MEMBERS, 40)]
+    sampled = [Member(int(m)) for m in rng.integers(0, SHARD_MEMBERS, 40)]
 
     async def newest() -> list[bool]:
         pages = [await store.timeline.rows(Member(m + shard * SHARD_MEMBERS), [NOVA], None, 1) for m in sampled]

@@ -161,9 +161,7 @@ def test_close_releases_partitions_at_once(logs: Logs) -> None:
     assert keys(poll(logs, logs.subscribe(STREAM, "router", "two"), due=len(KEYS))) == sorted(KEYS)
 
 
-def test_consumer_restarted_under_same_name_takes_over_at_lease_end(
-    logs: Logs,
-) -> None:
+def test_consumer_restarted_under_same_name_takes_over_at_lease_end(logs: Logs) -> None:
     append(logs, *KEYS)
     old_consumer = logs.subscribe(STREAM, "router", "one")
     polled = poll(logs, old_consumer, due=len(KEYS))

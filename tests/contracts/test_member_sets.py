@@ -21,8 +21,8 @@ NOVA = Subject(Kind.MENTION, UserId("nova"))
 ADA = Subject(Kind.MENTION, UserId("ada"))
 
 
-def put(backend: Backend, kind: SetKind, owner: Subject | None, *places: int, shard: int = 0) -> None:
-    backend.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=from_offsets(places))])
+def put(backend: Backend, kind: SetKind, owner: Subject | None, *offsets: int, shard: int = 0) -> None:
+    backend.sets.put([ShardBlob(kind=kind, owner=owner, shard=shard, bits=from_offsets(offsets))])
 
 
 def members_by_kind(live: ShardSets) -> dict[SetKind, list[Member]]:
@@ -30,13 +30,13 @@ def members_by_kind(live: ShardSets) -> dict[SetKind, list[Member]]:
 
 
 def test_live_returns_all_sets_of_subject_and_of_all_users(backend: Backend) -> None:
-    for place, kind in enumerate(OF_A_SUBJECT):
-        put(backend, kind, NOVA, place)
-    for place, kind in enumerate(OF_EVERYBODY, 100):
-        put(backend, kind, None, place)
-    expected = {kind: [place] for place, kind in enumerate(OF_A_SUBJECT)}
+    for offset, kind in enumerate(OF_A_SUBJECT):
+        put(backend, kind, NOVA, offset)
+    for offset, kind in enumerate(OF_EVERYBODY, 100):
+        put(backend, kind, None, offset)
+    expected = {kind: [offset] for offset, kind in enumerate(OF_A_SUBJECT)}
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == expected | {
-        kind: [place] for place, kind in enumerate(OF_EVERYBODY, 100)
+        kind: [offset] for offset, kind in enumerate(OF_EVERYBODY, 100)
     }
 
 
@@ -135,9 +135,9 @@ def test_subject_without_head_has_no_followers(backend: Backend) -> None:
 
 def test_newer_fencing_token_wins(backend: Backend) -> None:
     old, new = stamp(1), stamp(2)
-    for stamp_, place in ((new, 2), (old, 1)):
-        backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([place]))], stamp_)
-        backend.sets.put_heads({NOVA: SetHead(total=place, counts=(place,))}, stamp_)
+    for stamp_, offset in ((new, 2), (old, 1)):
+        backend.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([offset]))], stamp_)
+        backend.sets.put_heads({NOVA: SetHead(total=offset, counts=(offset,))}, stamp_)
     assert members_by_kind(backend.sets.live(NOVA, [0])[0]) == {SetKind.FOLLOWERS: [2]}
     assert backend.sets.head(NOVA).total == 2
 

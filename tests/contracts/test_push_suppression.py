@@ -165,9 +165,7 @@ def test_each_shard_sleeps_until_its_first_alertable_member_wakes(store: Store) 
     assert members(suppressions[2].never, 2) == members_[:1]
 
 
-def test_personal_burst_respects_alert_setting_but_not_volume(
-    store: Store,
-) -> None:
+def test_personal_burst_respects_alert_setting_but_not_volume(store: Store) -> None:
     personal = burst(Subject(Kind.SELF, UserId("nova")))
     nova = Member(BASE + 5)
     store.directory.enrol([DirectoryEntry(user=UserId("nova"), member=nova)])

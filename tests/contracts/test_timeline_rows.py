@@ -26,7 +26,7 @@ EXAMPLES = count(1)
 SUBJECTS = [Subject(Kind.MENTION, UserId(owner)) for owner in ("a", "b", "ä", "z", "Z", "a-b")]
 ME, OTHER_MEMBER = 5, 6
 ALL = range(RANGE_MEMBERS)
-ALL_BUT_ME = [position for position in ALL if position != ME]
+ALL_BUT_ME = [offset for offset in ALL if offset != ME]
 MANY = 300
 """Number of bursts; with two tiers each they have more rows than the Cassandra adapter reads at once."""
 
