@@ -20,12 +20,12 @@ DAILY, MONTHLY = SetKind.ACTIVE_24H, SetKind.ACTIVE_30D
 def put(
     backend: Backend,
     *places: int,
-    members_expiring_at: int,
+    until: int,
     kind: SetKind = DAILY,
     shard: int = 0,
     at: int | None = None,
 ) -> None:
-    entry = Stay(kind=kind, until=members_expiring_at, shard=shard, bits=from_offsets(places))
+    entry = Stay(kind=kind, until=until, shard=shard, bits=from_offsets(places))
     backend.stays.put([entry], None if at is None else stamp(at))
 
 
