@@ -1,4 +1,4 @@
-"""The tweet service and a person, as callers of a running notifier."""
+"""HTTP calls of the tweet service and of a user to a running notifier."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from notifier.cli.commands.events import mention_event as event
 from notifier.cli.http import Ready
 
 ANSWERS_WITHIN = 10.0
-"""Seconds; who waits longer is not answered at all."""
+"""Seconds. A slower answer counts as none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Caller:
     http: httpx.Client
     service_key: str
     person: str
-    """A token."""
+    """Bearer token of the user."""
 
-    def post(self, id: str, of: str = "nova") -> httpx.Response:
-        body = json.dumps(event(id, "u5", (of,), text="hi", protected=False, now=datetime.now(UTC)))
+    def post(self, id: str, subject_account: str = "nova") -> httpx.Response:
+        body = json.dumps(event(id, "u5", (subject_account,), text="hi", protected=False, now=datetime.now(UTC)))
         headers = {**_bearer(self.service_key), "Content-Type": "application/cloudevents+json"}
         return self.http.post("/v1/events", content=body, headers=headers)
 
@@ -37,16 +37,16 @@ class Caller:
         return self.http.get("/metrics", headers=_bearer(self.service_key))
 
     def settled(self, id: str) -> bool:
-        """Every slice of every burst of the event has ended, with somebody reached."""
-        found = self.http.get(f"/v1/events/{id}", headers=_bearer(self.service_key))
-        if found.status_code != 200:
+        """Return whether every slice of every burst of the event is done, and at least one user was reached."""
+        response = self.http.get(f"/v1/events/{id}", headers=_bearer(self.service_key))
+        if response.status_code != 200:
             return False
-        bursts = [burst for account in found.json()["accounts"] for burst in account["bursts"]]
+        bursts = [burst for account in response.json()["accounts"] for burst in account["bursts"]]
         tiers = [tier for burst in bursts for tier in burst["tiers"].values()]
         return any(tier["people"] for tier in tiers) and {tier["state"] for tier in tiers} == {"done"}
 
     def cache(self) -> str:
-        """What the service says of its cache."""
+        """Return the state of the cache as `/readyz` reports it."""
         return str(self.http.get("/readyz").json()["cache"])
 
 

@@ -1,4 +1,4 @@
-"""A runner for the command line, and a data folder that is ready to be used."""
+"""A runner of the command line, and a data folder that is ready to use."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +13,10 @@ Notifier = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def notifier() -> Notifier:
-    """Runs `notifier` with these words; what isn't an exit is raised."""
+    """Run `notifier` with these arguments. Every exception except an exit is raised."""
 
-    def run(*words: str, env: dict[str, str | None] | None = None) -> Result:
-        return CliRunner().invoke(main, words, env=env, catch_exceptions=False, prog_name="notifier")
+    def run(*arguments: str, env: dict[str, str | None] | None = None) -> Result:
+        return CliRunner().invoke(main, arguments, env=env, catch_exceptions=False, prog_name="notifier")
 
     return run
 
@@ -25,8 +25,8 @@ def notifier() -> Notifier:
 def small_world(tmp_path_factory: pytest.TempPathFactory, notifier: Notifier) -> Path:
     """A folder for all tests of a module, with 2,000 people and three celebrities."""
     folder = tmp_path_factory.mktemp("data")
-    words = ("--followers", "1000", "--universe", "2000", "--celebrities", "3", "--json", "--data", str(folder))
-    assert notifier("fixture", *words).exit_code == 0
+    options = ("--followers", "1000", "--universe", "2000", "--celebrities", "3", "--json", "--data", str(folder))
+    assert notifier("fixture", *options).exit_code == 0
     return folder
 
 

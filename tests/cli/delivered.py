@@ -1,4 +1,4 @@
-"""One event taken through every stage in this process, without any server: a folder with something to look at."""
+"""Take one event through every stage in this process, without a server."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,20 +18,20 @@ from notifier.wiring.system import System, build_system
 from tests.support.example_event import accept
 
 
-def deliver(folder: Path, *mentioned: str, of: Callable[[Slice], bool] = lambda _: True) -> None:
-    """A mention by `ada`; only the slices asked for are worked on."""
+def deliver_mention(folder: Path, *mentioned: str, only: Callable[[Slice], bool] = lambda _: True) -> None:
+    """Deliver a mention by `ada`. Only the slices that `of` accepts are processed."""
     with _system(folder) as system:
         now = system.ports.clock.now()
         accept(system, event("e1", "ada", mentioned, text="hi", protected=False, now=now))
         _sequence(system)
         work = build_slice_worker(system)
-        for piece in _slices(list(system.ports.archive.accounts())):
-            if of(piece):
-                work(piece)
+        for slice_ in _slices(list(system.ports.archive.accounts())):
+            if only(slice_):
+                work(slice_)
 
 
 def sequence(folder: Path) -> None:
-    """Whatever waits in the log is read."""
+    """Read everything that is waiting in the log."""
     with _system(folder) as system:
         _sequence(system)
 
@@ -47,12 +47,12 @@ def _system(folder: Path) -> Iterator[System]:
 
 
 def _slices(accounts: Sequence[BurstProgress]) -> list[Slice]:
-    return [piece for account in accounts for piece in account.standings]
+    return [slice_ for account in accounts for slice_ in account.standings]
 
 
 def _sequence(system: System) -> None:
     for stream in topics.PARTITIONS:
-        reading = pump(system, stream)
-        while reading.step(timedelta(milliseconds=20)):
+        consumer_loop = pump(system, stream)
+        while consumer_loop.step(timedelta(milliseconds=20)):
             pass
-        reading.consumer.close()
+        consumer_loop.consumer.close()

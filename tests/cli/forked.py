@@ -1,4 +1,4 @@
-"""A process of `notifier` that starts at once: a fork of a server that has made the imports, like a role of `up`."""
+"""A `notifier` process that starts at once, forked from a process with all imports."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from notifier.cli.supervisor.forkserver_client import ForkedRole, ForkServer
 from tests.cli.running import until
 
 STARTS_WITHIN = 50.0
-"""Seconds, on a machine that is busy with other tests; an idle one needs one."""
+"""Seconds, on a machine that is busy with other tests; an idle machine needs one second."""
 
 
 @contextmanager
 def server(folder: Path, profile: str = "embedded") -> Iterator[ForkServer]:
-    """Shared by several tests. Starts again after a test ended it."""
+    """Yield a fork server for several tests. It restarts if a test ends it."""
     started = ForkServer(profile=profile, log=folder / "forkserver.log")
     try:
         yield started
@@ -21,10 +21,10 @@ def server(folder: Path, profile: str = "embedded") -> Iterator[ForkServer]:
         started.end()
 
 
-def forked(forks: ForkServer, log: Path, *words: str, **environment: str) -> ForkedRole:
-    """Return a process whose output is added to the log."""
+def forked(forks: ForkServer, log: Path, *arguments: str, **environment: str) -> ForkedRole:
+    """Return a process whose output is appended to the log."""
     until(lambda: not forks.pending(), STARTS_WITHIN)
     with log.open("ab") as out:
-        role = forks.fork(words, environment, out)
+        role = forks.fork(arguments, environment, out)
     assert role, (forks.log.read_text(), log.read_text())
     return role

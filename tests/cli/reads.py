@@ -1,4 +1,4 @@
-"""What the verbs read, of a stage."""
+"""The read ports of CLI commands, taken from an in-memory stage."""
 
 from notifier.ports.all_ports import ReadPorts
 from tests.support.fakes.audience import MemoryActivity

@@ -1,4 +1,4 @@
-"""A real `notifier up` in a process of its own, shared by the tests of a module, and what can be asked of it."""
+"""A real `notifier up` in its own process, shared by the tests of a module."""
 
 import os
 import subprocess
@@ -14,10 +14,13 @@ from notifier.domain.errors import NotRunning
 from tests.repo.sources import ROOT
 
 STARTS_WITHIN = 120.0
-"""Seconds until a service has started, or has done what a test waits for. They only end a wait in vain: an idle machine
-needs two seconds for a start, and two cores with a load of 30 took more than 30."""
+"""Seconds until a service has started, or has done what a test waits for.
+
+They only bound a failing wait: an idle machine needs two seconds for a start; two cores with a load of 30 took more
+than 30.
+"""
 GONE_WITHIN = 60.0
-"""Seconds until a service that was told to stop has ended; an idle machine needs one."""
+"""Seconds until a service has ended after SIGTERM; an idle machine needs one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +35,13 @@ class Running:
     def is_ready(self) -> bool:
         assert self.process.poll() is None, "notifier up has ended"
         try:
-            # The folder may still have the file of an earlier service.
+            # The folder may still have the ready file of an earlier service.
             return self.ready.pids.get("up") == self.process.pid
         except NotRunning:
             return False
 
     def end(self) -> None:
-        """Return when nothing of the service runs: its roles end with it."""
+        """Stop the service, and return when all of its processes have ended."""
         self.process.terminate()
         try:
             self.process.wait(GONE_WITHIN)
@@ -48,12 +51,12 @@ class Running:
             raise
 
 
-def start(data: Path, ready_file: Path, *more: str, within: float = STARTS_WITHIN) -> Running:
-    # One API process, whatever the machine: of an option that is given twice the last one counts.
-    words = ["up", "--data", str(data), "--port", "0", "--workers", "1", "--ready-file", str(ready_file), *more]
+def start(data: Path, ready_file: Path, *options: str, within: float = STARTS_WITHIN) -> Running:
+    # One API process on any machine. If an option is given twice, the last one wins.
+    arguments = ["up", "--data", str(data), "--port", "0", "--workers", "1", "--ready-file", str(ready_file), *options]
     with (data / "up.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "notifier", *words],
+            [sys.executable, "-m", "notifier", *arguments],
             cwd=ROOT,
             stdout=log,
             stderr=log,
@@ -61,10 +64,10 @@ def start(data: Path, ready_file: Path, *more: str, within: float = STARTS_WITHI
         )
     running = Running(data=data, process=process)
     try:
-        # The file that was asked for is written last.
+        # The requested ready file is written last.
         until(lambda: running.is_ready() and ready_file.exists(), within)
     except BaseException:
-        # A service that starts too late would outlive the tests: it slows down all that follow, and holds the folder.
+        # A service that starts too late would outlive the tests, slow down all later ones, and hold the folder's lock.
         running.end()
         raise
     return running
@@ -72,15 +75,15 @@ def start(data: Path, ready_file: Path, *more: str, within: float = STARTS_WITHI
 
 @dataclass(slots=True, kw_only=True)
 class Shared:
-    """One service for several tests, for a start costs as much as most of them; started anew after one ended it."""
+    """One service for several tests, because a start costs as much as most tests. It restarts after a test ended it."""
 
     data: Path
-    more: Sequence[str] = ()
+    options: Sequence[str] = ()
     last: Running | None = field(default=None)
 
     def running(self) -> Running:
         if self.last is None or self.last.process.poll() is not None:
-            self.last = start(self.data, self.data / "asked-for.json", *self.more)
+            self.last = start(self.data, self.data / "asked-for.json", *self.options)
         return self.last
 
     def end(self) -> None:
@@ -88,16 +91,16 @@ class Shared:
             self.last.end()
 
 
-def until(true: Callable[[], bool], within: float) -> None:
-    """Returns as soon as it is true; fails when it isn't in time."""
+def until(condition: Callable[[], bool], within: float) -> None:
+    """Return as soon as the condition is true; fail if it is not true in time."""
     deadline = monotonic() + within
-    while not true():
+    while not condition():
         assert monotonic() < deadline, f"not within {within} s"
         sleep(0.02)
 
 
-def lives(pid: int) -> bool:
-    """A dead process that nobody has asked after yet doesn't."""
+def is_running(pid: int) -> bool:
+    """Return whether the process is running. A zombie is not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Several verbs after one another in one process, whose start costs more than they do: a JSON list of words each."""
+"""Run several commands in one process; each argument is a JSON list of words."""
 
 import json
 import sys
@@ -6,17 +6,17 @@ import sys
 from notifier.cli import main
 
 BETWEEN = "\f"
-"""On a line of its own behind each."""
+"""Printed on its own line after each command."""
 
 
-def each(lists: list[str]) -> None:
-    """Ends with the code of the first verb that fails."""
-    for words in lists:
-        code = main.main(json.loads(words), prog_name="notifier", standalone_mode=False)
+def run_all(commands: list[str]) -> None:
+    """Stop with the exit code of the first command that fails."""
+    for command in commands:
+        code = main.main(json.loads(command), prog_name="notifier", standalone_mode=False)
         if code:
             sys.exit(code)
         print(BETWEEN, flush=True)
 
 
 if __name__ == "__main__":
-    each(sys.argv[1:])
+    run_all(sys.argv[1:])

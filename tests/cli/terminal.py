@@ -1,4 +1,4 @@
-"""A terminal of a given width, as the command line sees one; and what it showed in the end."""
+"""Run the command line in a terminal of a given width, and read what it shows."""
 
 import fcntl
 import json
@@ -21,8 +21,8 @@ HEIGHT = 50
 CONTROL = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 
-def drawn(
-    words: Sequence[str],
+def run_in_terminal(
+    arguments: Sequence[str],
     *,
     width: int,
     keys: str = "",
@@ -30,24 +30,24 @@ def drawn(
     raw: bool = False,
     env: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The lines that `notifier` wrote; the keys are typed once `after` was shown. Fails unless it ends well."""
-    shown = _shown(["notifier", *words], width=width, keys=keys, after=after, env=env)
-    return (shown if raw else plain(shown)).splitlines()
+    """Return the lines that `notifier` wrote. The keys are typed once `after` was shown. Fails on an error exit."""
+    shown = _run(["notifier", *arguments], width=width, keys=keys, after=after, env=env)
+    return (shown if raw else without_colors(shown)).splitlines()
 
 
-def drawn_by_each(verbs: Sequence[Sequence[str]], *, width: int) -> list[str]:
-    """What each of them wrote, colours and all; of one process, which fails unless all end well."""
-    words = [json.dumps(each) for each in verbs]
-    shown = _shown(["tests.cli.several", *words], width=width).split(f"{BETWEEN}\n")
-    assert len(shown) == len(verbs) + 1, shown
+def run_all_in_terminal(commands: Sequence[Sequence[str]], *, width: int) -> list[str]:
+    """Return the output of each command, including colors. All run in one process, which fails unless all succeed."""
+    arguments = [json.dumps(command) for command in commands]
+    shown = _run(["tests.cli.several", *arguments], width=width).split(f"{BETWEEN}\n")
+    assert len(shown) == len(commands) + 1, shown
     return shown[:-1]
 
 
-def plain(shown: str) -> str:
+def without_colors(shown: str) -> str:
     return CONTROL.sub("", shown)
 
 
-def _shown(
+def _run(
     module: Sequence[str],
     *,
     width: int,
@@ -55,48 +55,48 @@ def _shown(
     after: str = "",
     env: Mapping[str, str] | None = None,
 ) -> str:
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, width, 0, 0))
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, width, 0, 0))
     inherited = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES", "NO_COLOR"}}
     process = subprocess.Popen(
         [sys.executable, "-m", *module],
         cwd=ROOT,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
         env={**inherited, "TERM": "xterm-256color", **(env or {})},
         start_new_session=True,
-        preexec_fn=_belonging_to_it,  # noqa: PLW1509 - one system call, which takes no lock
+        preexec_fn=_set_controlling_terminal,  # noqa: PLW1509 - one system call, which takes no lock
     )
-    os.close(theirs)
+    os.close(slave)
     try:
-        shown = _read(ours, keys, after)
+        shown = _read(master, keys, after)
         assert process.wait(ENDS_WITHIN) == 0, shown
     finally:
         process.kill()
         process.wait()
-        os.close(ours)
+        os.close(master)
     return shown.replace("\r\n", "\n")
 
 
-def _belonging_to_it() -> None:
-    """So that Ctrl-C is a signal."""
+def _set_controlling_terminal() -> None:
+    """Make Ctrl-C a signal."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _read(ours: int, keys: str, after: str) -> str:
+def _read(master: int, keys: str, after: str) -> str:
     shown, deadline = b"", monotonic() + ENDS_WITHIN
     while monotonic() < deadline:
-        if not select.select([ours], [], [], 0.2)[0]:
+        if not select.select([master], [], [], 0.2)[0]:
             continue
         try:
-            piece = os.read(ours, 65_536)
+            chunk = os.read(master, 65_536)
         except OSError:  # its last process has closed it
             break
-        if not piece:
+        if not chunk:
             break
-        shown += piece
+        shown += chunk
         if keys and after in shown.decode(errors="replace"):
-            os.write(ours, keys.encode())
+            os.write(master, keys.encode())
             keys = ""
     return shown.decode(errors="replace")

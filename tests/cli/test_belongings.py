@@ -1,4 +1,4 @@
-"""A demo's folder is emptied of what a notifier makes there, and of nothing else; once begun, it is ended."""
+"""Emptying a demo folder removes only files of the notifier, and resumes after a crash."""
 
 import json
 from collections.abc import Callable
@@ -58,12 +58,12 @@ def files(data: Path) -> set[str]:
     return {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
 
 
-def test_only_what_a_notifier_makes_goes_and_the_lock_stays(tmp_path: Path) -> None:
+def test_forget_removes_only_own_files_and_keeps_lock(tmp_path: Path) -> None:
     forget(filled(tmp_path, *OWN, *INSIDE, *FOREIGN))
     assert files(tmp_path) == {*FOREIGN, "run/lock"}
 
 
-def test_what_a_link_leads_to_stays(tmp_path: Path) -> None:
+def test_forget_does_not_follow_links(tmp_path: Path) -> None:
     elsewhere, data = filled(tmp_path / "elsewhere", "photo"), filled(tmp_path / "data", "demo.json")
     (data / "run").mkdir()
     (data / "run" / "valkey").symlink_to(elsewhere)
@@ -73,14 +73,14 @@ def test_what_a_link_leads_to_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("core.db",), ("fixture.json", "core.db"), ("secret.json",)], ids=str)
-def test_what_no_demo_made_is_not_thrown_away(names: tuple[str, ...], tmp_path: Path) -> None:
+def test_forget_refuses_folder_without_demo(names: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(NotOurs):
         forget(filled(tmp_path, *names))
     assert files(tmp_path) == set(names)
 
 
 @pytest.mark.parametrize("crash", range(12))
-def test_a_folder_that_was_half_emptied_is_known_as_such(crash: int, tmp_path: Path) -> None:
+def test_half_emptied_folder_is_recognized(crash: int, tmp_path: Path) -> None:
     filled(tmp_path, *OWN, *INSIDE)
     with pytest.raises(Unwritable):
         forget(tmp_path, failing_at(crash))
@@ -91,9 +91,9 @@ def test_a_folder_that_was_half_emptied_is_known_as_such(crash: int, tmp_path: P
     assert not half_forgotten(tmp_path)
 
 
-@pytest.mark.parametrize("theirs", ['{"name": "my demo"}', "[]", "// not JSON"])
-def test_somebody_else_s_demo_json_makes_no_folder_a_demo_s(theirs: str, tmp_path: Path) -> None:
-    (filled(tmp_path, "secret.json", "main.py") / "demo.json").write_text(theirs)
+@pytest.mark.parametrize("content", ['{"name": "my demo"}', "[]", "// not JSON"])
+def test_foreign_demo_json_does_not_make_demo_folder(content: str, tmp_path: Path) -> None:
+    (filled(tmp_path, "secret.json", "main.py") / "demo.json").write_text(content)
     with pytest.raises(NotOurs, match=r"main\.py"):
         require_ours(tmp_path)
     (tmp_path / "main.py").unlink()
@@ -114,12 +114,12 @@ def failing_at(number: int) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_folder_with_something_else_is_not_a_notifier_s(name: str, tmp_path: Path) -> None:
+def test_folder_with_foreign_file_is_rejected(name: str, tmp_path: Path) -> None:
     filled(tmp_path, name, "run/lock", "logs/pump.log")
     with pytest.raises(NotOurs, match=name.rpartition("/")[2]):
         require_ours(tmp_path)
 
 
 @pytest.mark.parametrize("names", [(), ("run/lock",), INSIDE, ("core.db", "thesis.txt"), ("demo.json", "x")], ids=str)
-def test_a_notifier_s_is_taken_however_little_of_it_there_is(names: tuple[str, ...], tmp_path: Path) -> None:
+def test_partial_notifier_folder_is_accepted(names: tuple[str, ...], tmp_path: Path) -> None:
     require_ours(filled(tmp_path, *names))

@@ -1,4 +1,4 @@
-"""The bench as an outsider runs it: its envelope comes whatever happens, and an interruption leaves nothing behind."""
+"""Benchmarks as a user runs them: they always report, and leave nothing after an interrupt."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 from benchmarks.demo_page import SMALL, starts
 from notifier.devkit.check.instance import Instance
 from notifier.devkit.engines.maven import missing
-from tests.cli.running import lives, until
+from tests.cli.running import is_running, until
 
 STARTED_WITHIN = 60.0
 """Seconds; a free machine needs four."""
@@ -41,106 +41,116 @@ def bench(folder: Path, *arguments: str, largest_file: int = -1) -> "subprocess.
     )
 
 
-def report(ran: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
-    found = json.loads(ran.stdout.splitlines()[-1])
-    assert isinstance(found, dict)
-    return found
+def report(process: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    envelope = json.loads(process.stdout.splitlines()[-1])
+    assert isinstance(envelope, dict)
+    return envelope
 
 
-def test_the_envelope_has_the_spread_of_what_was_measured_and_progress_goes_elsewhere(tmp_path: Path) -> None:
-    ran = bench(tmp_path, "--only", "plan_200m_rss_mb")
-    found = report(ran)
-    assert list(found) == ["schema", "profile", "seed", "machine", "checks", "ok", "ours", "baseline", "peers"]
-    assert [check["name"] for check in found["checks"]] == ["plan_200m_rss_mb"]
-    assert set(found["ours"]["plan_200m_rss_mb"]) == {"min", "median", "max", "unit", "n"}
-    assert ran.returncode == (0 if found["ok"] else 1)
-    assert "planning: " in ran.stderr
+def test_envelope_has_spread_and_progress_goes_to_stderr(tmp_path: Path) -> None:
+    process = bench(tmp_path, "--only", "plan_200m_rss_mb")
+    envelope = report(process)
+    assert list(envelope) == ["schema", "profile", "seed", "machine", "checks", "ok", "ours", "baseline", "peers"]
+    assert [check["name"] for check in envelope["checks"]] == ["plan_200m_rss_mb"]
+    assert set(envelope["ours"]["plan_200m_rss_mb"]) == {"min", "median", "max", "unit", "n"}
+    assert process.returncode == (0 if envelope["ok"] else 1)
+    assert "planning: " in process.stderr
     assert [*tmp_path.iterdir()] == []
 
 
-def test_where_nothing_can_be_written_the_envelope_says_why_and_the_exit_code_is_one(tmp_path: Path) -> None:
-    ran = bench(tmp_path, "--only", "planning", largest_file=8_192)
-    found = report(ran)
-    assert ran.returncode == 1
-    assert found["ok"] is False
-    assert {check["name"]: check["ok"] for check in found["checks"]} == {
+def test_unwritable_disk_is_reported_in_envelope(tmp_path: Path) -> None:
+    process = bench(tmp_path, "--only", "planning", largest_file=8_192)
+    envelope = report(process)
+    assert process.returncode == 1
+    assert envelope["ok"] is False
+    assert {check["name"]: check["ok"] for check in envelope["checks"]} == {
         "plan_200m_s": False,
         "plan_200m_rss_mb": False,
         "plan_rss_independent_mb": False,
     }
-    assert all(check["detail"].startswith("The part planning ended with ") for check in found["checks"])
-    assert "Traceback" not in ran.stderr
+    assert all(check["detail"].startswith("The part planning ended with ") for check in envelope["checks"])
+    assert "Traceback" not in process.stderr
 
 
-def test_without_a_browser_each_figure_of_a_page_says_what_is_missing_and_none_is_made_up(tmp_path: Path) -> None:
-    asked = command("--only", "looks", "--only", "storm", name="page")
-    nowhere = environment(tmp_path) | {"PATH": str(tmp_path)}
-    found = report(subprocess.run(asked, capture_output=True, text=True, timeout=100, env=nowhere, check=False))
-    words = "NoBrowser: A browser is needed, and no chromium is installed: apt-get install chromium."
-    assert [check["name"] for check in found["checks"]] == [
+def test_missing_browser_is_reported_for_every_page_figure(tmp_path: Path) -> None:
+    arguments = command("--only", "looks", "--only", "storm", name="page")
+    without_path = environment(tmp_path) | {"PATH": str(tmp_path)}
+    envelope = report(
+        subprocess.run(arguments, capture_output=True, text=True, timeout=100, env=without_path, check=False)
+    )
+    message = "NoBrowser: A browser is needed, and no chromium is installed: apt-get install chromium."
+    assert [check["name"] for check in envelope["checks"]] == [
         *("page_kb", "page_kb{system}", "axe_violations", "demo_200m_p1_s")
     ]
-    assert [(check["ok"], check["value"], check["detail"].endswith(words)) for check in found["checks"]] == 4 * [
+    assert [(check["ok"], check["value"], check["detail"].endswith(message)) for check in envelope["checks"]] == 4 * [
         (False, None, True)
     ]
 
 
 @pytest.mark.parametrize("name", ["cql", "log"])
-def test_without_java_a_bench_of_engines_says_what_to_install(name: str, tmp_path: Path) -> None:
-    nowhere = environment(tmp_path) | {"PATH": str(tmp_path)}
-    ran = subprocess.run(command(name=name), capture_output=True, text=True, timeout=60, env=nowhere, check=False)
-    assert (ran.returncode, ran.stdout) == (3, "")
-    assert "There is no java and no mvn here. Install Java 17 and Maven" in ran.stderr
+def test_engine_benchmark_without_java_says_what_to_install(name: str, tmp_path: Path) -> None:
+    without_path = environment(tmp_path) | {"PATH": str(tmp_path)}
+    process = subprocess.run(
+        command(name=name), capture_output=True, text=True, timeout=60, env=without_path, check=False
+    )
+    assert (process.returncode, process.stdout) == (3, "")
+    assert "There is no java and no mvn here. Install Java 17 and Maven" in process.stderr
 
 
-def test_inboxes_on_a_cluster_need_its_engines_and_say_what_to_install(tmp_path: Path) -> None:
-    nowhere = environment(tmp_path) | {"PATH": str(tmp_path)}
-    asked = command("--profile", "cluster", name="inbox")
-    ran = subprocess.run(asked, capture_output=True, text=True, timeout=60, env=nowhere, check=False)
-    assert (ran.returncode, ran.stdout) == (3, "")
-    assert "There is no java and no mvn here. Install Java 17 and Maven" in ran.stderr
+def test_cluster_inbox_benchmark_says_which_engines_to_install(tmp_path: Path) -> None:
+    without_path = environment(tmp_path) | {"PATH": str(tmp_path)}
+    arguments = command("--profile", "cluster", name="inbox")
+    process = subprocess.run(arguments, capture_output=True, text=True, timeout=60, env=without_path, check=False)
+    assert (process.returncode, process.stdout) == (3, "")
+    assert "There is no java and no mvn here. Install Java 17 and Maven" in process.stderr
     assert [*tmp_path.glob("notifier-*")] == []
 
 
-def test_parts_of_an_open_are_timed_without_a_running_notifier(tmp_path: Path) -> None:
-    asked = command("--only", "parts", name="inbox")
-    ran = subprocess.run(asked, capture_output=True, text=True, timeout=100, env=environment(tmp_path), check=False)
-    found = report(ran)
-    assert (ran.returncode, found["ok"], found["profile"]) == (0, True, "embedded")
+def test_inbox_parts_are_timed_without_running_notifier(tmp_path: Path) -> None:
+    arguments = command("--only", "parts", name="inbox")
+    process = subprocess.run(
+        arguments, capture_output=True, text=True, timeout=100, env=environment(tmp_path), check=False
+    )
+    envelope = report(process)
+    assert (process.returncode, envelope["ok"], envelope["profile"]) == (0, True, "embedded")
     names = [f"inbox_part_us{{{part}}}" for part in ("auth", "predicate", "body", "encrypt", "encode")]
-    assert [check["name"] for check in found["checks"]] == names
-    assert all(found["ours"][name]["min"] > 0 for name in names)
+    assert [check["name"] for check in envelope["checks"]] == names
+    assert all(envelope["ours"][name]["min"] > 0 for name in names)
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_part_of_the_inbox_that_is_unknown_is_named_with_those_that_are_known(tmp_path: Path) -> None:
-    asked = command("--only", "outbox", name="inbox")
-    ran = subprocess.run(asked, capture_output=True, text=True, timeout=60, env=environment(tmp_path), check=False)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "There is no figure 'outbox'; there are parts, pages, news, latency, load," in ran.stderr
+def test_unknown_inbox_figure_is_rejected_with_known_ones(tmp_path: Path) -> None:
+    arguments = command("--only", "outbox", name="inbox")
+    process = subprocess.run(
+        arguments, capture_output=True, text=True, timeout=60, env=environment(tmp_path), check=False
+    )
+    assert (process.returncode, process.stdout) == (2, "")
+    assert "There is no figure 'outbox'; there are parts, pages, news, latency, load," in process.stderr
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(bool(missing()), reason="the engines need Java 17 and Maven")
-def test_the_log_is_measured_on_a_broker_that_is_gone_afterwards(tmp_path: Path) -> None:
-    asked = [*command("--only", "log_append_p50_ms", "--only", "log_per_s", name="log")]
-    ran = subprocess.run(asked, capture_output=True, text=True, timeout=280, env=environment(tmp_path), check=False)
-    found = report(ran)
-    assert ran.returncode == 0, ran.stderr
-    assert found["profile"] == "cluster"
-    names = [check["name"] for check in found["checks"]]
+def test_log_benchmark_stops_its_broker(tmp_path: Path) -> None:
+    arguments = [*command("--only", "log_append_p50_ms", "--only", "log_per_s", name="log")]
+    process = subprocess.run(
+        arguments, capture_output=True, text=True, timeout=280, env=environment(tmp_path), check=False
+    )
+    envelope = report(process)
+    assert process.returncode == 0, process.stderr
+    assert envelope["profile"] == "cluster"
+    names = [check["name"] for check in envelope["checks"]]
     assert names == ["log_append_p50_ms", "log_per_s{produce}", "log_per_s{consume}"]
     for side in ("ours", "baseline"):
-        assert all(found[side][name]["min"] > 0 for name in names[1:])
+        assert all(envelope[side][name]["min"] > 0 for name in names[1:])
     assert [*tmp_path.glob("notifier-bench-*")] == []
 
 
 @pytest.mark.timeout(400)
-def test_the_demo_starts_on_an_empty_folder_and_again_with_what_it_had(tmp_path: Path) -> None:
-    """How soon is for a machine that does nothing else; here it must be measured at all, and remember."""
-    told: list[str] = []
-    fresh, again = starts(tmp_path, rounds=1, tell=told.append, words=("--followers", str(SMALL)))
-    assert told == ["start 1 of 1 on an empty folder", "start 1 of 1 on the folder of the last one"]
+def test_demo_start_is_timed_on_empty_and_used_folder(tmp_path: Path) -> None:
+    """The limits hold on an idle machine. Here, both starts must be measured, and the second must keep its data."""
+    messages: list[str] = []
+    fresh, again = starts(tmp_path, rounds=1, tell=messages.append, words=("--followers", str(SMALL)))
+    assert messages == ["start 1 of 1 on an empty folder", "start 1 of 1 on the folder of the last one"]
     assert (fresh.finding.name, fresh.finding.limit, fresh.finding.n) == ("demo_ready_s{fresh}", 10.0, 1)
     assert (again.finding.name, again.finding.limit, again.finding.n) == ("demo_ready_s{again}", 6.0, 1)
     assert again.finding.detail.endswith("The world is the old one, and the inbox has what it had.")
@@ -149,11 +159,11 @@ def test_the_demo_starts_on_an_empty_folder_and_again_with_what_it_had(tmp_path:
 
 
 @pytest.mark.timeout(150)
-def test_an_interrupted_bench_takes_its_processes_and_its_folder_along(tmp_path: Path) -> None:
-    """As from a terminal: the signal goes to all processes at once."""
-    with (tmp_path / "said").open("wb") as said, (tmp_path / "told").open("wb") as told:
+def test_interrupted_benchmark_removes_processes_and_folder(tmp_path: Path) -> None:
+    """The signal goes to all processes at once, as in a terminal."""
+    with (tmp_path / "said").open("wb") as stdout, (tmp_path / "told").open("wb") as stderr:
         running = subprocess.Popen(
-            command("--only", "memory"), stdout=said, stderr=told, env=environment(tmp_path), start_new_session=True
+            command("--only", "memory"), stdout=stdout, stderr=stderr, env=environment(tmp_path), start_new_session=True
         )
     try:
         until(lambda: "memory with 1,000,000" in (tmp_path / "told").read_text(), STARTED_WITHIN)
@@ -167,5 +177,5 @@ def test_an_interrupted_bench_takes_its_processes_and_its_folder_along(tmp_path:
         running.wait()
     assert (tmp_path / "said").read_text() == ""
     assert "Traceback" not in (tmp_path / "told").read_text()
-    assert [pid for pid in pids if lives(pid)] == []
+    assert [pid for pid in pids if is_running(pid)] == []
     assert [*tmp_path.glob("notifier-bench-*")] == []

@@ -1,4 +1,4 @@
-"""The bench of the inbox on a small population: every case gets the answers it expects, and nothing is left running."""
+"""The inbox benchmark on a small population gets the expected responses and leaves no process."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from benchmarks.inbox.population import GALA, Group, Population
 from benchmarks.inbox.shared_stage import Shared
 from benchmarks.inbox.stage import Stage
 from benchmarks.inbox.store_faults import slow
-from tests.cli.running import lives
+from tests.cli.running import is_running
 
 SMALL = Population(
     groups=(
@@ -33,24 +33,24 @@ SMALL = Population(
     subjects=60,
 )
 A_FEW, WITHIN = 20, 60.0
-"""Opens of a case, and seconds for them."""
+"""Number of opens of a case, and seconds for them."""
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    found = Shared(folder=tmp_path_factory.mktemp("inbox"), profile="embedded", population=SMALL)
+    shared_stage = Shared(folder=tmp_path_factory.mktemp("inbox"), profile="embedded", population=SMALL)
     try:
-        yield found
+        yield shared_stage
     finally:
-        pids = running(found)
-        found.leave()
-        assert [pid for pid in pids if lives(pid)] == []
+        pids = running(shared_stage)
+        shared_stage.leave()
+        assert [pid for pid in pids if is_running(pid)] == []
 
 
 def running(shared: Shared) -> list[int]:
-    """What the stage has started, as far as it has come."""
+    """Return the processes that the stage has started so far."""
     with suppress(AssertionError):
-        stage = shared.stage(lambda words: None)
+        stage = shared.stage(lambda message: None)
         engine = stage.cache.engine.pid
         return [*stage.instance.pids().values(), stage.client.aside.pid, *([] if engine is None else [engine])]
     return []
@@ -58,24 +58,27 @@ def running(shared: Shared) -> list[int]:
 
 @pytest.fixture(name="stage")
 def warm_stage(shared: Shared) -> Stage:
-    return shared.warm_stage(lambda words: None)
+    return shared.warm_stage(lambda message: None)
 
 
 def opened(stage: Stage, case: Case, count: int = A_FEW) -> None:
-    found = stage.measure(case, connections=4, count=count, seconds=WITHIN)
-    assert (found.reading.opens, found.reading.unexpected(case.status)) == (count, 0), (case.name, found)
-    assert found.processor_s >= 0.0
+    measurement = stage.measure(case, connections=4, count=count, seconds=WITHIN)
+    assert (measurement.reading.opens, measurement.reading.unexpected(case.status)) == (count, 0), (
+        case.name,
+        measurement,
+    )
+    assert measurement.processor_s >= 0.0
 
 
 def answers(stage: Stage, case: Case, count: int) -> list[Answered]:
-    place = stage.folder / f"answers-{case.name}"
-    stage.load(case, connections=1, first=0, count=count, answers=str(place))
-    return [*read_answers(place)]
+    path = stage.folder / f"answers-{case.name}"
+    stage.load(case, connections=1, first=0, count=count, answers=str(path))
+    return [*read_answers(path)]
 
 
 @pytest.mark.timeout(300)
-def test_every_case_has_the_answers_that_it_expects(shared: Shared, stage: Stage) -> None:
-    warm = shared.warm(lambda words: None)
+def test_every_case_gets_expected_responses(shared: Shared, stage: Stage) -> None:
+    warm = shared.warm(lambda message: None)
     assert [answer.status for answer in warm] == [200] * 40
     write_not_modified(stage, warm)
     write_pages_behind(stage, warm)
@@ -84,31 +87,31 @@ def test_every_case_has_the_answers_that_it_expects(shared: Shared, stage: Stage
 
 
 @pytest.mark.timeout(300)
-def test_users_have_as_many_items_as_their_subjects_have_bursts(stage: Stage) -> None:
-    """Each page is of 20; every second of the 60 subjects has two bursts, and the first one grows in a burst more."""
-    [most] = answers(stage, Case(name="most", requests="most"), 1)
-    [one] = answers(stage, Case(name="one", requests="one"), 1)
+def test_inbox_has_one_item_per_burst_of_its_subjects(stage: Stage) -> None:
+    """A page has 20 items. Every second of the 60 subjects has two bursts, and the first grows into one more."""
+    [many_follows] = answers(stage, Case(name="most", requests="most"), 1)
+    [one_follow] = answers(stage, Case(name="one", requests="one"), 1)
     [badge] = answers(stage, UNREAD, 1)
-    assert len(most.json["items"]) == 20
-    assert most.json["badge"] == {"count": 91, "more": False}
-    assert {item["subject"] for item in one.json["items"]} == {"mention:star0"}
+    assert len(many_follows.json["items"]) == 20
+    assert many_follows.json["badge"] == {"count": 91, "more": False}
+    assert {item["subject"] for item in one_follow.json["items"]} == {"mention:star0"}
     assert 26 <= badge.json["count"] <= 51
 
 
 @pytest.mark.timeout(300)
-def test_the_baseline_and_the_inbox_by_hand_answer_with_pages_of_the_products_size(stage: Stage) -> None:
-    ours, bare, by_hand = (answers(stage, case, 40) for case in (WARM, BARE_PAGE, BY_HAND))
-    size = median(len(answer.body) for answer in ours)
-    assert [len(answer.body) for answer in bare] == pytest.approx([size] * 40, rel=0.05)
+def test_baseline_pages_have_the_size_of_product_pages(stage: Stage) -> None:
+    product, baseline, by_hand = (answers(stage, case, 40) for case in (WARM, BARE_PAGE, BY_HAND))
+    size = median(len(answer.body) for answer in product)
+    assert [len(answer.body) for answer in baseline] == pytest.approx([size] * 40, rel=0.05)
     first = by_hand[0].json["items"]
-    assert [item["subject"] for item in first] == [item["subject"] for item in ours[0].json["items"]]
+    assert [item["subject"] for item in first] == [item["subject"] for item in product[0].json["items"]]
 
 
 @pytest.mark.timeout(300)
 def test_every_user_sees_a_burst_that_has_grown(stage: Stage) -> None:
     before = mentions(stage)
-    found = grown_and_opened(stage, 0.2)
-    assert found.reading.unexpected(200) == 0
+    measurement = grown_and_opened(stage, 0.2)
+    assert measurement.reading.unexpected(200) == 0
     assert mentions(stage) > before
 
 
@@ -118,50 +121,50 @@ def mentions(stage: Stage) -> int:
 
 
 @pytest.mark.timeout(300)
-def test_a_new_process_opens_inboxes_from_redis_and_from_the_store(stage: Stage) -> None:
+def test_new_process_opens_inboxes_from_redis_and_from_store(stage: Stage) -> None:
     for empties in (False, True):
         if empties:
-            told: list[str] = []
-            empty_cache(stage, told.append)
-            assert told == []
-        old = stage.api()
+            messages: list[str] = []
+            empty_cache(stage, messages.append)
+            assert messages == []
+        old_pid = stage.api()
         stage.restart_api()
-        assert stage.api() != old
+        assert stage.api() != old_pid
         assert {answer.status for answer in warmed(stage, 10)} == {200}
         opened(stage, FIRST)
 
 
 @pytest.mark.timeout(300)
-def test_inboxes_open_while_redis_is_garbled_and_gone(stage: Stage) -> None:
+def test_inboxes_open_while_redis_is_corrupt_or_down(stage: Stage) -> None:
     with stage.cache.garbled(1):
-        found = stage.measure(WARM, connections=4, count=A_FEW, seconds=WITHIN)
-        assert (found.reading.opens, found.reading.failed) == (A_FEW, 0)
+        measurement = stage.measure(WARM, connections=4, count=A_FEW, seconds=WITHIN)
+        assert (measurement.reading.opens, measurement.reading.failed) == (A_FEW, 0)
     with stage.cache.gone():
         assert not stage.cache.engine.answers()
-        found = stage.measure(WARM, connections=8, rate=50.0, seconds=1.0, seed=1)
-        assert found.reading.unexpected(200) == 0
+        measurement = stage.measure(WARM, connections=8, rate=50.0, seconds=1.0, seed=1)
+        assert measurement.reading.unexpected(200) == 0
     assert stage.cache.engine.answers()
     assert stage.indexed()
 
 
 @pytest.mark.timeout(300)
-def test_inboxes_open_while_the_store_is_slow(stage: Stage) -> None:
-    with slow(stage) as strike, strike():
+def test_inboxes_open_while_store_is_slow(stage: Stage) -> None:
+    with slow(stage) as slow_down, slow_down():
         opened(stage, WARM)
         opened(stage, FIRST)
 
 
 @pytest.mark.timeout(300)
-def test_a_herd_opens_at_once_while_memory_is_sampled(stage: Stage) -> None:
+def test_herd_opens_inboxes_at_once_while_memory_is_sampled(stage: Stage) -> None:
     assert os.sysconf("SC_OPEN_MAX") >= 100
     with sampled(stage) as samples:
-        found = stage.measure(HERD, connections=50, count=50, seconds=WITHIN)
-    assert (found.reading.opens, found.reading.unexpected(200)) == (50, 0)
+        measurement = stage.measure(HERD, connections=50, count=50, seconds=WITHIN)
+    assert (measurement.reading.opens, measurement.reading.unexpected(200)) == (50, 0)
     assert samples.mb
     assert all(mb > 0 for mb in samples.mb)
 
 
-def test_files_of_requests_are_those_of_their_users(stage: Stage) -> None:
+def test_request_files_match_their_users(stage: Stage) -> None:
     assert stage.files.count("everybody") == sum(group.users for group in SMALL.groups)
     assert stage.files.count(NOT_MODIFIED.requests) == 40
     assert Path(stage.files.path("warm")).exists()

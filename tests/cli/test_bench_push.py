@@ -1,7 +1,7 @@
-"""The rival senders' processes: firebase-admin runs here in our own environment, on a few devices.
+"""Rival push senders: firebase-admin runs here in our own environment, on a few devices.
 
-aioapns and pywebpush must be installed from a registry first, so no test runs them: `python -m benchmarks push` does,
-and fails one that has an alert not accepted.
+aioapns and pywebpush must be installed from a registry first, so no test runs them. `python -m benchmarks push` does,
+and fails a sender with an alert that was not accepted.
 """
 
 import sys
@@ -22,15 +22,18 @@ def pythons(name: str) -> Path:
     return Path(sys.executable)
 
 
-def test_ours_and_a_rival_are_measured_in_turns_and_who_cannot_run_fails_alone() -> None:
-    told: list[str] = []
-    found = {each.finding.name: each for each in run(quick=True, only=(), tell=told.append, parts=parts(pythons, FEW))}
-    assert [*found] == [figure for rival in FEW for figure in rival.figures]
-    fcm = found["cpu_us_per_send{fcm}"]
+def test_rivals_are_measured_in_turns_and_fail_independently() -> None:
+    messages: list[str] = []
+    results = {
+        result.finding.name: result
+        for result in run(quick=True, only=(), tell=messages.append, parts=parts(pythons, FEW))
+    }
+    assert [*results] == [figure for rival in FEW for figure in rival.figures]
+    fcm = results["cpu_us_per_send{fcm}"]
     assert fcm.finding.n == 3
     assert fcm.ours and fcm.peers  # noqa: PT018 - both or neither
     assert "of firebase-admin, the cheapest of one" in fcm.finding.detail
-    assert told[-1].endswith("no registry.")
-    apns, web = (found[f"cpu_us_per_send{{{part}}}"].finding for part in ("apns", "web"))
+    assert messages[-1].endswith("no registry.")
+    apns, web = (results[f"cpu_us_per_send{{{part}}}"].finding for part in ("apns", "web"))
     assert (apns.ok, web.ok, apns.n) == (False, False, 0)
     assert "No module named 'aioapns'" in apns.detail

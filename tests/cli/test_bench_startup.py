@@ -1,4 +1,4 @@
-"""The bench of starts measures each way to start roles, and leaves no process behind."""
+"""The startup benchmark measures each way to start roles, and leaves no process."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from benchmarks.startup.suite import UNITS, WAYS, figure, measure, service
-from tests.cli.running import lives
+from tests.cli.running import is_running
 
 
 @pytest.mark.timeout(400)
@@ -18,7 +18,7 @@ def test_start_is_measured_and_leaves_no_process(way: str, tmp_path: Path) -> No
         start = measure(started)
         roles = {pid for role in ("api", "pump", "p2") if (pid := started.pid(role))}
     figures = [figure(name, way, [start]) for name in UNITS]
-    assert [each.finding.name for each in figures] == [f"up_{name}{{{way}}}" for name in UNITS]
-    assert all(each.finding.ok and each.finding.value for each in figures)
-    assert [pid for pid in roles if lives(pid)] == []
+    assert [row.finding.name for row in figures] == [f"up_{name}{{{way}}}" for name in UNITS]
+    assert all(row.finding.ok and row.finding.value for row in figures)
+    assert [pid for pid in roles if is_running(pid)] == []
     assert not psutil.pid_exists(started.process.pid)

@@ -1,21 +1,21 @@
-"""The envelope that other people's checks rely on."""
+"""The JSON envelope of checks, which users' scripts rely on."""
 
 import json
 
 from notifier.cli.output import Check, envelope
 
 
-def test_the_envelope_has_its_keys_and_no_others() -> None:
-    found = envelope("embedded", 7, [Check(name="p0_p95", ok=True, value=0.2, limit=1, unit="s", n=200)])
-    assert list(found) == ["schema", "profile", "seed", "machine", "checks", "ok"]
-    assert found["schema"] == "notifier.check/1"
-    assert found["checks"] == [
+def test_envelope_has_exactly_its_documented_keys() -> None:
+    report = envelope("embedded", 7, [Check(name="p0_p95", ok=True, value=0.2, limit=1, unit="s", n=200)])
+    assert list(report) == ["schema", "profile", "seed", "machine", "checks", "ok"]
+    assert report["schema"] == "notifier.check/1"
+    assert report["checks"] == [
         {"name": "p0_p95", "ok": True, "value": 0.2, "limit": 1, "unit": "s", "n": 200, "detail": ""}
     ]
-    assert json.loads(json.dumps(found)) == found
+    assert json.loads(json.dumps(report)) == report
 
 
-def test_one_failure_fails_all_and_nothing_checked_is_no_success() -> None:
+def test_envelope_fails_on_one_failure_or_without_checks() -> None:
     good, bad = Check(name="a", ok=True), Check(name="b", ok=False)
     assert envelope("embedded", None, [good])["ok"]
     assert not envelope("embedded", None, [good, bad])["ok"]

@@ -1,4 +1,4 @@
-"""A child is started again when it dies: soon at first, later after longer pauses."""
+"""A dead child process is restarted: soon at first, then after longer pauses."""
 
 import os
 import signal
@@ -17,8 +17,8 @@ PAUSE = BACKOFF.first.total_seconds()
 
 
 @dataclass
-class Watch:
-    """A clock turned by hand."""
+class ManualClock:
+    """A clock that tests advance."""
 
     at: float = 0.0
 
@@ -28,63 +28,61 @@ class Watch:
 
 @dataclass
 class Starts:
-    """Starts processes that do nothing but wait, and remembers them."""
+    """Start processes that only wait, and remember them."""
 
-    made: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+    processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
     def __call__(self) -> "subprocess.Popen[bytes]":
-        self.made.append(
+        self.processes.append(
             subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True)
         )
-        return self.made[-1]
+        return self.processes[-1]
 
     def kill_last(self) -> None:
-        self.made[-1].kill()
-        self.made[-1].communicate()
+        self.processes[-1].kill()
+        self.processes[-1].communicate()
 
 
 @pytest.fixture
 def starts() -> Iterator[Starts]:
-    made = Starts()
-    yield made
-    for each in made.made:
-        each.kill()
-        each.communicate()
+    starts_ = Starts()
+    yield starts_
+    for process in starts_.processes:
+        process.kill()
+        process.communicate()
 
 
-def test_a_dead_child_is_started_again_after_its_pause(starts: Starts) -> None:
-    watch = Watch()
-    child = Child(role="p0", start=starts, now=watch)
+def test_dead_child_is_restarted_after_pause(starts: Starts) -> None:
+    clock = ManualClock()
+    child = Child(role="p0", start=starts, now=clock)
     child.tend()
-    first = child.pid
+    first_pid = child.pid
     starts.kill_last()
     child.tend()
     assert child.pid is None
-    watch.at += PAUSE / 2
+    clock.at += PAUSE / 2
     child.tend()
     assert child.pid is None
-    watch.at += PAUSE
+    clock.at += PAUSE
     child.tend()
-    assert child.pid not in (None, first)
+    assert child.pid not in (None, first_pid)
 
 
-def test_a_child_that_hangs_is_killed_replaced_told_of_and_counted(
-    starts: Starts, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    watch, ends = Watch(), list[str]()
-    pulse = Pulse(file=tmp_path / "p0", patience=HeartbeatLimits(silent_for=3, starts_within=4), now=watch)
-    child = Child(role="p0", start=starts, now=watch, pulse=pulse, ended=ends.append)
+def test_hung_child_is_killed_and_restarted(starts: Starts, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock, ends = ManualClock(), list[str]()
+    pulse = Pulse(file=tmp_path / "p0", patience=HeartbeatLimits(silent_for=3, starts_within=4), now=clock)
+    child = Child(role="p0", start=starts, now=clock, pulse=pulse, ended=ends.append)
     child.tend()
-    first = starts.made[0]
+    first = starts.processes[0]
     os.kill(first.pid, signal.SIGSTOP)
     for _ in range(4):
         child.tend()
-        watch.at += 1
+        clock.at += 1
     assert (ends, child.pid) == ([], first.pid)
     child.tend()
     first.wait(10)
     child.tend()
-    watch.at += PAUSE
+    clock.at += PAUSE
     child.tend()
     assert child.pid not in (None, first.pid)
     assert caplog.messages == [
@@ -96,36 +94,36 @@ def test_a_child_that_hangs_is_killed_replaced_told_of_and_counted(
 
 
 @pytest.mark.parametrize(("lived", "deaths"), [(STEADY_AFTER - 1, 2), (STEADY_AFTER + 1, 1)])
-def test_a_steady_life_makes_the_next_death_the_first(lived: float, deaths: int, starts: Starts) -> None:
-    watch = Watch()
-    child = Child(role="p0", start=starts, now=watch)
+def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, starts: Starts) -> None:
+    clock = ManualClock()
+    child = Child(role="p0", start=starts, now=clock)
     for _ in range(2):
-        watch.at = child.due_at
+        clock.at = child.due_at
         child.tend()
-        watch.at += lived
+        clock.at += lived
         starts.kill_last()
         child.tend()
     assert len(child.exits) == deaths
 
 
-def test_delay_grows_with_each_death_and_starts_again_when_steady(starts: Starts) -> None:
-    watch, delays = Watch(), list[float]()
-    child = Child(role="p0", start=starts, now=watch)
+def test_restart_delay_grows_and_resets_when_child_is_steady(starts: Starts) -> None:
+    clock, delays = ManualClock(), list[float]()
+    child = Child(role="p0", start=starts, now=clock)
     for lived in (0.0, 0.0, 0.0, STEADY_AFTER):
-        watch.at = child.due_at
+        clock.at = child.due_at
         child.tend()
-        watch.at += lived
+        clock.at += lived
         starts.kill_last()
         child.tend()
-        delays.append(round(child.due_at - watch.at, 6))
+        delays.append(round(child.due_at - clock.at, 6))
     assert delays == [0.1, 0.2, 0.4, 0.1]
 
 
-@pytest.mark.parametrize(("size", "aside"), [(LONGEST_LOG, False), (LONGEST_LOG + 1, True)])
-def test_only_a_long_log_is_put_aside(size: int, aside: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("size", "rotated"), [(LONGEST_LOG, False), (LONGEST_LOG + 1, True)])
+def test_only_long_log_is_rotated(size: int, rotated: bool, tmp_path: Path) -> None:
     log = tmp_path / "api.log"
     with log.open("wb") as file:
         file.truncate(size)
     put_aside(log)
-    assert (tmp_path / "api.log.1").exists() is aside
-    assert log.exists() is not aside
+    assert (tmp_path / "api.log.1").exists() is rotated
+    assert log.exists() is not rotated

@@ -1,4 +1,4 @@
-"""Ctrl-C before a verb has begun: one line, and the code with which it would have ended later."""
+"""Ctrl-C during imports prints one line and exits with the command's usual code."""
 
 import os
 import subprocess
@@ -13,12 +13,12 @@ from tests.repo.sources import ROOT
 CTRL_C = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 
 
-def cut_off(folder: Path, importing: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Ctrl-C as that module begins to be imported."""
+def interrupted(folder: Path, importing: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run `notifier`, and press Ctrl-C when that module begins to be imported."""
     (folder / f"{importing}.py").write_text(CTRL_C)
     path = os.pathsep.join((str(folder), str(ROOT)))
     return subprocess.run(
-        [sys.executable, "-m", "notifier", *words],
+        [sys.executable, "-m", "notifier", *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -29,25 +29,25 @@ def cut_off(folder: Path, importing: str, *words: str) -> "subprocess.CompletedP
 
 
 @pytest.mark.parametrize("importing", ["click", "numpy"])
-def test_the_demo_is_stopped_as_cleanly_before_it_begins(importing: str, tmp_path: Path) -> None:
-    done = cut_off(tmp_path, importing, "demo", "--keep", str(tmp_path / "kept"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "Stopped.\n")
+def test_demo_interrupted_during_imports_exits_cleanly(importing: str, tmp_path: Path) -> None:
+    result = interrupted(tmp_path, importing, "demo", "--keep", str(tmp_path / "kept"))
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "Stopped.\n")
     assert not (tmp_path / "kept").exists()
 
 
 @pytest.mark.parametrize("importing", ["click", "prometheus_client"])
-def test_so_is_up(importing: str, tmp_path: Path) -> None:
-    done = cut_off(tmp_path, importing, "up", "--port", "0", "--data", str(tmp_path / "kept"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "Stopped.\n")
+def test_up_interrupted_during_imports_exits_cleanly(importing: str, tmp_path: Path) -> None:
+    result = interrupted(tmp_path, importing, "up", "--port", "0", "--data", str(tmp_path / "kept"))
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "Stopped.\n")
 
 
-def test_a_verb_that_was_to_do_something_does_not_say_that_it_did(tmp_path: Path) -> None:
-    done = cut_off(tmp_path, "numpy", "fixture", "--data", str(tmp_path / "kept"))
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
+def test_one_shot_command_interrupted_during_imports_fails(tmp_path: Path) -> None:
+    result = interrupted(tmp_path, "numpy", "fixture", "--data", str(tmp_path / "kept"))
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "Stopped.\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("arguments", "code"),
     [
         ("demo --fresh", 0),
         ("demo --headless", 130),
@@ -59,11 +59,11 @@ def test_a_verb_that_was_to_do_something_does_not_say_that_it_did(tmp_path: Path
         ("", 130),
     ],
 )
-def test_only_what_runs_until_then_ends_well(words: str, code: int) -> None:
-    assert code_of(words.split()) == code
+def test_only_long_running_command_exits_zero_on_ctrl_c(arguments: str, code: int) -> None:
+    assert code_of(arguments.split()) == code
 
 
-HELD = """
+SIGTERM_WHILE_LOCKED = """
 import os, signal, sys
 from notifier.cli.commands.roles import told_to_stop
 with told_to_stop() as stopping:
@@ -74,5 +74,7 @@ with told_to_stop() as stopping:
 """
 
 
-def test_a_role_that_is_told_to_stop_at_the_moment_at_which_it_begins_to_wait_stops() -> None:
-    assert subprocess.run([sys.executable, "-c", HELD], cwd=ROOT, timeout=30, check=False).returncode == 0
+def test_role_stops_on_sigterm_while_it_starts_to_wait() -> None:
+    assert (
+        subprocess.run([sys.executable, "-c", SIGTERM_WHILE_LOCKED], cwd=ROOT, timeout=30, check=False).returncode == 0
+    )

@@ -1,4 +1,4 @@
-"""`notifier deadletters lanes` and `resume`: what operators see of a stopped lane, and how they end the stop."""
+"""`notifier deadletters lanes` and `resume`: stopped lanes, and how operators resume them."""
 
 import json
 from collections.abc import Iterator
@@ -48,14 +48,14 @@ def stopped(folder: Path) -> Path:
     return folder
 
 
-def asked(notifier: Notifier, folder: Path, *arguments: str) -> Any:
-    done = notifier("deadletters", *arguments, "--json", "--data", str(folder))
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+def run_json(notifier: Notifier, folder: Path, *arguments: str) -> Any:
+    result = notifier("deadletters", *arguments, "--json", "--data", str(folder))
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 def test_every_lane_is_listed_with_its_deaths(stopped: Path, notifier: Notifier) -> None:
-    facts = asked(notifier, stopped, "lanes")
+    facts = run_json(notifier, stopped, "lanes")
     assert [lane["lane"] for lane in facts] == list(LANES)
     assert facts[0] == {
         "lane": "mentions",
@@ -72,32 +72,32 @@ def test_every_lane_is_listed_with_its_deaths(stopped: Path, notifier: Notifier)
     assert {lane["state"] for lane in facts[1:]} == {"running"}
 
 
-def test_lanes_are_a_table_in_a_pipe(stopped: Path, notifier: Notifier) -> None:
+def test_lanes_are_printed_as_table_in_pipe(stopped: Path, notifier: Notifier) -> None:
     lines = notifier("deadletters", "lanes", "--data", str(stopped)).stdout.splitlines()
     assert lines[1].split()[:6] == ["mentions", "stopped", "3", "3", "2026-01-05T12:00:00.000Z", "more"]
     assert lines[1].endswith("mentions/0/4  KeyError: 'tweet'")
     assert len(lines) == 1 + len(LANES)
 
 
-def test_resume_ends_the_stop_and_says_what_it_was(stopped: Path, notifier: Notifier) -> None:
+def test_resume_ends_stop_and_reports_it(stopped: Path, notifier: Notifier) -> None:
     arguments = ("mentions", "--reason", "release 42", "--who", "ada")
-    facts = asked(notifier, stopped, "resume", *arguments)
+    facts = run_json(notifier, stopped, "resume", *arguments)
     assert (facts["lane"], facts["resumed"], facts["record"]) == ("mentions", True, "mentions/0/4")
-    assert {lane["state"] for lane in asked(notifier, stopped, "lanes")} == {"running"}
+    assert {lane["state"] for lane in run_json(notifier, stopped, "lanes")} == {"running"}
     files = Files.at(stopped)
     [entry] = [json.loads(body) for body, _ in entries(files.core)]
     files.close()
     assert (entry["who"], entry["what"], entry["reason"]) == ("ada", "lane.resume", "release 42")
 
 
-def test_resume_in_a_pipe_is_a_sentence_and_facts(stopped: Path, notifier: Notifier) -> None:
+def test_resume_in_pipe_prints_sentence_and_facts(stopped: Path, notifier: Notifier) -> None:
     output = notifier("deadletters", "resume", "mentions", "--reason", "release 42", "--data", str(stopped)).stdout
     assert output.startswith("The lane mentions goes on within a second.\n")
     assert "more than 3 died in a row" in output
 
 
-def test_lane_that_runs_is_not_resumed(stopped: Path, notifier: Notifier) -> None:
-    assert asked(notifier, stopped, "resume", "p1", "--reason", "fixed")["resumed"] is False
+def test_running_lane_is_not_resumed(stopped: Path, notifier: Notifier) -> None:
+    assert run_json(notifier, stopped, "resume", "p1", "--reason", "fixed")["resumed"] is False
     output = notifier("deadletters", "resume", "p1", "--reason", "fixed", "--data", str(stopped))
     assert (output.exit_code, output.stdout) == (0, "The lane p1 isn't stopped.\n")
     with tallies(stopped) as stored:
@@ -113,28 +113,28 @@ def test_lane_that_runs_is_not_resumed(stopped: Path, notifier: Notifier) -> Non
     ],
     ids=["no reason", "empty reason", "unknown lane"],
 )
-def test_resume_needs_a_lane_and_a_reason(
+def test_resume_requires_lane_and_reason(
     stopped: Path, notifier: Notifier, arguments: tuple[str, ...], output: str
 ) -> None:
-    done = notifier("deadletters", "resume", *arguments, "--data", str(stopped))
-    assert (done.exit_code, output in done.stderr) == (2, True)
+    result = notifier("deadletters", "resume", *arguments, "--data", str(stopped))
+    assert (result.exit_code, output in result.stderr) == (2, True)
     with tallies(stopped) as stored:
         assert stored.read(["mentions"])["mentions"].stop == STOP
 
 
-def test_import_ends_with_a_sentence_where_its_lane_is_stopped() -> None:
+def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     stage = Stage()
     stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
     stage.ground.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
-    waiting = IndexerBacklog(stage.ground.log, topics.FOLLOWS)
+    backlog = IndexerBacklog(stage.ground.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. It is follows"):
-        index(stage.ports, Settings(), waiting, RequestTimeout(), lambda _: None)
-    assert waiting.left()
+        index(stage.ports, Settings(), backlog, RequestTimeout(), lambda _: None)
+    assert backlog.left()
 
 
-def test_folder_before_the_verb_is_refused(stopped: Path, notifier: Notifier) -> None:
-    done = notifier("deadletters", "--data", str(stopped), "lanes")
-    assert (done.exit_code, done.stderr) == (
+def test_data_option_before_subcommand_is_refused(stopped: Path, notifier: Notifier) -> None:
+    result = notifier("deadletters", "--data", str(stopped), "lanes")
+    assert (result.exit_code, result.stderr) == (
         2,
         "Options belong behind lanes. See `notifier deadletters --help`.\n",
     )

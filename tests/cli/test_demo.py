@@ -1,4 +1,4 @@
-"""The demo as an outsider runs it: real processes, a small world, and exit codes that tell the truth."""
+"""The demo as a user runs it: real processes, a small world, and exit codes."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.cli.conftest import Notifier
 
 WORLD = ["--followers", "2000", "--universe", "4000", "--celebrities", "3", "--threshold", "1000"]
 ENDS_WITHIN = 380
-"""Seconds, which only end a trial that hangs; a machine with a load of 20 needs more than 150."""
+"""Seconds. Only a hanging run takes this long; a machine with a load of 20 needs more than 150."""
 ALWAYS = {
     "nothing_lost",
     "shown_once",
@@ -29,39 +29,39 @@ ALWAYS = {
 }
 
 
-def trial(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def run_demo(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "notifier", "demo", "--headless", *arguments, "--json"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}
     return subprocess.run(command, capture_output=True, text=True, timeout=ENDS_WITHIN, env=environment, check=False)
 
 
-def checks(ran: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
-    report = json.loads(ran.stdout)
+def checks(process: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    report = json.loads(process.stdout)
     assert report["schema"] == "notifier.check/1"
     return {check["name"]: check for check in report["checks"]}
 
 
 @pytest.mark.timeout(400)
-def test_a_storm_in_which_processes_are_killed_loses_nothing_and_gives_each_mention_its_row(tmp_path: Path) -> None:
-    """Without collapsing: then what was done twice is a row too many."""
+def test_storm_with_killed_processes_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    """Collapsing is off, so that work that was done twice leaves an extra row."""
     faults = "kill-worker,kill-pump,kill-api,flush-valkey"
-    ran = trial(*WORLD, "--mentions", "40", "--collapse", "0", "--faults", faults, "--keep", str(tmp_path))
-    found = checks(ran)
-    assert ran.returncode == 0, ran.stdout
-    assert {name for name in ALWAYS | {"collapse_off_distinct_rows"} if not found[name]["ok"]} == set(), ran.stderr
-    assert found["nothing_lost"]["n"] == 40
-    assert found["faults_struck"]["value"] == 8
+    process = run_demo(*WORLD, "--mentions", "40", "--collapse", "0", "--faults", faults, "--keep", str(tmp_path))
+    report = checks(process)
+    assert process.returncode == 0, process.stdout
+    assert {name for name in ALWAYS | {"collapse_off_distinct_rows"} if not report[name]["ok"]} == set(), process.stderr
+    assert report["nothing_lost"]["n"] == 40
+    assert report["faults_struck"]["value"] == 8
 
 
-def test_the_fixture_loads_twice_to_the_same_effect_and_says_what_it_loaded(tmp_path: Path, notifier: Notifier) -> None:
+def test_fixture_load_is_idempotent_and_reports_counts(tmp_path: Path, notifier: Notifier) -> None:
     arguments = ["fixture", "--followers", "1000", "--universe", "4000", "--celebrities", "3"]
-    once, twice = (notifier(*arguments, "--data", str(tmp_path), "--json") for _ in range(2))
-    assert once.exit_code == twice.exit_code == 0, twice.stderr
-    assert json.loads(twice.stdout)["celebrities"] == {"nova": 1000, "orion": 250, "lyra": 62}
+    first, second = (notifier(*arguments, "--data", str(tmp_path), "--json") for _ in range(2))
+    assert first.exit_code == second.exit_code == 0, second.stderr
+    assert json.loads(second.stdout)["celebrities"] == {"nova": 1000, "orion": 250, "lyra": 62}
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "arguments",
     [
         ("fixture", "--followers", "5", "--universe", "4"),
         ("fixture", "--followers", "0"),
@@ -75,61 +75,61 @@ def test_the_fixture_loads_twice_to_the_same_effect_and_says_what_it_loaded(tmp_
         ("fixture", "--celebrities", "10001"),
     ],
 )
-def test_numbers_that_make_no_sense_are_wrong_usage(wrong: tuple[str, ...], tmp_path: Path, notifier: Notifier) -> None:
-    where = ("--data", str(tmp_path)) if wrong[0] == "fixture" else ()
-    ran = notifier(*wrong, *where)
-    assert ran.exit_code == 2
-    assert ran.stderr.count("\n") == 1
+def test_invalid_numbers_are_usage_errors(arguments: tuple[str, ...], tmp_path: Path, notifier: Notifier) -> None:
+    data_option = ("--data", str(tmp_path)) if arguments[0] == "fixture" else ()
+    result = notifier(*arguments, *data_option)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("cut_off", [False, True])
-def test_a_fixture_is_refused_by_a_folder_with_people_of_whom_there_is_no_note(
-    cut_off: bool, tmp_path: Path, notifier: Notifier
+@pytest.mark.parametrize("without_names", [False, True])
+def test_fixture_is_refused_by_folder_without_fixture_file(
+    without_names: bool, tmp_path: Path, notifier: Notifier
 ) -> None:
-    words = ["--followers", "1000", "--universe", "4000", "--celebrities", "2", "--data", str(tmp_path)]
-    assert notifier("fixture", *words).exit_code == 0
+    options = ["--followers", "1000", "--universe", "4000", "--celebrities", "2", "--data", str(tmp_path)]
+    assert notifier("fixture", *options).exit_code == 0
     (tmp_path / "fixture.json").unlink()
     with sqlite3.connect(tmp_path / "core.db") as core:
-        for table in ("users", "members", "user_ranges") if cut_off else ():  # their names are loaded last
+        for table in ("users", "members", "user_ranges") if without_names else ():  # user names are loaded last
             core.execute(f"DELETE FROM {table}")
-    for again in (words, ["--followers", "2000", *words[2:]]):
-        ran = notifier("fixture", *again)
-        assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
-        assert ran.stderr.startswith("The data folder holds another world")
-        assert "has people, and no fixture.json" in ran.stderr
+    for arguments in (options, ["--followers", "2000", *options[2:]]):
+        result = notifier("fixture", *arguments)
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (3, "", 1)
+        assert result.stderr.startswith("The data folder holds another world")
+        assert "has people, and no fixture.json" in result.stderr
     assert not (tmp_path / "fixture.json").exists()
 
 
 @pytest.mark.timeout(400)
-def test_a_world_of_one_person_passes_though_nobody_is_dormant(tmp_path: Path) -> None:
-    few = ("--followers", "1", "--universe", "1", "--celebrities", "1", "--mentions", "3")
-    ran = trial(*few, "--keep", str(tmp_path / "made"))
-    found = checks(ran)
-    dormant, wrong = found["dormant_by_pull"], {name for name, check in found.items() if not check["ok"]}
-    assert wrong <= TIMED, ran.stdout
-    assert (ran.returncode, dormant["ok"], dormant["n"]) == (1 if wrong else 0, True, 0), ran.stdout
+def test_world_of_one_user_passes_without_dormant_users(tmp_path: Path) -> None:
+    options = ("--followers", "1", "--universe", "1", "--celebrities", "1", "--mentions", "3")
+    process = run_demo(*options, "--keep", str(tmp_path / "made"))
+    report = checks(process)
+    dormant, failed = report["dormant_by_pull"], {name for name, check in report.items() if not check["ok"]}
+    assert failed <= TIMED, process.stdout
+    assert (process.returncode, dormant["ok"], dormant["n"]) == (1 if failed else 0, True, 0), process.stdout
     assert dormant["detail"] == "Nobody is dormant in this world."
 
 
-def test_a_folder_that_was_used_is_not_judged_as_if_it_were_new(tmp_path: Path, notifier: Notifier) -> None:
+def test_headless_demo_refuses_used_folder(tmp_path: Path, notifier: Notifier) -> None:
     (tmp_path / "core.db").touch()
-    ran = notifier("demo", "--headless", *WORLD, "--keep", str(tmp_path), "--json")
-    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
-    assert ran.stderr.startswith("The folder isn't empty")
+    result = notifier("demo", "--headless", *WORLD, "--keep", str(tmp_path), "--json")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (3, "", 1)
+    assert result.stderr.startswith("The folder isn't empty")
     assert [path.name for path in tmp_path.iterdir()] == ["core.db"]
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(notifier: Notifier) -> None:
-    ran = notifier("demo", "--headless", *WORLD, "--keep", "/proc/notifier-demo")
-    assert (ran.exit_code, ran.stderr.count("\n")) == (3, 1)
-    assert ran.stderr.startswith("The data folder can't be written to.")
+def test_folder_that_cannot_be_created_is_one_sentence(notifier: Notifier) -> None:
+    result = notifier("demo", "--headless", *WORLD, "--keep", "/proc/notifier-demo")
+    assert (result.exit_code, result.stderr.count("\n")) == (3, 1)
+    assert result.stderr.startswith("The data folder can't be written to.")
 
 
-def test_a_fixture_is_refused_by_a_folder_that_holds_another(tmp_path: Path, notifier: Notifier) -> None:
+def test_fixture_is_refused_by_folder_with_another_fixture(tmp_path: Path, notifier: Notifier) -> None:
     arguments = ["fixture", "--universe", "4000", "--celebrities", "2", "--data", str(tmp_path)]
     assert notifier(*arguments, "--followers", "1000").exit_code == 0
-    ran = notifier(*arguments, "--followers", "2000")
-    assert (ran.exit_code, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
-    assert ran.stderr.startswith("The data folder holds another world")
-    assert "--universe 4000 --followers 1000 --celebrities 2 --seed 1" in ran.stderr
+    result = notifier(*arguments, "--followers", "2000")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (3, "", 1)
+    assert result.stderr.startswith("The data folder holds another world")
+    assert "--universe 4000 --followers 1000 --celebrities 2 --seed 1" in result.stderr
     assert notifier(*arguments, "--followers", "1000").exit_code == 0

@@ -1,4 +1,4 @@
-"""The lines that the demo shows to be copied: each is typed into a shell that knows nothing of us, and does it."""
+"""Shell lines that the demo shows for copying work when typed into a plain shell."""
 
 import json
 import re
@@ -20,79 +20,79 @@ from tests.cli.running import until
 SHOWN_WITHIN = 40.0
 """Seconds until the overview shows what has changed; an idle machine needs one."""
 FOLLOWERS = 1_000_000
-"""The lines are the same for the least world with a celebrity."""
+"""The smallest world with a celebrity shows the same lines."""
 
 
 def post(address: str, path: str, token: str, body: object, method: str = "POST") -> dict[str, str]:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    asked = urllib.request.Request(f"{address}{path}", json.dumps(body).encode(), headers, method=method)
-    with urllib.request.urlopen(asked) as answer:
-        return dict(json.load(answer))
+    request = urllib.request.Request(f"{address}{path}", json.dumps(body).encode(), headers, method=method)
+    with urllib.request.urlopen(request) as response:
+        return dict(json.load(response))
 
 
-def typed(line: str) -> str:
-    """What a line says that somebody copies into a shell that knows nothing of us."""
-    with typing(line) as said:
+def run_line(line: str) -> str:
+    """Return the output of the line, run by a shell without any of our environment."""
+    with running_line(line) as output:
         pass
-    return said[0]
+    return output[0]
 
 
 @contextmanager
-def typing(line: str) -> Iterator[list[str]]:
-    """The same, for a line that takes its time: what it said is there in the end."""
-    said: list[str] = []
+def running_line(line: str) -> Iterator[list[str]]:
+    """Run a line that takes time; its output is in the list at the end of the block."""
+    output: list[str] = []
     with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            yield said
-            said += process.communicate(timeout=60)
+            yield output
+            output += process.communicate(timeout=60)
         finally:
             process.kill()
-    assert process.returncode == 0, f"{line}: {said}"
+    assert process.returncode == 0, f"{line}: {output}"
 
 
 @pytest.mark.timeout(240)
-def test_every_line_that_is_shown_does_what_is_said_where_the_demo_was_started(tmp_path: Path) -> None:
-    said: list[str] = []
-    with demo(tmp_path, said, followers=FOLLOWERS) as address:
+def test_every_shown_line_works_in_a_shell(tmp_path: Path) -> None:
+    outputs: list[str] = []
+    with demo(tmp_path, outputs, followers=FOLLOWERS) as address:
         with urllib.request.urlopen(address) as page:
             token = re.findall(r'name="demo-token" content="(\w+)"', page.read().decode())[0]
         stormed = post(address, "/demo/storm", token, {})
-        with typing(stormed["cli"]) as storm:
-            what_else_is_shown(address, token, stormed)
-        assert "accepted  800" in storm[0]
-    next_line = re.findall(r"Next .*or: (.*)", said[0])[0]
+        with running_line(stormed["cli"]) as storm_output:
+            check_other_lines(address, token, stormed)
+        assert "accepted  800" in storm_output[0]
+    next_line = re.findall(r"Next .*or: (.*)", outputs[0])[0]
     assert next_line == f"{command('/x/notifier/__main__.py')} storm --data {tmp_path}"
 
 
-def what_else_is_shown(address: str, token: str, stormed: Mapping[str, str]) -> None:
+def check_other_lines(address: str, token: str, stormed: Mapping[str, str]) -> None:
     generation = system(address, token)["redis"]["generation"]
-    emptied = post(address, "/demo/empty", token, {})
-    assert "Redis was emptied" in typed(emptied["cli"])
+    flush = post(address, "/demo/empty", token, {})
+    assert "Redis was emptied" in run_line(flush["cli"])
     until(lambda: system(address, token)["redis"]["generation"] not in (None, generation), SHOWN_WITHIN)
-    paused = post(address, "/demo/pause", token, {"reason": "it's a test", "seconds": 60})
-    lifted = post(address, "/demo/pause", token, {}, "DELETE")
-    typed(paused["cli"])
-    [held] = active(address, token)
-    typed(re.sub(r"lift \S+", f"lift {held}", lifted["cli"]))
+    pause = post(address, "/demo/pause", token, {"reason": "it's a test", "seconds": 60})
+    lift = post(address, "/demo/pause", token, {}, "DELETE")
+    run_line(pause["cli"])
+    [throttle_id] = active(address, token)
+    run_line(re.sub(r"lift \S+", f"lift {throttle_id}", lift["cli"]))
     assert active(address, token) == []
-    typed(post(address, "/demo/pause", token, {}, "DELETE")["cli"])
-    for done in (stormed, emptied, paused):
+    run_line(post(address, "/demo/pause", token, {}, "DELETE")["cli"])
+    for action in (stormed, flush, pause):
         if shutil.which("curl"):
-            assert json.loads(typed(done["curl"]))["action"]
-    killed = post(address, "/demo/kill", token, {"role": "p2"})
-    assert re.fullmatch(r"kill -9 \d+", killed["cli"])
+            assert json.loads(run_line(action["curl"]))["action"]
+    kill = post(address, "/demo/kill", token, {"role": "p2"})
+    assert re.fullmatch(r"kill -9 \d+", kill["cli"])
 
 
 def system(address: str, token: str) -> Any:
-    asked = urllib.request.Request(f"{address}/v1/system", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(asked) as answer:
-        return json.load(answer)
+    request = urllib.request.Request(f"{address}/v1/system", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request) as response:
+        return json.load(response)
 
 
 def active(address: str, token: str) -> list[str]:
-    """Return the active throttles of an overview that was begun after this call.
+    """Return the active throttles from an overview that was started after this call.
 
-    The API gives everybody the same overview for a second, and one that is being read may have been begun long before.
+    The API gives all callers the same overview for a second, and an overview in progress may have started long before.
     """
     called_at, overviews = datetime.now(UTC), list[Any]()
 
@@ -101,4 +101,4 @@ def active(address: str, token: str) -> list[str]:
         return datetime.fromisoformat(overviews[-1]["at"]) >= called_at
 
     until(is_new, SHOWN_WITHIN)
-    return [each["id"] for each in overviews[-1]["throttles"] if each["state"] == "active"]
+    return [throttle["id"] for throttle in overviews[-1]["throttles"] if throttle["state"] == "active"]

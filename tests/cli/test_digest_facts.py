@@ -1,4 +1,4 @@
-"""What the verbs say of a digest: the explanation of its own key, and the tab."""
+"""CLI output about a digest: its explanation and the inbox."""
 
 import json
 from datetime import timedelta
@@ -23,45 +23,45 @@ from tests.support.in_memory_system import LYRA, Stage
 from tests.support.simulator.inbox_visits import driven
 
 
-def test_a_digest_is_explained_by_its_own_key() -> None:
+def test_digest_is_explained_by_its_key() -> None:
     stage, lee, subject = Stage(), UserId("lee"), LYRA
     day = START + timedelta(days=1)
     stage.ground.people.volume(lee, subject, Volume.DIGEST)
-    made = burst(subject=subject, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
-    stage.ground.bursts.by_key[made.key] = made
-    key = named(lee, Schedule.of(NOTHING_SAID).day_of(made.opened_at))
+    opened = burst(subject=subject, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
+    stage.ground.bursts.by_key[opened.key] = opened
+    key = named(lee, Schedule.of(NOTHING_SAID).day_of(opened.opened_at))
     stage.ground.clock.advance(timedelta(days=1))
 
-    def said(key: BurstKey, who: UserId = lee) -> dict[str, Any]:
-        return dict(driven(digest_explanation(stage.ground.clock, lambda: reads_of(stage), key, who)))
+    def explain(key: BurstKey, member: UserId = lee) -> dict[str, Any]:
+        return dict(driven(digest_explanation(stage.ground.clock, lambda: reads_of(stage), key, member)))
 
-    found = said(key)
-    assert (found["visible"], found["rule"], found["marks"]["unread"]) == (True, None, True)
-    assert found["digest"] == {
+    explanation = explain(key)
+    assert (explanation["visible"], explanation["rule"], explanation["marks"]["unread"]) == (True, None, True)
+    assert explanation["digest"] == {
         "date": str(date_in(key)),
-        "accounts": [{"account": subject.owner, "count": made.count}],
-        "inside": [str(made.key)],
+        "accounts": [{"account": subject.owner, "count": opened.count}],
+        "inside": [str(opened.key)],
         "more": False,
     }
     driven(stage.tab().mark(lee, [key], Mark.HIDDEN))
-    assert (said(key)["rule"], said(key)["marks"]["mark"]) == ("hidden", "hidden")
-    before = named(lee, day.date() - timedelta(days=5))
-    assert (said(before)["rule"], said(before)["digest"]) == ("empty", None)
-    assert said(named(lee, day.date() - timedelta(days=200)))["rule"] == "expired"
-    for wrong, who in ((BurstKey(key.subject, 1), lee), (key, UserId("kim")), (key, UserId("nobody"))):
+    assert (explain(key)["rule"], explain(key)["marks"]["mark"]) == ("hidden", "hidden")
+    empty_digest = named(lee, day.date() - timedelta(days=5))
+    assert (explain(empty_digest)["rule"], explain(empty_digest)["digest"]) == ("empty", None)
+    assert explain(named(lee, day.date() - timedelta(days=200)))["rule"] == "expired"
+    for other_key, member in ((BurstKey(key.subject, 1), lee), (key, UserId("kim")), (key, UserId("nobody"))):
         with pytest.raises(NotFound):
-            said(wrong, who)
+            explain(other_key, member)
 
 
-def test_a_tab_tells_of_a_digest_what_the_service_tells() -> None:
+def test_inbox_command_shows_digest_like_the_service() -> None:
     stage, lee = Stage(), UserId("lee")
     stage.ground.people.volume(lee, LYRA, Volume.DIGEST)
-    made = burst(subject=LYRA, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
-    stage.ground.bursts.by_key[made.key] = made
+    opened = burst(subject=LYRA, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
+    stage.ground.bursts.by_key[opened.key] = opened
     stage.ground.clock.advance(timedelta(days=1))
     page, badge = driven(stage.tab().open(lee))
-    found: dict[str, Any] = json.loads(json.dumps(facts(lee, page, badge)))
-    [shown], [item] = page.items, found["items"]
+    output: dict[str, Any] = json.loads(json.dumps(facts(lee, page, badge)))
+    [shown], [item] = page.items, output["items"]
     served = msgspec.to_builtins(item_body(shown, "id", stage.ground.clock.now()))
     assert (item["subject"], item["seq"]) == (served["subject"], served["seq"])
     assert set(item["digest"]) == set(served["digest"])

@@ -1,4 +1,4 @@
-"""A full disk, a real one: writes are refused, reads go on, nobody dies of it, and room is all that it takes."""
+"""A full disk: writes are refused, reads go on, and freed space is all it needs."""
 
 import os
 import signal
@@ -15,33 +15,33 @@ import pytest
 from notifier.cli.http import Ready
 from tests.cli.caller import Caller, calling
 from tests.cli.conftest import Notifier
-from tests.cli.running import STARTS_WITHIN, Running, lives, start, until
+from tests.cli.running import STARTS_WITHIN, Running, is_running, start, until
 from tests.repo.sources import ROOT
 
 SIZE = "16m"
-"""Of the disk; a running service with a small world fills a tenth of it."""
+"""Size of the disk; a running service with a small world fills a tenth of it."""
 PAGE = bytes(4096)
 AS_ROOT = ("unshare", "--user", "--map-root-user", "--mount")
-"""How somebody who isn't root gets a place of his own to mount in."""
+"""Gives a user who is not root a mount namespace."""
 
 
 @contextmanager
 def small_disk(at: Path) -> Iterator[Path]:
     at.mkdir()
-    done = subprocess.run(
+    result = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", at], check=False, capture_output=True, text=True
     )
-    if done.returncode:
-        pytest.skip(f"A full disk is NOT TESTED here: nothing can be mounted. {done.stderr.strip()}")
+    if result.returncode:
+        pytest.skip(f"A full disk is NOT TESTED here: nothing can be mounted. {result.stderr.strip()}")
     try:
         yield at
     finally:
-        # Lazily: whoever is still there must not keep it.
+        # Lazily: a process that still uses it must not keep it.
         subprocess.run(["umount", "--lazy", at], check=True)
 
 
-def fill(filler: Path) -> None:
-    """To the last page, so that nothing is left to whoever asks next."""
+def fill_disk(filler: Path) -> None:
+    """Fill the disk to its last page, so that the next write fails."""
     with filler.open("wb", buffering=0) as file:
         try:
             while file.write(PAGE):
@@ -50,87 +50,87 @@ def fill(filler: Path) -> None:
             assert os.statvfs(filler.parent).f_bavail == 0
 
 
-def again_as_root(test: str) -> None:
-    """The same test in a process that may mount."""
+def rerun_as_root(test: str) -> None:
+    """Run the same test in a process that may mount."""
     if subprocess.run([*AS_ROOT, "true"], check=False, capture_output=True).returncode:
         pytest.skip("A full disk is NOT TESTED here: this user is not root, and may not have a namespace of its own.")
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", f"{__file__}::{test}"]
-    done = subprocess.run([*AS_ROOT, *words], check=False, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout, done.stdout
+    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", f"{__file__}::{test}"]
+    result = subprocess.run([*AS_ROOT, *arguments], check=False, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+    assert "1 passed" in result.stdout, result.stdout
 
 
 @pytest.mark.timeout(400)
-def test_a_full_disk_refuses_writes_and_no_reads_and_takes_nobody_with_it(tmp_path: Path, notifier: Notifier) -> None:
+def test_full_disk_refuses_writes_serves_reads_and_kills_no_process(tmp_path: Path, notifier: Notifier) -> None:
     if os.geteuid() != 0:
-        again_as_root("test_a_full_disk_refuses_writes_and_no_reads_and_takes_nobody_with_it")
+        rerun_as_root("test_full_disk_refuses_writes_serves_reads_and_kills_no_process")
         return
     with small_disk(tmp_path / "disk") as disk:
-        words = ("--followers", "1000", "--universe", "2000", "--celebrities", "1", "--json")
-        assert notifier("fixture", *words, "--data", str(disk)).exit_code == 0
-        person = notifier("token", "u1", "--data", str(disk)).stdout.strip()
+        options = ("--followers", "1000", "--universe", "2000", "--celebrities", "1", "--json")
+        assert notifier("fixture", *options, "--data", str(disk)).exit_code == 0
+        token = notifier("token", "u1", "--data", str(disk)).stdout.strip()
         running = start(disk, tmp_path / "ready.json")
         try:
-            with calling(running.ready, person) as caller:
+            with calling(running.ready, token) as caller:
                 fill_and_free(running, caller, disk / "filler")
         finally:
             running.end()
 
 
 def fill_and_free(running: Running, caller: Caller, filler: Path) -> None:
-    first = running.ready
+    before = running.ready
     assert caller.accepted("before")
     until(lambda: caller.settled("before"), STARTS_WITHIN)
 
-    # The second is on its way through the stages while the disk fills up.
+    # The second event passes through the stages while the disk fills up.
     assert caller.accepted("while-it-fills")
-    fill(filler)
+    fill_disk(filler)
     accepted = ["before", "while-it-fills", *accepted_until_refused(caller)]
-    reads_go_on(caller)
-    assert [role for role, pid in first.pids.items() if not lives(pid)] == []
+    check_reads(caller)
+    assert [role for role, pid in before.pids.items() if not is_running(pid)] == []
 
-    survives_a_death_on_a_full_disk(running, first)
-    reads_go_on(caller)
+    check_killed_role_waits(running, before)
+    check_reads(caller)
     assert caller.post("refused").status_code == 507
 
     filler.unlink()
     assert caller.accepted("after")
     until(lambda: all(caller.settled(id) for id in [*accepted, "after"]), STARTS_WITHIN)
-    until(lambda: running.ready.pids["p1"] != first.pids["p1"], STARTS_WITHIN)
-    last = running.ready.pids
-    assert {role for role, pid in last.items() if pid != first.pids[role]} == {"p1"}
-    assert all(lives(pid) for pid in last.values())
+    until(lambda: running.ready.pids["p1"] != before.pids["p1"], STARTS_WITHIN)
+    pids = running.ready.pids
+    assert {role for role, pid in pids.items() if pid != before.pids[role]} == {"p1"}
+    assert all(is_running(pid) for pid in pids.values())
 
 
 def accepted_until_refused(caller: Caller) -> list[str]:
-    """A file that has pages to spare takes some more; what it took is kept."""
+    """Files with spare pages accept some more events, which must be kept."""
     for n in count():
-        answer = caller.post(f"while-it-is-full-{n}")
-        if answer.status_code != 202:
-            assert (answer.status_code, answer.json()["code"]) == (507, "disk_full")
-            assert answer.headers["content-type"] == "application/problem+json"
-            assert int(answer.headers["retry-after"]) > 0
+        response = caller.post(f"while-it-is-full-{n}")
+        if response.status_code != 202:
+            assert (response.status_code, response.json()["code"]) == (507, "disk_full")
+            assert response.headers["content-type"] == "application/problem+json"
+            assert int(response.headers["retry-after"]) > 0
             return [f"while-it-is-full-{earlier}" for earlier in range(n)]
     raise AssertionError
 
 
-def reads_go_on(caller: Caller) -> None:
+def check_reads(caller: Caller) -> None:
     assert caller.http.get("/readyz").status_code == 200
     assert caller.metrics().status_code == 200
     assert caller.tab().status_code == 200
 
 
-def survives_a_death_on_a_full_disk(running: Running, first: Ready) -> None:
-    """One role is killed: it can't come back yet, and that is nobody else's end."""
-    up = psutil.Process(first.pids["up"])
-    before = {child.pid for child in up.children()}
-    os.kill(first.pids["p1"], signal.SIGKILL)
-    tried = set[int]()
+def check_killed_role_waits(running: Running, ready: Ready) -> None:
+    """Kill one role: it cannot restart yet, and no other process ends."""
+    up = psutil.Process(ready.pids["up"])
+    earlier = {child.pid for child in up.children()}
+    os.kill(ready.pids["p1"], signal.SIGKILL)
+    restarts = set[int]()
 
-    def tried_twice() -> bool:
+    def restarted_twice() -> bool:
         assert running.process.poll() is None, "notifier up has ended"
-        tried.update({child.pid for child in up.children()} - before)
-        return len(tried) > 1
+        restarts.update({child.pid for child in up.children()} - earlier)
+        return len(restarts) > 1
 
-    until(tried_twice, STARTS_WITHIN)
-    assert [role for role, pid in first.pids.items() if not lives(pid)] == ["p1"]
+    until(restarted_twice, STARTS_WITHIN)
+    assert [role for role, pid in ready.pids.items() if not is_running(pid)] == ["p1"]

@@ -1,4 +1,4 @@
-"""The dead-letter limit on the embedded parts: a bad deployment stops one lane, and an operator resumes it."""
+"""The dead-letter limit on the embedded profile: a bad deployment stops one lane until resumed."""
 
 import json
 import sys
@@ -38,7 +38,7 @@ NOVA = Subject(Kind.MENTION, UserId("nova"))
 
 @dataclass(frozen=True, slots=True)
 class BadEpochs:
-    """The epochs of a deployment whose graph indexer fails on every record."""
+    """Epochs of a deployment whose graph indexer fails on every record."""
 
     epochs: Epochs
 
@@ -58,7 +58,7 @@ def bad_release(ports: Ports) -> Ports:
 
 @dataclass(slots=True)
 class Role:
-    """The role `pump` in a thread, on a data folder."""
+    """The `pump` role in a thread, on a data folder."""
 
     system: System
     beats: list[None] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Role:
         return len(self.ports.recent_bursts.since(self.ports.clock.now() - RETENTION, None, 10))
 
     def beats_on(self) -> bool:
-        """Whether all loops have stepped lately: a silent role would be killed and started again."""
+        """Return whether all loops have stepped lately. A silent role would be killed and restarted."""
         before = len(self.beats)
         until(lambda: len(self.beats) > before + 1, WITHIN)
         return True
@@ -120,33 +120,33 @@ def deployed(folder: Path, release: Callable[[Ports], Ports]) -> Iterator[Role]:
 
 
 def followers(role: Role, names: Sequence[str]) -> list[str]:
-    """Return the names that follow nova by the rows of the store."""
+    """Return the names that follow nova according to the rows of the store."""
     accounts = role.ports.directory.accounts([UserId(name) for name in names])
     pairs = {name: (NOVA, accounts[UserId(name)].member) for name in names}
     follows = role.ports.follows.standing(pairs.values())
     return [name for name, pair in pairs.items() if follows.get(pair)]
 
 
-def strangers(role: Role, count: int) -> list[str]:
+def non_followers(role: Role, count: int) -> list[str]:
     names = [f"u{number}" for number in range(1, 500)]
     known = set(followers(role, names))
     return [name for name in names if name not in known][:count]
 
 
-def asked(notifier: Notifier, folder: Path, *arguments: str) -> Any:
+def run_json(notifier: Notifier, folder: Path, *arguments: str) -> Any:
     return json.loads(notifier(*arguments, "--json", "--data", str(folder)).stdout)
 
 
 @pytest.mark.timeout(300)
-def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world: Path, notifier: Notifier) -> None:
+def test_dlq_limit_stops_lane_until_resume_without_loss(small_world: Path, notifier: Notifier) -> None:
     folder, now = small_world, datetime.now(UTC)
     with deployed(folder, bad_release) as bad:
-        newcomers = strangers(bad, ALLOWED + 10)
+        newcomers = non_followers(bad, ALLOWED + 10)
         for number, name in enumerate(newcomers):
             bad.accept(follow_event(name, "nova", end=False, sequence=number + 1, now=now))
         with bad.running():
             bad.sees_stop()
-            # Everything else goes on, and the role stays alive.
+            # All other lanes go on, and the role stays alive.
             bad.accept(mention_event("e1", "ada", ("nova",), text="hi", protected=False, now=now))
             until(lambda: bad.bursts() > 0, WITHIN)
             assert bad.beats_on()
@@ -159,19 +159,19 @@ def test_dlq_limit_stops_lane_until_it_is_resumed_and_loses_nothing(small_world:
                 assert bad.beats_on()
             assert (bad.buried(), bad.waiting()) == (ALLOWED, 10)
 
-    [lane] = asked(notifier, folder, "top", "--every", "0.05")["stopped_lanes"]
+    [lane] = run_json(notifier, folder, "top", "--every", "0.05")["stopped_lanes"]
     assert (lane["lane"], lane["limit"], lane["cause"]) == (LANE, "in_a_row", "KeyError: 'follower_id'")
-    checks = {check["name"]: check for check in asked(notifier, folder, "doctor")["checks"]}
+    checks = {check["name"]: check for check in run_json(notifier, folder, "doctor")["checks"]}
     assert (checks["stopped_lanes"]["ok"], checks["stopped_lanes"]["value"]) == (False, 1)
     assert notifier("doctor", "--data", str(folder)).exit_code == 1
 
     with deployed(folder, good_release) as good:
         with good.running():
             good.sees_stop()
-            assert good.waiting() == 10  # a fixed deployment waits, too, until the resume
-            assert asked(notifier, folder, "deadletters", "resume", LANE, "--reason", "release 42")["resumed"]
+            assert good.waiting() == 10  # a fixed deployment also waits for the resume
+            assert run_json(notifier, folder, "deadletters", "resume", LANE, "--reason", "release 42")["resumed"]
             until(lambda: good.waiting() == 0 and good.gauge() == 0, WITHIN)
-        # Each record was buried or handled, in the order of the stream.
+        # Each record was dead-lettered or handled, in the order of the stream.
         assert followers(good, newcomers) == newcomers[ALLOWED:]
         assert good.buried() == ALLOWED
     assert notifier("doctor", "--data", str(folder)).output.count("No lane is stopped.") == 1

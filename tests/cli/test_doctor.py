@@ -1,4 +1,4 @@
-"""`notifier doctor`: each finding with its remedy, and an exit code that a script can go by."""
+"""`notifier doctor`: each finding with its remedy, and the exit code."""
 
 import json
 import sqlite3
@@ -30,7 +30,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Platform
 from notifier.ports.event_log import DeadLetter
 from tests.cli.conftest import Notifier
-from tests.cli.delivered import deliver
+from tests.cli.delivered import deliver_mention
 from tests.support.failing_ports import Refusing
 from tests.support.in_memory_system import Stage
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
@@ -38,12 +38,12 @@ from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
 MINUTE = timedelta(minutes=1)
 
 
-def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
-    done = notifier("doctor", "--data", str(folder), "--json")
-    found = json.loads(done.output)
-    assert done.exit_code == 0
-    assert found["ok"]
-    names = {check["name"] for check in found["checks"]}
+def test_good_folder_passes(folder: Path, notifier: Notifier) -> None:
+    result = notifier("doctor", "--data", str(folder), "--json")
+    report = json.loads(result.output)
+    assert result.exit_code == 0
+    assert report["ok"]
+    names = {check["name"] for check in report["checks"]}
     assert names >= {
         "python",
         "sqlite",
@@ -64,20 +64,20 @@ def test_a_good_folder_passes(folder: Path, notifier: Notifier) -> None:
     }
 
 
-def test_a_rule_of_tiers_that_fails_for_what_stands_is_told_with_its_cause(folder: Path, notifier: Notifier) -> None:
-    words = ("--followers", "900", "--universe", "1800", "--celebrities", "1")
-    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
-    deliver(folder, "nova")
-    done = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "tests.flow.test_tiering:later"})
-    assert done.exit_code == 1
-    [line] = [line for line in done.output.splitlines() if "tier_rule" in line]
+def test_failing_tier_rule_is_reported_with_cause(folder: Path, notifier: Notifier) -> None:
+    options = ("--followers", "900", "--universe", "1800", "--celebrities", "1")
+    assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
+    deliver_mention(folder, "nova")
+    result = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "tests.flow.test_tiering:later"})
+    assert result.exit_code == 1
+    [line] = [line for line in result.output.splitlines() if "tier_rule" in line]
     assert line.startswith("fail  tier_rule")
     assert "tests.flow.test_tiering:later: KeyError" in line
-    well = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "examples.tier_rule:generous"})
-    assert (well.exit_code, "examples.tier_rule:generous, asked of" in well.output) == (0, True)
+    passing = notifier("doctor", "--data", str(folder), env={"NOTIFIER_TIER_RULE": "examples.tier_rule:generous"})
+    assert (passing.exit_code, "examples.tier_rule:generous, asked of" in passing.output) == (0, True)
 
 
-def test_the_newest_dead_letter_s_cause_is_told(folder: Path, notifier: Notifier) -> None:
+def test_newest_dead_letter_is_reported_with_cause(folder: Path, notifier: Notifier) -> None:
     files = Files.at(folder)
     letter = DeadLetter(id="x", stage="p1", cause="RuleFailed: it is tired", body=b"", at=SystemClock().now())
     SqliteDeadLetters(files.core).put(letter)
@@ -86,43 +86,43 @@ def test_the_newest_dead_letter_s_cause_is_told(folder: Path, notifier: Notifier
     assert "1. The newest, of p1: RuleFailed: it is tired" in output
 
 
-def test_nothing_running_is_a_warning_with_a_remedy(folder: Path, notifier: Notifier) -> None:
-    done = notifier("doctor", "--data", str(folder))
-    assert done.exit_code == 0
-    assert "warn  running" in done.output
-    assert "`notifier up` starts it." in done.output
-    assert "\x1b" not in done.output
+def test_stopped_service_is_a_warning_with_remedy(folder: Path, notifier: Notifier) -> None:
+    result = notifier("doctor", "--data", str(folder))
+    assert result.exit_code == 0
+    assert "warn  running" in result.output
+    assert "`notifier up` starts it." in result.output
+    assert "\x1b" not in result.output
 
 
-def test_a_folder_that_is_not_there_fails_and_is_not_made(tmp_path: Path, notifier: Notifier) -> None:
-    nowhere = tmp_path / "nowhere"
-    done = notifier("doctor", "--data", str(nowhere))
-    assert done.exit_code == 1
-    assert "fail  folder" in done.output
-    assert not nowhere.exists()
+def test_missing_folder_fails_and_is_not_created(tmp_path: Path, notifier: Notifier) -> None:
+    missing = tmp_path / "nowhere"
+    result = notifier("doctor", "--data", str(missing))
+    assert result.exit_code == 1
+    assert "fail  folder" in result.output
+    assert not missing.exists()
 
 
-def test_a_folder_without_tables_fails_and_gets_none(tmp_path: Path, notifier: Notifier) -> None:
-    done = notifier("doctor", "--data", str(tmp_path), "--json")
-    schema = next(check for check in json.loads(done.output)["checks"] if check["name"] == "schema")
-    assert done.exit_code == 1
+def test_folder_without_tables_fails_and_stays_empty(tmp_path: Path, notifier: Notifier) -> None:
+    result = notifier("doctor", "--data", str(tmp_path), "--json")
+    schema = next(check for check in json.loads(result.output)["checks"] if check["name"] == "schema")
+    assert result.exit_code == 1
     assert not schema["ok"]
     assert "notifier migrate" in schema["detail"]
 
 
-def test_a_newer_schema_is_one_sentence_wherever_it_is_met(folder: Path, notifier: Notifier) -> None:
+def test_newer_schema_is_reported_in_one_sentence(folder: Path, notifier: Notifier) -> None:
     with sqlite3.connect(folder / "core.db") as core:
         core.execute("INSERT INTO migrations VALUES (9999, '9999_from_the_future', 'x', 0)")
     core.close()
     assert notifier("doctor", "--data", str(folder)).exit_code == 1
-    for words in (("dump", "bursts"), ("migrate",), ("up", "--port", "0")):
-        done = notifier(*words, "--data", str(folder))
-        assert done.exit_code == 3
-        assert done.stderr.startswith("The store was written by a newer version")
+    for arguments in (("dump", "bursts"), ("migrate",), ("up", "--port", "0")):
+        result = notifier(*arguments, "--data", str(folder))
+        assert result.exit_code == 3
+        assert result.stderr.startswith("The store was written by a newer version")
 
 
 @pytest.mark.parametrize(
-    ("found", "level"),
+    ("finding", "level"),
     [
         (python_finding((3, 10)), Level.FAIL),
         (python_finding((3, 11)), Level.OK),
@@ -134,12 +134,12 @@ def test_a_newer_schema_is_one_sentence_wherever_it_is_met(folder: Path, notifie
     ],
     ids=str,
 )
-def test_a_machine_is_judged_by_what_is_needed(found: object, level: Level) -> None:
-    assert getattr(found, "level", None) is level
+def test_machine_findings_follow_requirements(finding: object, level: Level) -> None:
+    assert getattr(finding, "level", None) is level
 
 
 @pytest.mark.parametrize(
-    ("ago", "every", "level", "words"),
+    ("ago", "every", "level", "detail"),
     [
         (timedelta(minutes=1), MINUTE, Level.OK, "Rolled up at 12:00:00 UTC."),
         (timedelta(minutes=4), MINUTE, Level.WARN, "the last snapshot: of 2026-01-05 12:00:00 UTC."),
@@ -147,66 +147,66 @@ def test_a_machine_is_judged_by_what_is_needed(found: object, level: Level) -> N
         (None, timedelta(0), Level.OK, "as they were loaded"),
     ],
 )
-def test_tiers_that_are_made_of_a_snapshot_are_a_warning(
-    ago: timedelta | None, every: timedelta, level: Level, words: str
+def test_tiers_from_old_snapshot_are_a_warning(
+    ago: timedelta | None, every: timedelta, level: Level, detail: str
 ) -> None:
     stage = Stage()
     if ago is not None:
         stage.ports.active_hours.rolled_up(stage.ground.clock.now(), timedelta(days=1))
         stage.ground.clock.advance(ago)
-    found = activity_finding(stage.ports, every)
-    assert found.level is level
-    assert words in found.detail
+    finding = activity_finding(stage.ports, every)
+    assert finding.level is level
+    assert detail in finding.detail
 
 
-def test_without_redis_tiers_are_made_of_a_snapshot() -> None:
+def test_tiers_come_from_snapshot_without_redis() -> None:
     stage = Stage()
-    away: Any = Refusing(stage.ports.active_hours, CacheUnavailable)
-    found = activity_finding(replace(stage.ports, active_hours=away), MINUTE)
-    assert (found.level, found.value) == (Level.WARN, "snapshot")
+    unavailable: Any = Refusing(stage.ports.active_hours, CacheUnavailable)
+    finding = activity_finding(replace(stage.ports, active_hours=unavailable), MINUTE)
+    assert (finding.level, finding.value) == (Level.WARN, "snapshot")
 
 
-def test_bursts_of_sleepers_are_told_apart_from_those_with_work_left() -> None:
+def test_deferred_bursts_are_counted_apart_from_pending_ones() -> None:
     stage = Stage()
     stage.mention("nova")
     now = stage.ground.clock.now()
     assert bursts_finding(stage.ports).detail == "2 with work left."
     [key] = stage.bursts()
     stage.ground.sleepers.lay([Sleeper(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
-    found = bursts_finding(stage.ports)
-    assert (found.detail, found.value) == ("1 with work left, and 1 that sleep until somebody of theirs wakes.", 1)
+    finding = bursts_finding(stage.ports)
+    assert (finding.detail, finding.value) == ("1 with work left, and 1 that sleep until somebody of theirs wakes.", 1)
 
 
-def test_a_fake_that_is_sent_to_and_doesn_t_listen_is_a_warning_with_the_way_to_run_it() -> None:
-    with hosted(Platform.WEB) as one:
-        found = _of_push(web=WebPushSettings(fake=one.origin))["push web"]
-        assert (found.level, one.origin in found.detail) == (Level.OK, True)
-    found = _of_push(web=WebPushSettings(fake=one.origin))["push web"]
-    assert (found.level, found.detail) == (Level.WARN, f"No fake listens at {one.origin}.")
-    assert found.remedy == "Run it (`notifier fake webpush`), or take NOTIFIER_PUSH_WEB_FAKE away."
+def test_configured_fake_that_is_down_is_a_warning_with_remedy() -> None:
+    with hosted(Platform.WEB) as fake:
+        finding = _push_findings(web=WebPushSettings(fake=fake.origin))["push web"]
+        assert (finding.level, fake.origin in finding.detail) == (Level.OK, True)
+    finding = _push_findings(web=WebPushSettings(fake=fake.origin))["push web"]
+    assert (finding.level, finding.detail) == (Level.WARN, f"No fake listens at {fake.origin}.")
+    assert finding.remedy == "Run it (`notifier fake webpush`), or take NOTIFIER_PUSH_WEB_FAKE away."
 
 
-def test_credentials_that_can_t_be_used_fail_for_their_platform_alone(tmp_path: Path) -> None:
+def test_invalid_credentials_fail_only_their_platform(tmp_path: Path) -> None:
     key = tmp_path / "AuthKey.p8"
     key.write_text("no key")
-    found = _of_push(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))
-    assert [each.level for each in found.values()] == [Level.FAIL, Level.OK, Level.OK]
-    assert "is not PEM" in found["push apns"].detail
+    findings = _push_findings(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))
+    assert [finding.level for finding in findings.values()] == [Level.FAIL, Level.OK, Level.OK]
+    assert "is not PEM" in findings["push apns"].detail
     key.write_bytes(pem(apple_key()))
-    [apns, *_] = _of_push(
+    [apns, *_] = _push_findings(
         apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID, topics="com.example.app")
     ).values()
     assert apns.detail == f"With the key {KEY_ID} of the team {TEAM_ID}."
     assert apns.level is Level.OK
 
 
-def test_a_key_of_apple_s_without_the_names_of_our_apps_is_a_warning(tmp_path: Path) -> None:
+def test_apple_key_without_app_topics_is_a_warning(tmp_path: Path) -> None:
     key = tmp_path / "AuthKey.p8"
     key.write_bytes(pem(apple_key()))
-    found = _of_push(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
-    assert (found.level, found.remedy) == (Level.WARN, "Name your apps: NOTIFIER_PUSH_APNS_TOPICS.")
-    assert found.detail.startswith(f"With the key {KEY_ID} of the team {TEAM_ID}. Devices of any app")
+    finding = _push_findings(apns=ApnsSettings(key=str(key), key_id=KEY_ID, team_id=TEAM_ID))["push apns"]
+    assert (finding.level, finding.remedy) == (Level.WARN, "Name your apps: NOTIFIER_PUSH_APNS_TOPICS.")
+    assert finding.detail.startswith(f"With the key {KEY_ID} of the team {TEAM_ID}. Devices of any app")
 
 
-def _of_push(**sections: Any) -> Mapping[str, DoctorFinding]:
-    return {each.name: each for each in push_findings(PushSettings(**sections))}
+def _push_findings(**sections: Any) -> Mapping[str, DoctorFinding]:
+    return {finding.name: finding for finding in push_findings(PushSettings(**sections))}

@@ -1,4 +1,4 @@
-"""A refusal is one sentence and a code: 2 for wrong usage, 3 for a machine or folder that can't."""
+"""A refused command prints one sentence: code 2 for wrong usage, 3 for environment errors."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from notifier.cli.group import exit_code
 from notifier.domain.errors import DataLocked, Full, NotFound, NotifierError, StoreUnavailable
 from tests.cli.conftest import Notifier
 
-VERBS_THAT_READ = [
+READING_COMMANDS = [
     ("dump", "bursts"),
     ("tab", "u1"),
     ("token", "u1"),
@@ -23,25 +23,25 @@ VERBS_THAT_READ = [
 @pytest.mark.parametrize(
     ("error", "code"), [(NotFound(), 2), (DataLocked(), 3), (StoreUnavailable(), 3), (Full(), 3)], ids=repr
 )
-def test_each_error_has_its_code(error: NotifierError, code: int) -> None:
+def test_error_has_its_exit_code(error: NotifierError, code: int) -> None:
     assert exit_code(error) == code
 
 
-@pytest.mark.parametrize("words", VERBS_THAT_READ, ids=" ".join)
-def test_a_folder_that_is_not_there_is_one_sentence_and_not_made(
-    words: tuple[str, ...], tmp_path: Path, notifier: Notifier
+@pytest.mark.parametrize("arguments", READING_COMMANDS, ids=" ".join)
+def test_missing_folder_is_one_sentence_and_is_not_created(
+    arguments: tuple[str, ...], tmp_path: Path, notifier: Notifier
 ) -> None:
-    nowhere = tmp_path / "nowhere"
-    done = notifier(*words, "--data", str(nowhere))
-    assert done.exit_code == 3
-    assert done.stdout == ""
-    assert done.stderr.strip().count("\n") == 0
-    assert str(nowhere) in done.stderr
-    assert not nowhere.exists()
+    missing = tmp_path / "nowhere"
+    result = notifier(*arguments, "--data", str(missing))
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert result.stderr.strip().count("\n") == 0
+    assert str(missing) in result.stderr
+    assert not missing.exists()
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("tab", "u1"),
         ("token", "u1"),
@@ -51,56 +51,56 @@ def test_a_folder_that_is_not_there_is_one_sentence_and_not_made(
     ],
     ids=str,
 )
-def test_what_does_not_exist_is_wrong_usage(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
-    done = notifier(*words, "--data", str(folder))
-    assert done.exit_code == 2
-    assert done.stderr.startswith("There is no such thing.")
+def test_unknown_object_is_usage_error(arguments: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
+    result = notifier(*arguments, "--data", str(folder))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("There is no such thing.")
 
 
-def test_a_burst_that_is_no_burst_is_wrong_usage(folder: Path, notifier: Notifier) -> None:
-    done = notifier("ledger", "nova", "--data", str(folder))
-    assert (done.exit_code, done.stderr.strip()) == (
+def test_invalid_burst_key_is_usage_error(folder: Path, notifier: Notifier) -> None:
+    result = notifier("ledger", "nova", "--data", str(folder))
+    assert (result.exit_code, result.stderr.strip()) == (
         2,
         "A subject is written kind:owner and a burst kind:owner#seq. nova",
     )
 
 
-def test_a_setting_that_cannot_be_read_names_this_machine(folder: Path, notifier: Notifier) -> None:
-    done = notifier("deadletters", "--data", str(folder), env={"NOTIFIER_PORT": "eighty"})
-    assert done.exit_code == 3
-    assert done.stderr.startswith("A setting can't be read.")
+def test_invalid_setting_is_environment_error(folder: Path, notifier: Notifier) -> None:
+    result = notifier("deadletters", "--data", str(folder), env={"NOTIFIER_PORT": "eighty"})
+    assert result.exit_code == 3
+    assert result.stderr.startswith("A setting can't be read.")
 
 
-def test_a_mention_needs_somebody_who_runs(folder: Path, notifier: Notifier) -> None:
-    done = notifier("mention", "--author", "ada", "--of", "nova", "--data", str(folder))
-    assert done.exit_code == 3
-    assert "notifier up" in done.stderr
+def test_mention_requires_running_service(folder: Path, notifier: Notifier) -> None:
+    result = notifier("mention", "--author", "ada", "--of", "nova", "--data", str(folder))
+    assert result.exit_code == 3
+    assert "notifier up" in result.stderr
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [("mention", "--author", "ada", "--of", "nova"), ("follow", "--follower", "ada", "--of", "nova"), ("tab", "u1")],
-    ids=lambda words: str(words[0]),
+    ids=lambda arguments: str(arguments[0]),
 )
-def test_an_address_where_nobody_answers_is_named(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
-    done = notifier(*words, "--url", "http://127.0.0.1:1", "--data", str(folder))
-    assert done.exit_code == 3
-    assert done.stderr.startswith(
+def test_unreachable_url_is_named(arguments: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
+    result = notifier(*arguments, "--url", "http://127.0.0.1:1", "--data", str(folder))
+    assert result.exit_code == 3
+    assert result.stderr.startswith(
         "No service answers at this address; `notifier up` starts one. It is http://127.0.0.1:1/"
     )
 
 
-def test_a_mention_elsewhere_needs_a_key_and_says_so(tmp_path: Path, notifier: Notifier) -> None:
-    words = ("mention", "--author", "ada", "--of", "nova", "--url", "http://127.0.0.1:1")
-    done = notifier(*words, "--data", str(tmp_path / "nowhere"))
-    assert (done.exit_code, "--key" in done.stderr) == (2, True)
+def test_mention_to_remote_service_requires_key(tmp_path: Path, notifier: Notifier) -> None:
+    arguments = ("mention", "--author", "ada", "--of", "nova", "--url", "http://127.0.0.1:1")
+    result = notifier(*arguments, "--data", str(tmp_path / "nowhere"))
+    assert (result.exit_code, "--key" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("ttl", ["0s", "0d", "999ms"])
-def test_a_token_that_has_ended_is_not_made(ttl: str, folder: Path, notifier: Notifier) -> None:
-    done = notifier("token", "u1", "--ttl", ttl, "--data", str(folder))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "--ttl" in done.stderr
+def test_expired_token_is_not_created(ttl: str, folder: Path, notifier: Notifier) -> None:
+    result = notifier("token", "u1", "--ttl", ttl, "--data", str(folder))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--ttl" in result.stderr
 
 
 HUGE = "9" * 400
@@ -108,33 +108,33 @@ THROTTLED = ("throttle", "set", "--tier", "p2", "--reason", "r")
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
-        *(("demo", "--headless", "--collapse", said) for said in ("nan", "inf", "-inf", "-1")),
-        *(("top", "--once", "--every", said) for said in ("nan", "inf", "0", "-1")),
-        *(("up", "--hung-after", said) for said in ("nan", "inf", "0")),
-        *((*THROTTLED, "--pause", "--for", said) for said in ("nan", "inf", "-1s", "9999999999d", f"{HUGE}s", "0s")),
-        *((*THROTTLED, "--for", "1h", "--rate", said) for said in ("nan", "inf", "-1", HUGE, f"{HUGE}k", "0")),
-        *(("storm", "--for", said) for said in ("nan", "-1s", "9999999999d")),
-        *(("storm", "--rate", said) for said in ("nan", "inf", "1e3", "-10")),
-        *(("token", "u1", "--ttl", said) for said in ("nan", "inf", "3000000d", f"{HUGE}d")),
+        *(("demo", "--headless", "--collapse", value) for value in ("nan", "inf", "-inf", "-1")),
+        *(("top", "--once", "--every", value) for value in ("nan", "inf", "0", "-1")),
+        *(("up", "--hung-after", value) for value in ("nan", "inf", "0")),
+        *((*THROTTLED, "--pause", "--for", value) for value in ("nan", "inf", "-1s", "9999999999d", f"{HUGE}s", "0s")),
+        *((*THROTTLED, "--for", "1h", "--rate", value) for value in ("nan", "inf", "-1", HUGE, f"{HUGE}k", "0")),
+        *(("storm", "--for", value) for value in ("nan", "-1s", "9999999999d")),
+        *(("storm", "--rate", value) for value in ("nan", "inf", "1e3", "-10")),
+        *(("token", "u1", "--ttl", value) for value in ("nan", "inf", "3000000d", f"{HUGE}d")),
     ],
-    ids=lambda words: " ".join(words)[:60],
+    ids=lambda arguments: " ".join(arguments)[:60],
 )
-def test_a_number_that_is_none_is_wrong_usage(words: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
-    where = ("--keep",) if words[0] == "demo" else ("--data",)
-    done = notifier(*words, *where, str(folder))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
+def test_invalid_number_is_usage_error(arguments: tuple[str, ...], folder: Path, notifier: Notifier) -> None:
+    data_option = ("--keep",) if arguments[0] == "demo" else ("--data",)
+    result = notifier(*arguments, *data_option, str(folder))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
 
 
-def test_an_outage_that_nothing_brings_is_wrong_usage(folder: Path, notifier: Notifier) -> None:
-    done = notifier("demo", "--headless", "--outage", "10m", "--keep", str(folder))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "store-outage" in done.stderr
+def test_outage_without_fault_is_usage_error(folder: Path, notifier: Notifier) -> None:
+    result = notifier("demo", "--headless", "--outage", "10m", "--keep", str(folder))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "store-outage" in result.stderr
 
 
-def test_engines_in_a_folder_that_cant_be_made_are_one_line(notifier: Notifier) -> None:
-    done = notifier("services", "up", "--data", "/proc/nowhere")
-    assert (done.exit_code, done.stdout) == (3, "")
-    assert done.stderr.count("\n") == 1
+def test_engines_in_uncreatable_folder_print_one_line(notifier: Notifier) -> None:
+    result = notifier("services", "up", "--data", "/proc/nowhere")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.count("\n") == 1

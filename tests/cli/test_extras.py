@@ -21,10 +21,10 @@ def run(code: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_command_runs_without_optional_libraries(words: list[str]) -> None:
-    done = run(f"from notifier.cli import main; main({words!r}, prog_name='notifier')")
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_command_runs_without_optional_libraries(arguments: list[str]) -> None:
+    result = run(f"from notifier.cli import main; main({arguments!r}, prog_name='notifier')")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def test_command_runs_without_optional_libraries(words: list[str]) -> None:
     ["notifier.profiles.embedded", "notifier.api.server", "notifier.cli.supervisor.pump_process", "workers.host"],
 )
 def test_role_is_imported_without_optional_libraries(module: str) -> None:
-    done = run(f"import {module}")
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run(f"import {module}")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_rows_of_csv_are_imported_without_optional_libraries() -> None:
-    done = run("from notifier.cli.commands.import_.loader import accounts, follows, vips, wishes")
-    assert (done.returncode, done.stderr) == (0, "")
+    result = run("from notifier.cli.commands.import_.loader import accounts, follows, vips, wishes")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_help_imports_no_heavy_library() -> None:
@@ -50,5 +50,5 @@ try:
 finally:
     print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stderr.strip() == "[]"

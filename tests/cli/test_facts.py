@@ -1,4 +1,4 @@
-"""What the verbs print of a delivered burst: dumps with their keys, the tab, the ledger, the explanation."""
+"""CLI output about a delivered burst: dumps, inbox, ledger and explanation."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from notifier.domain.ids import BurstKey, Member, UserId
 from notifier.domain.users.account_preferences import OverallWord
 from notifier.domain.users.subject_preferences import Volume
 from tests.cli.conftest import Notifier
-from tests.cli.delivered import deliver
+from tests.cli.delivered import deliver_mention
 from tests.cli.reads import reads_of
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
@@ -28,90 +28,93 @@ BURST = "mention:nova#1"
 
 @pytest.fixture
 def delivered(folder: Path, notifier: Notifier) -> Path:
-    """A world of 4,000 people, of whom 2,000 follow nova; u7 is mentioned beside her."""
-    words = ("--followers", "2000", "--universe", "4000", "--celebrities", "2", "--seed", "1", "--json")
-    assert notifier("fixture", *words, "--data", str(folder)).exit_code == 0
-    deliver(folder, "nova", "u7")
+    """A world of 4,000 users; 2,000 follow nova. The delivered mention names nova and u7."""
+    options = ("--followers", "2000", "--universe", "4000", "--celebrities", "2", "--seed", "1", "--json")
+    assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
+    deliver_mention(folder, "nova", "u7")
     return folder
 
 
-def lines(notifier: Notifier, folder: Path, *words: str) -> list[dict[str, Any]]:
-    done = notifier("dump", *words, "--ndjson", "--data", str(folder))
-    assert done.exit_code == 0
-    return [json.loads(line) for line in done.output.splitlines()]
+def dump_lines(notifier: Notifier, folder: Path, *arguments: str) -> list[dict[str, Any]]:
+    result = notifier("dump", *arguments, "--ndjson", "--data", str(folder))
+    assert result.exit_code == 0
+    return [json.loads(line) for line in result.output.splitlines()]
 
 
-def asked(notifier: Notifier, folder: Path, *words: str) -> dict[str, Any]:
-    done = notifier(*words, "--json", "--data", str(folder))
-    assert done.exit_code == 0, done.output
-    return dict(json.loads(done.output))
+def run_json(notifier: Notifier, folder: Path, *arguments: str) -> dict[str, Any]:
+    result = notifier(*arguments, "--json", "--data", str(folder))
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.output))
 
 
-def people_of(row: dict[str, Any]) -> set[int]:
+def members_of(row: dict[str, Any]) -> set[int]:
     if "members" in row:
         return set(row["members"])
     bits = int.from_bytes(bytes.fromhex(row["bitmap"]), "little")
-    return {row["first"] + place for place in range(RANGE_MEMBERS) if bits >> place & 1}
+    return {row["first"] + bit for bit in range(RANGE_MEMBERS) if bits >> bit & 1}
 
 
-def test_the_bursts_are_dumped_with_everything_they_know(delivered: Path, notifier: Notifier) -> None:
-    found = {line["burst"]: line for line in lines(notifier, delivered, "bursts")}
-    assert set(found) == {BURST, "self:nova#1", "self:u7#1", "mention:u7#1"}
-    nova = found[BURST]
+def test_dumped_bursts_have_all_fields(delivered: Path, notifier: Notifier) -> None:
+    by_key = {line["burst"]: line for line in dump_lines(notifier, delivered, "bursts")}
+    assert set(by_key) == {BURST, "self:nova#1", "self:u7#1", "mention:u7#1"}
+    nova = by_key[BURST]
     assert (nova["subject"], nova["seq"], nova["lane"], nova["verdict"]) == ("mention:nova", 1, "celebrity", "all")
     assert (nova["count"], nova["mentioners"], nova["text"]) == (1, ["ada"], "hi")
     assert nova["opened_at"].endswith("Z")
 
 
-def test_the_rows_are_the_tiers_of_the_seals(delivered: Path, notifier: Notifier) -> None:
-    seals = lines(notifier, delivered, "seals", "--members", "--burst", BURST)
-    rows = lines(notifier, delivered, "inbox", "--burst", BURST)
+def test_rows_match_tiers_of_snapshots(delivered: Path, notifier: Notifier) -> None:
+    snapshots = dump_lines(notifier, delivered, "seals", "--members", "--burst", BURST)
+    rows = dump_lines(notifier, delivered, "inbox", "--burst", BURST)
     for tier in ("p0", "p1", "p2"):
-        bits = [(seal["shard"], int.from_bytes(bytes.fromhex(seal["members"][tier]), "little")) for seal in seals]
-        sealed = {
-            shard << 17 | place for shard, word in bits for place in range(word.bit_length()) if word >> place & 1
+        bits = [
+            (snapshot["shard"], int.from_bytes(bytes.fromhex(snapshot["members"][tier]), "little"))
+            for snapshot in snapshots
+        ]
+        expected = {
+            shard << 17 | bit for shard, bitmap in bits for bit in range(bitmap.bit_length()) if bitmap >> bit & 1
         }
-        reached = [member for row in rows if row["tier"] == tier for member in people_of(row)]
-        assert sorted(reached) == sorted(sealed)
-        assert sum(seal[tier] for seal in seals) == len(sealed)
-    assert sum(len(people_of(row)) for row in rows) > 0
+        members = [member for row in rows if row["tier"] == tier for member in members_of(row)]
+        assert sorted(members) == sorted(expected)
+        assert sum(snapshot[tier] for snapshot in snapshots) == len(expected)
+    assert sum(len(members_of(row)) for row in rows) > 0
 
 
-def test_dumped_row_has_a_list_or_a_bitmap_of_its_range(delivered: Path, notifier: Notifier) -> None:
-    rows = lines(notifier, delivered, "inbox", "--burst", BURST)
+def test_dumped_row_has_list_or_bitmap_of_its_range(delivered: Path, notifier: Notifier) -> None:
+    rows = dump_lines(notifier, delivered, "inbox", "--burst", BURST)
     assert {("members" in row, "bitmap" in row) for row in rows} == {(True, False), (False, True)}
     for row in rows:
-        assert {member // RANGE_MEMBERS * RANGE_MEMBERS for member in people_of(row)} == {row["first"]}
+        assert {member // RANGE_MEMBERS * RANGE_MEMBERS for member in members_of(row)} == {row["first"]}
         assert len(row.get("bitmap", "")) in (0, 2 * RANGE_BYTES)
 
 
-def test_the_ledger_is_dumped_a_line_a_slice(delivered: Path, notifier: Notifier) -> None:
-    found = lines(notifier, delivered, "ledger", "--burst", BURST)
-    # Nobody takes alerts here, so no phones are planned.
-    wanted = {("rows", tier, "done") for tier in ("p0", "p1", "p2")}
-    assert {(line["step"], line["tier"], line["state"]) for line in found} == wanted
-    assert all((line["first"], line["last"], line["attempts"]) == (0, 0, 0) for line in found)
+def test_ledger_dump_has_one_line_per_slice(delivered: Path, notifier: Notifier) -> None:
+    slices = dump_lines(notifier, delivered, "ledger", "--burst", BURST)
+    # No push provider is configured here, so no push slices are planned.
+    expected = {("rows", tier, "done") for tier in ("p0", "p1", "p2")}
+    assert {(line["step"], line["tier"], line["state"]) for line in slices} == expected
+    assert all((line["first"], line["last"], line["attempts"]) == (0, 0, 0) for line in slices)
 
 
-def test_the_books_of_a_delivered_burst_balance(delivered: Path, notifier: Notifier) -> None:
-    found = asked(notifier, delivered, "ledger", BURST)
-    books = found["books"]
+def test_books_of_delivered_burst_balance(delivered: Path, notifier: Notifier) -> None:
+    ledger = run_json(notifier, delivered, "ledger", BURST)
+    books = ledger["books"]
     assert books["balanced"]
     assert books["expected"] == books["delivered"] + books["suppressed"] > 0
-    assert found["parked_by"] == []
+    assert ledger["parked_by"] == []
 
 
-def test_books_whose_seals_have_expired_have_nothing_to_check_against(delivered: Path, notifier: Notifier) -> None:
-    aged(delivered, BurstKey.parse(BURST), by=KEPT_FOR)
-    assert asked(notifier, delivered, "ledger", BURST)["books"]["balanced"] is None
+def test_books_are_unchecked_when_snapshots_have_expired(delivered: Path, notifier: Notifier) -> None:
+    age(delivered, BurstKey.parse(BURST), by=KEPT_FOR)
+    assert run_json(notifier, delivered, "ledger", BURST)["books"]["balanced"] is None
     shown = notifier("ledger", BURST, "--data", str(delivered))
     assert shown.exit_code == 0
     assert "The seals have expired; nothing to check against." in shown.output
     assert "balance" not in shown.output
 
 
-def aged(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
-    """The plan as it is when the burst is so old; its seals are gone."""
+def age(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
+    """Make the burst that much older; its snapshots have expired."""
     files = Files.at(folder)
     ledger = SqliteLedger(files.core)
     plan = ledger.read([burst])[burst].plan
@@ -125,83 +128,83 @@ def aged(folder: Path, burst: BurstKey, *, by: timedelta) -> None:
     files.close()
 
 
-def test_the_tab_shows_the_mentioned_their_own_item(delivered: Path, notifier: Notifier) -> None:
-    found = asked(notifier, delivered, "tab", "u7")
-    assert found["badge"] == {"count": len(found["items"]), "more": False}
-    assert "self:u7#1" in [item["burst"] for item in found["items"]]
-    for item in found["items"]:
+def test_inbox_of_mentioned_user_shows_own_item(delivered: Path, notifier: Notifier) -> None:
+    inbox = run_json(notifier, delivered, "tab", "u7")
+    assert inbox["badge"] == {"count": len(inbox["items"]), "more": False}
+    assert "self:u7#1" in [item["burst"] for item in inbox["items"]]
+    for item in inbox["items"]:
         assert item["subject"] == item["burst"].partition("#")[0]
         assert item["seq"] == int(datetime.fromisoformat(item["opened_at"]).timestamp())
     text = notifier("tab", "u7", "--data", str(delivered)).output
     assert "ada mentioned you" in text
 
 
-def test_an_explanation_agrees_with_the_tab_and_the_rows(delivered: Path, notifier: Notifier) -> None:
-    rows = lines(notifier, delivered, "inbox", "--burst", BURST)
-    reached = {member: row for row in rows for member in people_of(row)}
-    member = min(reached)
-    found = asked(notifier, delivered, "explain", BURST, f"u{member}")
-    assert (found["visible"], found["rule"], found["member"]) == (True, None, member)
-    assert found["seal"]["tier"] == reached[member]["tier"]
-    row = {"range": member // RANGE_MEMBERS, "people": len(people_of(reached[member]))}
-    assert found["row"] == row
+def test_explanation_agrees_with_inbox_and_rows(delivered: Path, notifier: Notifier) -> None:
+    rows = dump_lines(notifier, delivered, "inbox", "--burst", BURST)
+    row_of = {member: row for row in rows for member in members_of(row)}
+    member = min(row_of)
+    explained = run_json(notifier, delivered, "explain", BURST, f"u{member}")
+    assert (explained["visible"], explained["rule"], explained["member"]) == (True, None, member)
+    assert explained["seal"]["tier"] == row_of[member]["tier"]
+    row = {"range": member // RANGE_MEMBERS, "people": len(members_of(row_of[member]))}
+    assert explained["row"] == row
     text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
     assert re.search(rf"row +one for {row['people']:,} people of range {row['range']}$", text, re.MULTILINE)
-    assert BURST in [item["burst"] for item in asked(notifier, delivered, "tab", f"u{member}")["items"]]
+    assert BURST in [item["burst"] for item in run_json(notifier, delivered, "tab", f"u{member}")["items"]]
 
 
-def test_who_is_not_in_the_audience_is_told_by_which_rule(delivered: Path, notifier: Notifier) -> None:
-    found = asked(notifier, delivered, "explain", "self:nova#1", "u7")
-    assert (found["visible"], found["rule"], found["row"]) == (False, "not_followed", None)
+def test_explain_names_rule_that_excludes_user(delivered: Path, notifier: Notifier) -> None:
+    explained = run_json(notifier, delivered, "explain", "self:nova#1", "u7")
+    assert (explained["visible"], explained["rule"], explained["row"]) == (False, "not_followed", None)
     text = notifier("explain", "self:nova#1", "u7", "--data", str(delivered)).output
     assert text.startswith("self:nova#1 and u7: The person doesn't follow the subject")
     assert re.search(r"row +none$", text, re.MULTILINE)
 
 
-def test_what_a_digest_tells_of_is_explained_by_it(delivered: Path, notifier: Notifier) -> None:
-    [row] = lines(notifier, delivered, "inbox", "--burst", BURST)[:1]
-    member, files = min(people_of(row)), Files.at(delivered)
+def test_explain_names_digest_that_contains_burst(delivered: Path, notifier: Notifier) -> None:
+    [row] = dump_lines(notifier, delivered, "inbox", "--burst", BURST)[:1]
+    member, files = min(members_of(row)), Files.at(delivered)
     SqliteOveralls(files.core).write(
         [OverallWord(member=Member(member), at=START, volume=Volume.DIGEST, zone="Asia/Tokyo", digest_hour=0)]
     )
     files.close()
-    found = asked(notifier, delivered, "explain", BURST, f"u{member}")
-    assert (found["visible"], found["rule"]) == (False, "volume")
-    due = datetime.fromisoformat(found["digest"]["due_at"])
-    assert (due.hour, due > datetime.fromisoformat(found["opened_at"])) == (15, True)
-    assert found["digest"]["item"] == f"digest:u{member}#{due + timedelta(hours=9):%Y%m%d}"
+    explained = run_json(notifier, delivered, "explain", BURST, f"u{member}")
+    assert (explained["visible"], explained["rule"]) == (False, "volume")
+    due = datetime.fromisoformat(explained["digest"]["due_at"])
+    assert (due.hour, due > datetime.fromisoformat(explained["opened_at"])) == (15, True)
+    assert explained["digest"]["item"] == f"digest:u{member}#{due + timedelta(hours=9):%Y%m%d}"
     text = notifier("explain", BURST, f"u{member}", "--data", str(delivered)).output
-    assert re.search(f"told by +{found['digest']['item']}, due at", text)
-    to_come = asked(notifier, delivered, "explain", found["digest"]["item"], f"u{member}")
-    assert (to_come["rule"], to_come["due_at"], to_come["digest"]) == ("to_come", found["digest"]["due_at"], None)
+    assert re.search(f"told by +{explained['digest']['item']}, due at", text)
+    pending = run_json(notifier, delivered, "explain", explained["digest"]["item"], f"u{member}")
+    assert (pending["rule"], pending["due_at"], pending["digest"]) == ("to_come", explained["digest"]["due_at"], None)
 
 
-def test_rows_that_are_still_to_come_change_no_tab(folder: Path, notifier: Notifier) -> None:
+def test_missing_rows_do_not_change_inbox(folder: Path, notifier: Notifier) -> None:
     assert notifier("fixture", "--followers", "50", "--universe", "50", "--json", "--data", str(folder)).exit_code == 0
-    deliver(folder, "nova", of=lambda piece: False)
-    found = asked(notifier, folder, "explain", BURST, "u1")
-    assert (found["visible"], found["row"], found["seal"]) == (True, None, None)
-    assert [item["burst"] for item in asked(notifier, folder, "tab", "u1")["items"]] == [BURST]
-    assert asked(notifier, folder, "ledger", BURST)["books"]["expected"] == 0
+    deliver_mention(folder, "nova", only=lambda slice_: False)
+    explained = run_json(notifier, folder, "explain", BURST, "u1")
+    assert (explained["visible"], explained["row"], explained["seal"]) == (True, None, None)
+    assert [item["burst"] for item in run_json(notifier, folder, "tab", "u1")["items"]] == [BURST]
+    assert run_json(notifier, folder, "ledger", BURST)["books"]["expected"] == 0
 
 
-def test_a_token_is_for_a_person_who_exists(delivered: Path, notifier: Notifier) -> None:
+def test_token_requires_existing_user(delivered: Path, notifier: Notifier) -> None:
     assert notifier("token", "u7", "--data", str(delivered)).output.count(".") == 2
     assert notifier("token", "nobody", "--data", str(delivered)).exit_code == 2
 
 
-def test_there_are_no_dead_letters_and_it_says_so(delivered: Path, notifier: Notifier) -> None:
+def test_empty_dead_letters_print_a_sentence(delivered: Path, notifier: Notifier) -> None:
     assert notifier("deadletters", "--data", str(delivered)).output == "There are no dead letters.\n"
     assert notifier("deadletters", "--json", "--data", str(delivered)).output == "[]\n"
 
 
-def test_a_burst_that_is_served_by_pull_alone_is_explained() -> None:
+def test_pull_only_burst_is_explained() -> None:
     stage = Stage()
     for _ in range(7):
         stage.mention("nova", author="eve", protected=True)
     *_, before, last = stage.bursts()
-    found = driven(explanation(stage.ports, lambda: reads_of(stage), last, UserId("kim")))
-    assert found["digest"] is None
-    assert (found["visible"], found["slices"], found["row"]) == (True, [], None)
-    assert found["note"] == "Served by pull: the budget of fan-outs was spent."
+    explained = driven(explanation(stage.ports, lambda: reads_of(stage), last, UserId("kim")))
+    assert explained["digest"] is None
+    assert (explained["visible"], explained["slices"], explained["row"]) == (True, [], None)
+    assert explained["note"] == "Served by pull: the budget of fan-outs was spent."
     assert driven(explanation(stage.ports, lambda: reads_of(stage), before, UserId("kim")))["note"] is None

@@ -1,4 +1,4 @@
-"""A role that is forked behaves like one with an interpreter of its own, and survives the fork server."""
+"""A forked role behaves like one with its own interpreter, and survives the fork server."""
 
 import json
 import logging
@@ -17,12 +17,12 @@ from notifier.cli.supervisor.child import starter
 from notifier.cli.supervisor.forkserver_client import MAX_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
 from tests.cli.forked import STARTS_WITHIN, forked, server
-from tests.cli.running import lives, until
+from tests.cli.running import is_running, until
 
 ENDS_WITHIN = 60.0
 """Seconds, on a machine that is busy with other tests; an idle one needs one."""
 BROKEN = {"PYTHONHOME": "/nowhere"}
-"""With it no interpreter starts."""
+"""No interpreter starts with this environment."""
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,8 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
         yield started
 
 
-def lasting(forks: ForkServer, folder: Path) -> RoleProcess:
-    """Return a role that runs until it is told to stop."""
+def long_running(forks: ForkServer, folder: Path) -> RoleProcess:
+    """Return a role that runs until it is stopped."""
     role = forked(forks, folder / "role.log", "fake", "apns", "--ready-file", str(folder / "ready.json"))
     until((folder / "ready.json").exists, ENDS_WITHIN)
     return role
@@ -40,17 +40,19 @@ def lasting(forks: ForkServer, folder: Path) -> RoleProcess:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("profile", PROFILES)
-def test_imports_of_a_profile_leave_nothing_that_a_fork_would_lose(profile: str, tmp_path: Path) -> None:
-    """No thread, no open file except the three streams and the channel, and no signal that an import catches."""
+def test_imports_of_profile_leave_nothing_that_fork_would_lose(profile: str, tmp_path: Path) -> None:
+    """The process has no extra thread, no open file except the three streams and the channel, and no import catches a
+    signal.
+    """
     with server(tmp_path, profile) as forks:
         forked(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
         assert forks.process
-        seen = Path("/proc") / str(forks.process.pid)
-        assert len(list((seen / "task").iterdir())) == 1
-        until(lambda: len(list((seen / "fd").iterdir())) == 4, ENDS_WITHIN)  # once the log of the role is closed
+        proc = Path("/proc") / str(forks.process.pid)
+        assert len(list((proc / "task").iterdir())) == 1
+        until(lambda: len(list((proc / "fd").iterdir())) == 4, ENDS_WITHIN)  # once the log of the role is closed
         # A run that was started in the background ignores SIGINT, and so do all processes that it starts.
-        ignored = signals(seen, "SigIgn")
-        assert signals(seen, "SigCgt") == {signal.SIGINT} - ignored, "which is Python's own"
+        ignored = signals(proc, "SigIgn")
+        assert signals(proc, "SigCgt") == {signal.SIGINT} - ignored, "only Python's own SIGINT handler is allowed"
         assert (signal.SIGINT in ignored) == (signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
 
 
@@ -60,38 +62,38 @@ def signals(process: Path, kind: str) -> set[int]:
 
 
 @pytest.mark.timeout(400)
-def test_forked_role_has_its_words_environment_log_and_exit_code(forks: ForkServer, tmp_path: Path) -> None:
-    right = forked(forks, tmp_path / "right.log", "settings", "--json", NOTIFIER_THRESHOLD="4711")
-    wrong = forked(forks, tmp_path / "wrong.log", "sing")
-    assert (right.wait(ENDS_WITHIN), wrong.wait(ENDS_WITHIN)) == (0, 2)
+def test_forked_role_has_its_arguments_environment_log_and_code(forks: ForkServer, tmp_path: Path) -> None:
+    valid = forked(forks, tmp_path / "right.log", "settings", "--json", NOTIFIER_THRESHOLD="4711")
+    invalid = forked(forks, tmp_path / "wrong.log", "sing")
+    assert (valid.wait(ENDS_WITHIN), invalid.wait(ENDS_WITHIN)) == (0, 2)
     assert json.loads((tmp_path / "right.log").read_text())["threshold"]["value"] == "4711"
     assert (tmp_path / "wrong.log").read_text().startswith("There is no command 'sing'")
 
 
 @pytest.mark.timeout(400)
-def test_forked_role_is_a_child_of_up_leads_a_group_and_has_its_name(forks: ForkServer, tmp_path: Path) -> None:
-    role = lasting(forks, tmp_path)
-    seen = psutil.Process(role.pid)
-    assert (seen.ppid(), os.getpgid(role.pid), os.getsid(role.pid)) == (os.getpid(), role.pid, role.pid)
-    assert seen.cmdline()[:5] == [sys.executable, "-m", "notifier", "fake", "apns"]
+def test_forked_role_is_child_of_up_with_own_group_and_name(forks: ForkServer, tmp_path: Path) -> None:
+    role = long_running(forks, tmp_path)
+    process = psutil.Process(role.pid)
+    assert (process.ppid(), os.getpgid(role.pid), os.getsid(role.pid)) == (os.getpid(), role.pid, role.pid)
+    assert process.cmdline()[:5] == [sys.executable, "-m", "notifier", "fake", "apns"]
     assert forks.process
     assert psutil.Process(forks.process.pid).cmdline()[:4] == [
         sys.executable, "-m", "notifier.cli.supervisor.forkserver", "embedded",
     ]  # fmt: skip
     role.terminate()
     assert role.wait(ENDS_WITHIN) == 0
-    assert not lives(role.pid)
+    assert not is_running(role.pid)
 
 
 @pytest.mark.timeout(400)
-def test_roles_survive_their_fork_server_and_the_next_comes_from_another(forks: ForkServer, tmp_path: Path) -> None:
-    role = lasting(forks, tmp_path)
+def test_roles_survive_fork_server_which_is_replaced(forks: ForkServer, tmp_path: Path) -> None:
+    role = long_running(forks, tmp_path)
     assert forks.process
-    first = forks.process.pid
-    os.kill(first, signal.SIGKILL)
+    first_pid = forks.process.pid
+    os.kill(first_pid, signal.SIGKILL)
     forks.process.wait()
     assert forked(forks, tmp_path / "next.log", "--version").wait(ENDS_WITHIN) == 0
-    assert forks.process.pid != first
+    assert forks.process.pid != first_pid
     assert role.poll() is None
     os.killpg(role.pid, signal.SIGKILL)
     assert role.wait(ENDS_WITHIN) == -signal.SIGKILL
@@ -103,13 +105,13 @@ def test_hanging_fork_server_is_killed_and_leaves_no_process(forks: ForkServer, 
     assert forks.process
     hung = forks.process.pid
     os.kill(hung, signal.SIGSTOP)
-    patient, forks.answers_within = forks.answers_within, 0.5
+    timeout, forks.answers_within = forks.answers_within, 0.5
     began = monotonic()
     with (tmp_path / "role.log").open("ab") as log:
         assert forks.fork(["fake", "apns"], {}, log) is None
-    forks.answers_within = patient
+    forks.answers_within = timeout
     assert monotonic() < began + ENDS_WITHIN
-    assert not lives(hung)
+    assert not is_running(hung)
     assert fork_servers() == set()
 
 
@@ -128,7 +130,7 @@ def command_line(process: psutil.Process) -> list[str]:
 
 @pytest.mark.timeout(400)
 def test_fork_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    starts = f"""
+    program = f"""
 from pathlib import Path
 from notifier.cli.supervisor.forkserver_client import ForkServer
 forks = ForkServer(profile="embedded", log=Path({str(tmp_path / "log")!r}))
@@ -136,54 +138,52 @@ forks.pending()
 print(forks.process.pid, flush=True)
 input()
 """
-    with subprocess.Popen([sys.executable, "-c", starts], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
-        started = int(process.stdout.readline())
-        assert lives(started)
+        pid = int(process.stdout.readline())
+        assert is_running(pid)
         process.kill()
-    until(lambda: not lives(started), ENDS_WITHIN)
+    until(lambda: not is_running(pid), ENDS_WITHIN)
 
 
 @pytest.mark.timeout(400)
-def test_role_has_an_interpreter_of_its_own_when_no_fork_server_starts(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_role_gets_own_interpreter_when_fork_server_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = tmp_path / "role.log"
     broken = ForkServer(profile="embedded", log=tmp_path / "forkserver.log", environment=BROKEN)
-    start, made = starter(["--version"], {}, log, broken), list[RoleProcess]()
+    start, processes = starter(["--version"], {}, log, broken), list[RoleProcess]()
 
     def started() -> bool:
-        made.extend(filter(None, [start()]))
-        return bool(made)
+        processes.extend(filter(None, [start()]))
+        return bool(processes)
 
     with caplog.at_level(logging.WARNING):
         until(started, STARTS_WITHIN)
-        assert isinstance(made[0], subprocess.Popen)
-        made[0].wait(ENDS_WITHIN)
-        again = start()
-    assert isinstance(again, subprocess.Popen), "it isn't waited for a third"
-    again.wait(ENDS_WITHIN)
+        assert isinstance(processes[0], subprocess.Popen)
+        processes[0].wait(ENDS_WITHIN)
+        next_process = start()
+    assert isinstance(next_process, subprocess.Popen), "the fork server is not tried a third time"
+    next_process.wait(ENDS_WITHIN)
     assert [message.partition(",")[0] for message in caplog.messages] == ["Each role gets an interpreter of its own"]
     assert broken.failures == MAX_FAILURES
     assert log.read_text().count("No such option '--parent'.") == 2
 
 
-def test_role_has_an_interpreter_of_its_own_without_a_fork_server(tmp_path: Path) -> None:
-    alone = starter(["sing"], {}, tmp_path / "role.log", None)()
-    assert isinstance(alone, subprocess.Popen)
-    assert alone.wait(ENDS_WITHIN) == 2
+def test_role_gets_own_interpreter_without_fork_server(tmp_path: Path) -> None:
+    process = starter(["sing"], {}, tmp_path / "role.log", None)()
+    assert isinstance(process, subprocess.Popen)
+    assert process.wait(ENDS_WITHIN) == 2
 
 
 @pytest.mark.timeout(400)
-def test_notifier_hears_of_its_children_when_its_parent_ignores_their_ends(tmp_path: Path) -> None:
-    """Which is inherited: nobody could wait for a child, or tell why it ended."""
-    deaf = [
+def test_notifier_restores_sigchld_when_its_parent_ignores_it(tmp_path: Path) -> None:
+    """The ignored signal is inherited: no process could wait for a child, or know its exit code."""
+    parent = [
         "import os, signal, sys",
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
         "os.execv(sys.executable, sys.argv[1:])",
     ]
-    words = [sys.executable, "-m", "notifier", "fake", "apns", "--ready-file", str(tmp_path / "ready.json")]
-    with subprocess.Popen([sys.executable, "-c", "; ".join(deaf), *words], stdout=subprocess.DEVNULL) as process:
+    arguments = [sys.executable, "-m", "notifier", "fake", "apns", "--ready-file", str(tmp_path / "ready.json")]
+    with subprocess.Popen([sys.executable, "-c", "; ".join(parent), *arguments], stdout=subprocess.DEVNULL) as process:
         until((tmp_path / "ready.json").exists, STARTS_WITHIN)
         ignored = signals(Path("/proc") / str(process.pid), "SigIgn")
         process.terminate()

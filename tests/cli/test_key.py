@@ -1,4 +1,4 @@
-"""`notifier key`: keys are made, listed and removed, and shown once."""
+"""`notifier key` adds, lists and removes service keys, and shows each key once."""
 
 import json
 from pathlib import Path
@@ -14,70 +14,70 @@ from tests.cli.conftest import Notifier
 from tests.cli.running import until
 
 
-def test_the_scopes_of_the_help_are_those_of_the_service() -> None:
+def test_help_lists_the_scopes_of_the_service() -> None:
     assert tuple(Scope) == SCOPES
 
 
-def test_a_key_is_printed_once_and_never_again(folder: Path, notifier: Notifier) -> None:
+def test_key_is_printed_only_once(folder: Path, notifier: Notifier) -> None:
     key = notifier("key", "add", "tweets", "--scope", "events", "--data", str(folder)).stdout.strip()
     assert key.startswith("nsk_")
-    listed = notifier("key", "list", "--data", str(folder)).stdout
-    assert ("tweets" in listed, "events" in listed, key in listed) == (True, True, False)
+    listing = notifier("key", "list", "--data", str(folder)).stdout
+    assert ("tweets" in listing, "events" in listing, key in listing) == (True, True, False)
     assert key not in (folder / FILE).read_text()
 
 
-def test_a_service_may_have_two_and_the_older_goes_by_its_id(folder: Path, notifier: Notifier) -> None:
-    def run(*words: str) -> str:
-        return notifier("key", *words, "--json", "--data", str(folder)).stdout
+def test_older_of_two_keys_is_removed_by_id(folder: Path, notifier: Notifier) -> None:
+    def run(*arguments: str) -> str:
+        return notifier("key", *arguments, "--json", "--data", str(folder)).stdout
 
     old, new = (json.loads(run("add", "tweets", "--scope", "events", "--scope", "follows")) for _ in range(2))
     assert old["scopes"] == ["events", "follows"]
-    several = notifier("key", "remove", "tweets", "--data", str(folder))
-    assert (several.exit_code, "2 keys are named tweets" in several.stderr) == (2, True)
+    ambiguous = notifier("key", "remove", "tweets", "--data", str(folder))
+    assert (ambiguous.exit_code, "2 keys are named tweets" in ambiguous.stderr) == (2, True)
     assert json.loads(run("remove", old["id"]))["id"] == old["id"]
-    assert [each["id"] for each in json.loads(run("list"))] == [new["id"]]
+    assert [key["id"] for key in json.loads(run("list"))] == [new["id"]]
     run("remove", "tweets")
     assert json.loads(run("list")) == []
     assert notifier("key", "remove", "tweets", "--data", str(folder)).exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["", "Tweets", "a b", "-a", "x" * 65, "a\nb", "ü"])
-def test_a_name_is_a_word_that_a_log_can_hold(name: str, folder: Path, notifier: Notifier) -> None:
-    done = notifier("key", "add", "--scope", "events", "--data", str(folder), "--", name)
-    assert (done.exit_code, done.stdout) == (2, "")
+def test_invalid_key_name_is_refused(name: str, folder: Path, notifier: Notifier) -> None:
+    result = notifier("key", "add", "--scope", "events", "--data", str(folder), "--", name)
+    assert (result.exit_code, result.stdout) == (2, "")
 
 
-def test_a_key_has_a_scope_that_exists(folder: Path, notifier: Notifier) -> None:
+def test_key_requires_existing_scope(folder: Path, notifier: Notifier) -> None:
     assert notifier("key", "add", "tweets", "--data", str(folder)).exit_code == 2
     assert notifier("key", "add", "tweets", "--scope", "all", "--data", str(folder)).exit_code == 2
 
 
-def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path, notifier: Notifier) -> None:
-    nowhere = tmp_path / "nowhere"
-    for words in (("list",), ("add", "a", "--scope", "events"), ("remove", "a")):
-        assert notifier("key", *words, "--data", str(nowhere)).exit_code == 3
-    assert not nowhere.exists()
+def test_missing_folder_is_not_created(tmp_path: Path, notifier: Notifier) -> None:
+    missing = tmp_path / "nowhere"
+    for arguments in (("list",), ("add", "a", "--scope", "events"), ("remove", "a")):
+        assert notifier("key", *arguments, "--data", str(missing)).exit_code == 3
+    assert not missing.exists()
 
 
-def test_a_book_elsewhere_needs_no_folder_where_the_secret_is_given(tmp_path: Path, notifier: Notifier) -> None:
+def test_external_key_file_with_secret_needs_no_folder(tmp_path: Path, notifier: Notifier) -> None:
     env: dict[str, str | None] = {"NOTIFIER_SECRET": "s" * 32, "NOTIFIER_SERVICE_KEYS": str(tmp_path / "keys.json")}
-    nowhere = str(tmp_path / "nowhere")
-    assert notifier("key", "add", "a", "--scope", "events", "--data", nowhere, env=env).exit_code == 0
-    assert "events" in notifier("key", "list", "--data", nowhere, env=env).stdout
+    missing = str(tmp_path / "nowhere")
+    assert notifier("key", "add", "a", "--scope", "events", "--data", missing, env=env).exit_code == 0
+    assert "events" in notifier("key", "list", "--data", missing, env=env).stdout
     (tmp_path / "keys.json").write_text("{")
-    assert notifier("key", "list", "--data", nowhere, env=env).exit_code == 3
+    assert notifier("key", "list", "--data", missing, env=env).exit_code == 3
 
 
-def test_where_nothing_can_be_written_it_says_so(tmp_path: Path, notifier: Notifier) -> None:
+def test_unwritable_key_file_is_reported(tmp_path: Path, notifier: Notifier) -> None:
     env: dict[str, str | None] = {
         "NOTIFIER_SECRET": "s" * 32,
         "NOTIFIER_SERVICE_KEYS": str(tmp_path / "no" / "keys.json"),
     }
-    done = notifier("key", "add", "a", "--scope", "events", env=env)
-    assert (done.exit_code, done.stdout, "No such file" in done.stderr) == (3, "", True)
+    result = notifier("key", "add", "a", "--scope", "events", env=env)
+    assert (result.exit_code, result.stdout, "No such file" in result.stderr) == (3, "", True)
 
 
-def test_a_service_that_runs_knows_of_a_key_and_of_its_end_without_a_start(folder: Path, notifier: Notifier) -> None:
+def test_running_service_accepts_new_and_rejects_removed_keys(folder: Path, notifier: Notifier) -> None:
     def status() -> int:
         return httpx.get(f"{instance.url}/v1/system", headers={"Authorization": f"Bearer {key}"}).status_code
 

@@ -1,4 +1,4 @@
-"""Durations and rates as people write them."""
+"""Durations and rates as operators write them."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -12,7 +12,7 @@ from notifier.cli.options import DurationParam, Rate
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "expected"),
     [
         ("15s", timedelta(seconds=15)),
         ("20m", timedelta(minutes=20)),
@@ -21,17 +21,17 @@ from notifier.cli.options import DurationParam, Rate
         ("250ms", timedelta(milliseconds=250)),
     ],
 )
-def test_durations(text: str, meant: timedelta) -> None:
-    assert DurationParam().convert(text, None, None) == meant
+def test_duration_is_parsed(text: str, expected: timedelta) -> None:
+    assert DurationParam().convert(text, None, None) == expected
 
 
-@pytest.mark.parametrize(("text", "meant"), [("500", 500.0), ("20k", 20_000.0), ("1.5M", 1_500_000.0)])
-def test_rates(text: str, meant: float) -> None:
-    assert Rate().convert(text, None, None) == meant
+@pytest.mark.parametrize(("text", "expected"), [("500", 500.0), ("20k", 20_000.0), ("1.5M", 1_500_000.0)])
+def test_rate_is_parsed(text: str, expected: float) -> None:
+    assert Rate().convert(text, None, None) == expected
 
 
 @given(st.text(alphabet="0123456789.smhdkM -", max_size=400))
-def test_whatever_is_written_is_understood_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     with suppress(click.BadParameter):
         assert DurationParam().convert(text, None, None) >= timedelta(0)
     with suppress(click.BadParameter):

@@ -1,4 +1,4 @@
-"""A child ends when its parent does, where the kernel tells of it and where it doesn't."""
+"""A child process ends when its parent does, with and without the kernel's signal."""
 
 import os
 import signal
@@ -9,33 +9,33 @@ from tests.repo.sources import ROOT
 
 ENDS_WITHIN = 50.0
 """Seconds, on a machine that is busy with other tests."""
-WAITS = "import time; from workers.watchdog import end_with; {first}; end_with({parent}); time.sleep(60)"
+CHILD_PROGRAM = "import time; from workers.watchdog import end_with; {first}; end_with({parent}); time.sleep(60)"
 
-NOBODY = 2**22 + 1
-"""Above every process id that Linux gives."""
+UNUSED_PID = 2**22 + 1
+"""Above every process id that Linux assigns."""
 
 
-def ended(parent: int, first: str = "pass") -> int:
-    code = WAITS.format(parent=parent, first=first)
+def exit_code_of_child(parent: int, first: str = "pass") -> int:
+    code = CHILD_PROGRAM.format(parent=parent, first=first)
     return subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, start_new_session=True, timeout=ENDS_WITHIN, check=False
     ).returncode
 
 
-def test_a_child_whose_parent_was_gone_before_it_looked_ends() -> None:
-    assert ended(parent=NOBODY) == -signal.SIGTERM
+def test_child_ends_when_parent_is_gone_before_first_check() -> None:
+    assert exit_code_of_child(parent=UNUSED_PID) == -signal.SIGTERM
 
 
-def test_a_child_that_will_not_listen_is_ended_all_the_same() -> None:
-    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-    assert ended(parent=NOBODY, first=deaf) == -signal.SIGKILL
+def test_child_that_ignores_sigterm_is_killed() -> None:
+    ignore_sigterm = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    assert exit_code_of_child(parent=UNUSED_PID, first=ignore_sigterm) == -signal.SIGKILL
 
 
-def test_child_of_living_parent_goes_on() -> None:
-    """It ends by itself after three looks at its parent, however long its start takes."""
+def test_child_of_running_parent_continues() -> None:
+    """The child ends by itself after three checks of its parent, however long its start takes."""
     imports = "from time import sleep; from workers.watchdog import PARENT_EVERY, end_with"
-    lives = imports + "; end_with({}); sleep(3 * PARENT_EVERY)"
+    program = imports + "; end_with({}); sleep(3 * PARENT_EVERY)"
     child = subprocess.run(
-        [sys.executable, "-c", lives.format(os.getpid())], cwd=ROOT, timeout=ENDS_WITHIN, check=False
+        [sys.executable, "-c", program.format(os.getpid())], cwd=ROOT, timeout=ENDS_WITHIN, check=False
     )
     assert child.returncode == 0

@@ -1,4 +1,4 @@
-"""What `explain` says of a person's phones: from windows, a seal, a ledger and what stands, and nothing else."""
+"""`explain` derives a user's alerts from send log, snapshot, ledger and current state alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,139 +29,147 @@ from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
 
 BOB, OTHER = Member(7), Member(8)
-"""Of P1 both; bob is the viewer."""
+"""Both are in P1; bob is the viewer."""
 PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
 OTHER_PHONE = replace(PHONE, address=FirebaseToken(token="u" * 40))
-TRIED = Try(device=PHONE.id, member=BOB, first=NOON, tries=1)
-RINGS = piece(Tier.P1, step=Step.FCM)
+FIRST_TRY = Try(device=PHONE.id, member=BOB, first=NOON, tries=1)
+PUSH_SLICE = piece(Tier.P1, step=Step.FCM)
 PLAN = plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT))
 LATER = NOON + MINUTE
 NIGHT = Overall(quiet=Hours(start=time(11), end=time(14)))
 
 
-def people(*members: int) -> Bits:
+def bits_of(*members: int) -> Bits:
     return from_offsets(members)
 
 
 def window(**fields: Any) -> Window:
-    given: dict[str, Any] = {"n": 0, "at": NOON, "people": people(BOB, OTHER), "missed": ()}
-    return Window(**given | fields)
+    defaults: dict[str, Any] = {"n": 0, "at": NOON, "people": bits_of(BOB, OTHER), "missed": ()}
+    return Window(**defaults | fields)
 
 
-def again(**fields: Any) -> Window:
-    return window(n=1, at=LATER, people=nobody(), again=(TRIED,), **fields)
+def retry_window(**fields: Any) -> Window:
+    return window(n=1, at=LATER, people=nobody(), again=(FIRST_TRY,), **fields)
 
 
-def missed(fate: AlertOutcome, *, to: Try = TRIED, after: timedelta | None = None) -> FailedAttempt:
+def failed_attempt(fate: AlertOutcome, *, to: Try = FIRST_TRY, after: timedelta | None = None) -> FailedAttempt:
     return FailedAttempt(tried=to, fate=fate, at=None if after is None else NOON + after, reason="busy")
 
 
-def sealed(*, tier: Tier | None = Tier.P1, push: bool = True) -> Seal:
+def snapshot(*, tier: Tier | None = Tier.P1, push: bool = True) -> Seal:
     return Seal(
         shard=0,
         opened_at=NOON,
-        tiers={each: people(BOB) if each is tier else nobody() for each in TIERS},
-        push=people(BOB) if push else nobody(),
+        tiers={each_tier: bits_of(BOB) if each_tier is tier else nobody() for each_tier in TIERS},
+        push=bits_of(BOB) if push else nobody(),
         dormant=0,
         suppressed={},
     )
 
 
 def case(*windows: Window, entries: Sequence[LedgerEntry] = (), overall: Overall = NOTHING_SAID, **fields: Any) -> Case:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "burst": burst(),
         "viewer": replace(viewer(), overall=overall),
         "member": BOB,
-        "seal": sealed(),
+        "seal": snapshot(),
         "account": account(PLAN, entries, ()),
         "devices": [PHONE],
         "windows": {Platform.FCM: windows},
         "now": NOON + SECOND,
     }
-    return Case(**given | fields)
+    return Case(**defaults | fields)
 
 
-def told(of: Case) -> Alerting:
-    [found] = alertings(of)
-    assert found.platform is Platform.FCM
-    return found
+def alerting_of(case_: Case) -> Alerting:
+    [alerting] = alertings(case_)
+    assert alerting.platform is Platform.FCM
+    return alerting
 
 
-def test_who_was_sent_it_and_took_it_reads_when() -> None:
-    found = told(case(window()))
-    assert (found.told, found.at, list(found.devices)) == (AlertState.SENT, NOON, [])
-    assert alert_words(found) == "sent at 2026-01-05T12:00:00.000Z"
+def test_accepted_alert_is_explained_with_its_time() -> None:
+    alerting = alerting_of(case(window()))
+    assert (alerting.told, alerting.at, list(alerting.devices)) == (AlertState.SENT, NOON, [])
+    assert alert_words(alerting) == "sent at 2026-01-05T12:00:00.000Z"
 
 
 @pytest.mark.parametrize("why", Why)
-def test_who_was_left_out_of_a_window_reads_by_which_rule(why: Why) -> None:
-    found = told(case(window(silent={why: people(BOB)})))
-    assert (found.told, found.rule, found.at) == (AlertState.SILENT, why, NOON)
-    assert told(case(window(silent={why: people(OTHER)}))).told is AlertState.SENT
+def test_silenced_alert_is_explained_with_its_rule(why: Why) -> None:
+    alerting = alerting_of(case(window(silent={why: bits_of(BOB)})))
+    assert (alerting.told, alerting.rule, alerting.at) == (AlertState.SILENT, why, NOON)
+    assert alerting_of(case(window(silent={why: bits_of(OTHER)}))).told is AlertState.SENT
 
 
-def test_what_others_had_of_a_window_is_not_the_persons() -> None:
-    theirs = missed(AlertOutcome.DROPPED, to=replace(TRIED, member=OTHER))
-    assert told(case(window(missed=(theirs,)))).devices == []
-    assert told(case(window(people=people(OTHER)))).told is AlertState.TO_COME
+def test_results_of_other_members_are_not_explained() -> None:
+    other_members = failed_attempt(AlertOutcome.DROPPED, to=replace(FIRST_TRY, member=OTHER))
+    assert alerting_of(case(window(missed=(other_members,)))).devices == []
+    assert alerting_of(case(window(people=bits_of(OTHER)))).told is AlertState.TO_COME
 
 
-def test_a_summary_says_for_how_many_bursts_it_stands() -> None:
-    found = told(case(window(away={(4, 7): people(BOB), (7,): people(OTHER)})))
-    assert (found.told, found.stands_for) == (AlertState.SENT, 3)
-    assert "for 3 of the account" in alert_words(found)
+def test_summary_is_explained_with_its_number_of_bursts() -> None:
+    alerting = alerting_of(case(window(away={(4, 7): bits_of(BOB), (7,): bits_of(OTHER)})))
+    assert (alerting.told, alerting.stands_for) == (AlertState.SENT, 3)
+    assert "for 3 of the account" in alert_words(alerting)
 
 
 @pytest.mark.parametrize("fate", [AlertOutcome.RETRY, AlertOutcome.UNKNOWN])
-def test_what_is_tried_again_is_told_with_its_moment_and_its_tries(fate: AlertOutcome) -> None:
-    found = told(case(window(missed=(missed(fate, after=MINUTE),))))
-    [device] = found.devices
-    assert (found.told, found.until) == (AlertState.AGAIN, LATER)
+def test_pending_retry_is_explained_with_time_and_tries(fate: AlertOutcome) -> None:
+    alerting = alerting_of(case(window(missed=(failed_attempt(fate, after=MINUTE),))))
+    [device] = alerting.devices
+    assert (alerting.told, alerting.until) == (AlertState.AGAIN, LATER)
     assert (device.fate, device.tries, device.until, device.reason) == (fate, 1, LATER, "busy")
 
 
 @pytest.mark.parametrize(
     "fate", [AlertOutcome.DROPPED, AlertOutcome.REFUSED, AlertOutcome.GIVEN_UP, AlertOutcome.SPARED]
 )
-def test_what_is_never_tried_again_is_told_with_its_reason(fate: AlertOutcome) -> None:
-    found = told(case(window(missed=(missed(fate),))))
-    assert (found.told, found.until, [one.fate for one in found.devices]) == (AlertState.TRIED, None, [fate])
-    assert alert_words(found).startswith("tried at 2026-01-05T12:00:00.000Z; ")
-    assert "busy" in alert_words(found)
-    assert told(case(window(missed=(missed(fate),)), devices=[PHONE, OTHER_PHONE])).told is AlertState.SENT
-    new = replace(OTHER_PHONE, registered_at=LATER)
-    assert told(case(window(missed=(missed(fate),)), devices=[PHONE, new])).told is AlertState.TRIED
+def test_final_failure_is_explained_with_its_reason(fate: AlertOutcome) -> None:
+    alerting = alerting_of(case(window(missed=(failed_attempt(fate),))))
+    assert (alerting.told, alerting.until, [device.fate for device in alerting.devices]) == (
+        AlertState.TRIED,
+        None,
+        [fate],
+    )
+    assert alert_words(alerting).startswith("tried at 2026-01-05T12:00:00.000Z; ")
+    assert "busy" in alert_words(alerting)
+    assert (
+        alerting_of(case(window(missed=(failed_attempt(fate),)), devices=[PHONE, OTHER_PHONE])).told is AlertState.SENT
+    )
+    new_phone = replace(OTHER_PHONE, registered_at=LATER)
+    assert (
+        alerting_of(case(window(missed=(failed_attempt(fate),)), devices=[PHONE, new_phone])).told is AlertState.TRIED
+    )
 
 
-def test_of_a_device_the_latest_window_counts() -> None:
-    first = window(missed=(missed(AlertOutcome.RETRY, after=MINUTE),))
-    [going] = told(case(first, again(missed=None))).devices
-    [taken] = told(case(again(), first)).devices
-    assert (going.going, going.until) == (True, None)
-    assert (taken.going, taken.fate, taken.tries) == (False, None, 1)
-    assert told(case(first, again(missed=None))).told is AlertState.ON_ITS_WAY
+def test_latest_batch_of_a_device_counts() -> None:
+    first_window = window(missed=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
+    [open_attempt] = alerting_of(case(first_window, retry_window(missed=None))).devices
+    [closed_attempt] = alerting_of(case(retry_window(), first_window)).devices
+    assert (open_attempt.going, open_attempt.until) == (True, None)
+    assert (closed_attempt.going, closed_attempt.fate, closed_attempt.tries) == (False, None, 1)
+    assert alerting_of(case(first_window, retry_window(missed=None))).told is AlertState.ON_ITS_WAY
 
 
-def test_a_window_that_was_not_closed_is_on_its_way_until_its_slice_has_ended() -> None:
+def test_open_batch_is_on_its_way_until_slice_ends() -> None:
     open_window = window(missed=None)
-    assert told(case(open_window)).told is AlertState.ON_ITS_WAY
-    ended = told(case(open_window, entries=[entry(RINGS, Fact.PULLED)]))
+    assert alerting_of(case(open_window)).told is AlertState.ON_ITS_WAY
+    ended = alerting_of(case(open_window, entries=[entry(PUSH_SLICE, Fact.PULLED)]))
     assert (ended.told, ended.devices) == (AlertState.UNKNOWN, [])
 
 
-def test_who_has_seen_it_is_not_sent_it_again() -> None:
-    found = told(seen_by(case(window(missed=(missed(AlertOutcome.RETRY, after=MINUTE),)))))
-    assert (found.told, found.rule, found.until) == (AlertState.TRIED, Unpushed.SEEN, None)
-    assert f"and not again: {WORDS[Unpushed.SEEN]}" in alert_words(found)
-    assert [one.until for one in found.devices] == [None]
-    assert told(seen_by(case(window()))).rule is None
+def test_seen_burst_is_not_sent_again() -> None:
+    alerting = alerting_of(seen_by(case(window(missed=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    assert (alerting.told, alerting.rule, alerting.until) == (AlertState.TRIED, Unpushed.SEEN, None)
+    assert f"and not again: {WORDS[Unpushed.SEEN]}" in alert_words(alerting)
+    assert [device.until for device in alerting.devices] == [None]
+    assert alerting_of(seen_by(case(window()))).rule is None
 
 
-def seen_by(of: Case) -> Case:
-    return replace(of, viewer=replace(of.viewer, marks=Marks(seen_at=NOON + HOUR)))
+def seen_by(case_: Case) -> Case:
+    return replace(case_, viewer=replace(case_.viewer, marks=Marks(seen_at=NOON + HOUR)))
 
 
-SPARED: Mapping[Unpushed | HiddenReason | ExplainRule, Case] = {
+SUPPRESSED: Mapping[Unpushed | HiddenReason | ExplainRule, Case] = {
     Unpushed.ALERTS_OFF: case(overall=Overall(push=False)),
     Unpushed.OPENER_BLOCKED: case(
         viewer=viewer(blocked=[ADA]), burst=burst(mentioners=(ADA, UserId("eve")), more_mentioners=True)
@@ -174,91 +182,99 @@ SPARED: Mapping[Unpushed | HiddenReason | ExplainRule, Case] = {
 }
 
 
-@pytest.mark.parametrize("rule", SPARED, ids=str)
-def test_who_is_spared_it_reads_by_what(rule: Unpushed | HiddenReason | ExplainRule) -> None:
-    found = told(SPARED[rule])
-    assert (found.told, found.rule) == (AlertState.SPARED, rule)
-    assert alert_words(found) == f"spared: {WORDS[rule]}"
+@pytest.mark.parametrize("rule", SUPPRESSED, ids=str)
+def test_suppressed_alert_is_explained_with_its_rule(rule: Unpushed | HiddenReason | ExplainRule) -> None:
+    alerting = alerting_of(SUPPRESSED[rule])
+    assert (alerting.told, alerting.rule) == (AlertState.SPARED, rule)
+    assert alert_words(alerting) == f"spared: {WORDS[rule]}"
 
 
 NEVER: Mapping[ExplainRule, Case] = {
     ExplainRule.ROW_ONLY: case(burst=burst(verdict=Verdict.ROW)),
     ExplainRule.PULL_ONLY: case(burst=replace(burst(), pull_only=True)),
     ExplainRule.NO_PROVIDER: case(account=account(replace(PLAN, platforms=(Platform.APNS,)), (), ())),
-    ExplainRule.NO_PHONE: case(seal=sealed(push=False)),
-    ExplainRule.NOT_ASKED: case(seal=sealed(tier=Tier.P2, push=False)),
-    ExplainRule.LATE: case(entries=[entry(RINGS, Fact.PULLED)]),
-    ExplainRule.DEAD: case(entries=[entry(RINGS, Fact.DEAD)]),
-    ExplainRule.PASSED: case(entries=[entry(RINGS, Fact.DONE)]),
+    ExplainRule.NO_PHONE: case(seal=snapshot(push=False)),
+    ExplainRule.NOT_ASKED: case(seal=snapshot(tier=Tier.P2, push=False)),
+    ExplainRule.LATE: case(entries=[entry(PUSH_SLICE, Fact.PULLED)]),
+    ExplainRule.DEAD: case(entries=[entry(PUSH_SLICE, Fact.DEAD)]),
+    ExplainRule.PASSED: case(entries=[entry(PUSH_SLICE, Fact.DONE)]),
     ExplainRule.NOT_SEALED: case(seal=None, account=account(plan_of(shards=0), (), ())),
 }
 
 
 @pytest.mark.parametrize("rule", NEVER, ids=str)
-def test_who_gets_none_reads_why(rule: ExplainRule) -> None:
-    found = told(NEVER[rule])
-    assert (found.told, found.rule) == (AlertState.NEVER, rule)
-    assert alert_words(found) == f"none: {WORDS[rule]}"
+def test_missing_alert_is_explained_with_its_rule(rule: ExplainRule) -> None:
+    alerting = alerting_of(NEVER[rule])
+    assert (alerting.told, alerting.rule) == (AlertState.NEVER, rule)
+    assert alert_words(alerting) == f"none: {WORDS[rule]}"
 
 
-def test_where_all_of_a_tier_is_alerted_nobody_of_it_has_to_ask() -> None:
-    everybody = case(seal=sealed(tier=Tier.P2, push=False), pushed=TIERS)
-    assert told(everybody).rule is ExplainRule.NO_PHONE
+def test_alerted_tier_requires_no_opt_in() -> None:
+    alerted_tier = case(seal=snapshot(tier=Tier.P2, push=False), pushed=TIERS)
+    assert alerting_of(alerted_tier).rule is ExplainRule.NO_PHONE
 
 
-def test_whoever_asked_and_got_none_had_no_phone() -> None:
-    asked = Overall(push=True)
-    assert told(case(seal=sealed(tier=Tier.P2, push=False), overall=asked)).rule is ExplainRule.NO_PHONE
-    assert told(case(seal=sealed(tier=None, push=False), overall=asked)).rule is ExplainRule.NO_PHONE
-    assert told(case(seal=sealed(tier=None, push=False))).rule is ExplainRule.NOT_ASKED
+def test_opted_in_user_without_alert_had_no_phone() -> None:
+    opted_in = Overall(push=True)
+    assert alerting_of(case(seal=snapshot(tier=Tier.P2, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
+    assert alerting_of(case(seal=snapshot(tier=None, push=False), overall=opted_in)).rule is ExplainRule.NO_PHONE
+    assert alerting_of(case(seal=snapshot(tier=None, push=False))).rule is ExplainRule.NOT_ASKED
 
 
-def test_what_waits_says_until_when_and_for_what() -> None:
-    asleep = told(case(overall=NIGHT))
-    late = told(case(overall=Overall(quiet=Hours(start=time(11), end=time(14, 1)))))
-    rests = told(case(entries=[entry(RINGS, Fact.WAITS, n=1, at=LATER)]))
-    assert (asleep.told, asleep.rule, asleep.until) == (AlertState.WAITING, ExplainRule.QUIET_HOURS, NOON + 2 * HOUR)
-    assert late.until == NOON + 2 * HOUR + 15 * MINUTE
-    assert (rests.told, rests.rule, rests.until) == (AlertState.WAITING, ExplainRule.PROVIDER, LATER)
+def test_waiting_alert_is_explained_with_time_and_rule() -> None:
+    in_quiet_hours = alerting_of(case(overall=NIGHT))
+    later_end = alerting_of(case(overall=Overall(quiet=Hours(start=time(11), end=time(14, 1)))))
+    provider_wait = alerting_of(case(entries=[entry(PUSH_SLICE, Fact.WAITS, n=1, at=LATER)]))
+    assert (in_quiet_hours.told, in_quiet_hours.rule, in_quiet_hours.until) == (
+        AlertState.WAITING,
+        ExplainRule.QUIET_HOURS,
+        NOON + 2 * HOUR,
+    )
+    assert later_end.until == NOON + 2 * HOUR + 15 * MINUTE
+    assert (provider_wait.told, provider_wait.rule, provider_wait.until) == (
+        AlertState.WAITING,
+        ExplainRule.PROVIDER,
+        LATER,
+    )
 
 
-def test_the_dormant_wait_for_slices_of_their_own() -> None:
+def test_dormant_members_wait_for_their_own_slices() -> None:
     waits = entry(piece(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
-    assert told(case(seal=sealed(tier=None), entries=[waits])).until == LATER
-    assert told(case(seal=sealed(tier=Tier.P2), entries=[waits])).told is AlertState.TO_COME
+    assert alerting_of(case(seal=snapshot(tier=None), entries=[waits])).until == LATER
+    assert alerting_of(case(seal=snapshot(tier=Tier.P2), entries=[waits])).told is AlertState.TO_COME
 
 
 @pytest.mark.parametrize(
-    ("found", "rule"),
+    ("case_", "rule"),
     [
         (case(), State.PLANNED),
         (case(seal=None), State.PLANNED),
         (case(account=None), State.PLANNED),
-        (case(entries=[entry(RINGS, Fact.DISPATCHED, n=1)]), State.IN_FLIGHT),
+        (case(entries=[entry(PUSH_SLICE, Fact.DISPATCHED, n=1)]), State.IN_FLIGHT),
     ],
     ids=["planned", "not sealed", "no plan", "queued"],
 )
-def test_what_is_to_come_says_how_its_slice_stands(found: Case, rule: State) -> None:
-    assert (told(found).told, told(found).rule) == (AlertState.TO_COME, rule)
+def test_alert_to_come_is_explained_by_state_of_its_slice(case_: Case, rule: State) -> None:
+    assert (alerting_of(case_).told, alerting_of(case_).rule) == (AlertState.TO_COME, rule)
 
 
-def test_each_provider_of_which_the_person_has_a_device_or_had_one_is_told_of() -> None:
+def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
     apple = Device(member=BOB, address=AppleToken(token="a" * 64, topic="app"), registered_at=NOON)
-    found = alertings(case(window(), devices=[apple]))
-    assert [(one.platform, one.told) for one in found] == [
+    alertings_ = alertings(case(window(), devices=[apple]))
+    assert [(alerting.platform, alerting.told) for alerting in alertings_] == [
         (Platform.APNS, AlertState.TO_COME),
         (Platform.FCM, AlertState.SENT),
     ]
     assert alertings(case(devices=[])) == []
 
 
-def test_programs_read_names_that_stay() -> None:
-    found = alert_facts(told(case(window(missed=(missed(AlertOutcome.RETRY, after=MINUTE),)))))
-    assert found == {
+def test_alert_facts_have_stable_names() -> None:
+    facts = alert_facts(alerting_of(case(window(missed=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),)))))
+    assert facts == {
         "platform": "fcm",
         "state": "again",
         "rule": None,
-        "because": found["because"],
+        "because": facts["because"],
         "at": "2026-01-05T12:00:00.000Z",
         "until": "2026-01-05T12:01:00.000Z",
         "stands_for": 1,
@@ -274,22 +290,22 @@ def test_programs_read_names_that_stay() -> None:
     }
 
 
-def test_an_alert_is_followed_from_its_seal_to_its_last_try() -> None:
+def test_alert_is_explained_from_snapshot_to_last_try() -> None:
     stage, kim = Stage(), UserId("kim")
     member = Member(stage.scene.people["kim"].member)
     [phone] = stage.ground.devices.of([member])[member]
     stage.ground.phones.says[phone.id] = [RetryAt(at=stage.ground.clock.now() + MINUTE, reason="busy")]
     stage.mention("nova")
-    states = [said(stage, kim)]
+    states = [alert_state(stage, kim)]
     for _ in range(3):
         stage.deliver_others()
-    states.append(said(stage, kim))
+    states.append(alert_state(stage, kim))
     stage.deliver(rounds=90)
-    states.append(said(stage, kim))
+    states.append(alert_state(stage, kim))
     assert states == [("to_come", []), ("again", ["retry"]), ("sent", ["sent"])]
 
 
-def said(stage: Stage, user: UserId) -> tuple[str, list[str]]:
-    found: dict[str, Any] = driven(explanation(stage.ports, lambda: reads_of(stage), stage.bursts()[0], user))
-    [alert] = found["alerts"]
+def alert_state(stage: Stage, user: UserId) -> tuple[str, list[str]]:
+    explained: dict[str, Any] = driven(explanation(stage.ports, lambda: reads_of(stage), stage.bursts()[0], user))
+    [alert] = explained["alerts"]
     return alert["state"], [device["state"] for device in alert["devices"]]

@@ -1,4 +1,4 @@
-"""What `explain` says of an alert that no phone took, as far as is known."""
+"""`explain` describes alerts that no phone has accepted, as far as is known."""
 
 from dataclasses import replace
 from datetime import time
@@ -11,57 +11,68 @@ from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.visibility import Unpushed
 from tests.cli.test_push_facts import (
+    FIRST_TRY,
     LATER,
     NIGHT,
     OTHER_PHONE,
     PHONE,
-    RINGS,
-    TRIED,
+    PUSH_SLICE,
+    alerting_of,
     case,
-    missed,
+    failed_attempt,
     seen_by,
-    told,
     window,
 )
 from tests.support.examples import MINUTE, NOON, entry
 
 NAP = Overall(quiet=Hours(start=time(11), end=time(12, 10)))
-"""Over at a quarter past, when people are looked for."""
+"""It ends at a quarter past, when deferred slices wake."""
 
 
-def test_what_nobody_took_yet_is_not_told_to_be_sent() -> None:
-    refused = missed(AlertOutcome.RETRY, after=MINUTE)
-    found = told(case(window(missed=(refused,))))
-    assert alert_words(found).startswith("tried at 2026-01-05T12:00:00.000Z, and again at 2026-01-05T12:01:00.000Z; ")
-    for it_may_have_arrived in (
-        case(window(missed=(missed(AlertOutcome.UNKNOWN, after=MINUTE),))),
+def test_unaccepted_alert_is_not_explained_as_sent() -> None:
+    refused = failed_attempt(AlertOutcome.RETRY, after=MINUTE)
+    alerting = alerting_of(case(window(missed=(refused,))))
+    assert alert_words(alerting).startswith(
+        "tried at 2026-01-05T12:00:00.000Z, and again at 2026-01-05T12:01:00.000Z; "
+    )
+    for possibly_accepted in (
+        case(window(missed=(failed_attempt(AlertOutcome.UNKNOWN, after=MINUTE),))),
         case(window(missed=(refused,)), devices=[PHONE, OTHER_PHONE]),
     ):
-        assert alert_words(told(it_may_have_arrived)).startswith("sent at 2026-01-05T12:00:00.000Z, and again at ")
+        assert alert_words(alerting_of(possibly_accepted)).startswith("sent at 2026-01-05T12:00:00.000Z, and again at ")
 
 
-def test_who_was_held_back_waits_for_the_provider_and_was_sent_nothing() -> None:
-    held = missed(AlertOutcome.HELD, to=replace(TRIED, tries=0), after=MINUTE)
-    waits = entry(RINGS, Fact.WAITS, n=1, at=LATER)
-    found = told(case(window(missed=(held,)), entries=[waits]))
-    assert (found.told, found.rule, found.until, found.at) == (AlertState.WAITING, ExplainRule.PROVIDER, LATER, None)
-    assert [one.fate for one in found.devices] == [AlertOutcome.HELD]
-    late = told(case(window(missed=(held,)), entries=[entry(RINGS, Fact.PULLED)]))
+def test_held_alert_waits_for_provider_and_is_not_sent() -> None:
+    held = failed_attempt(AlertOutcome.HELD, to=replace(FIRST_TRY, tries=0), after=MINUTE)
+    waits = entry(PUSH_SLICE, Fact.WAITS, n=1, at=LATER)
+    alerting = alerting_of(case(window(missed=(held,)), entries=[waits]))
+    assert (alerting.told, alerting.rule, alerting.until, alerting.at) == (
+        AlertState.WAITING,
+        ExplainRule.PROVIDER,
+        LATER,
+        None,
+    )
+    assert [device.fate for device in alerting.devices] == [AlertOutcome.HELD]
+    late = alerting_of(case(window(missed=(held,)), entries=[entry(PUSH_SLICE, Fact.PULLED)]))
     assert (late.told, late.rule) == (AlertState.NEVER, ExplainRule.LATE)
-    assert told(case(window(missed=(held,)), devices=[PHONE, OTHER_PHONE])).told is AlertState.AGAIN
+    assert alerting_of(case(window(missed=(held,)), devices=[PHONE, OTHER_PHONE])).told is AlertState.AGAIN
 
 
-def test_who_sleeps_by_now_is_sent_it_again_once_awake_within_its_half_hour() -> None:
-    busy = window(missed=(missed(AlertOutcome.RETRY, after=MINUTE),))
-    found = told(case(busy, overall=NAP))
-    assert (found.told, found.until) == (AlertState.AGAIN, NOON + 15 * MINUTE)
-    found = told(case(busy, overall=NIGHT))
-    assert (found.told, found.until, [one.until for one in found.devices]) == (AlertState.TRIED, None, [None])
-    assert f"and not again: {WORDS[ExplainRule.QUIET_HOURS]}" in alert_words(found)
-    seen = told(seen_by(case(busy, overall=NIGHT)))
+def test_retry_in_quiet_hours_is_sent_if_they_end_in_time() -> None:
+    busy = window(missed=(failed_attempt(AlertOutcome.RETRY, after=MINUTE),))
+    alerting = alerting_of(case(busy, overall=NAP))
+    assert (alerting.told, alerting.until) == (AlertState.AGAIN, NOON + 15 * MINUTE)
+    alerting = alerting_of(case(busy, overall=NIGHT))
+    assert (alerting.told, alerting.until, [device.until for device in alerting.devices]) == (
+        AlertState.TRIED,
+        None,
+        [None],
+    )
+    assert f"and not again: {WORDS[ExplainRule.QUIET_HOURS]}" in alert_words(alerting)
+    seen = alerting_of(seen_by(case(busy, overall=NIGHT)))
     assert (seen.told, seen.rule) == (AlertState.TRIED, Unpushed.SEEN)
 
 
-def test_a_reason_that_is_a_sentence_ends_within_ours() -> None:
-    clock = replace(missed(AlertOutcome.RETRY, after=MINUTE), reason="This machine's clock is ahead.")
-    assert "clock is ahead, 1 try, again at " in alert_words(told(case(window(missed=(clock,)))))
+def test_reason_that_is_a_sentence_loses_its_full_stop() -> None:
+    clock_ahead = replace(failed_attempt(AlertOutcome.RETRY, after=MINUTE), reason="This machine's clock is ahead.")
+    assert "clock is ahead, 1 try, again at " in alert_words(alerting_of(case(window(missed=(clock_ahead,)))))

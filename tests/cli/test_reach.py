@@ -1,4 +1,4 @@
-"""`notifier reach`: said by hand with who, why and when; and what is held is listed, let go and dropped."""
+"""`notifier reach`: verdicts set by operators, and held mentions listed, released and dropped."""
 
 import json
 from collections import Counter
@@ -32,56 +32,56 @@ def data(small_world: Path, notifier: Notifier) -> Path:
 
 @pytest.fixture
 def held(data: Path) -> Iterable[list[str]]:
-    """Three that wait, the oldest first, by @u1 and @u2; their ids."""
+    """Three held mentions by @u1 and @u2, oldest first; yields their ids."""
     files, clock = Files.at(data), SystemClock()
     now = clock.now()
-    holds = [
+    mentions = [
         HeldMention.of(
             Event(
                 id=EventId("tweets", f"{now.timestamp()}-{n}"),
                 tweet=f"t{n}",
                 author=UserId(author),
-                mentioned=(UserId(of),),
-                text=f"look @{of}\x1b[2J",
+                mentioned=(UserId(mentioned),),
+                text=f"look @{mentioned}\x1b[2J",
                 protected=False,
                 happened_at=now,
                 accepted_at=now - timedelta(hours=3 - n),
             ),
-            (UserId(of),),
+            (UserId(mentioned),),
         )
-        for n, (author, of) in enumerate([("u1", "nova"), ("u1", "orion"), ("u2", "nova")])
+        for n, (author, mentioned) in enumerate([("u1", "nova"), ("u1", "orion"), ("u2", "nova")])
     ]
     store = SqliteHolds(files.core, clock)
-    store.put(holds)
-    yield [hold.key for hold in holds]
+    store.put(mentions)
+    yield [mention.key for mention in mentions]
     with files.core.write() as c:
         c.execute("DELETE FROM holds")
     files.close()
 
 
-def sent(data: Path) -> Counter[str]:
-    """Events that were let go, and that no router has taken."""
+def released(data: Path) -> Counter[str]:
+    """Return the events that were released and that no router has read."""
     files = Files.at(data)
     log = SqliteLog(files.log, SystemClock())
-    found = [unpack(Arrival, one.record.value) for one in log.waiting(topics.MENTIONS, "router", 999)]
+    arrivals = [unpack(Arrival, arrival.record.value) for arrival in log.waiting(topics.MENTIONS, "router", 999)]
     log.close()
     files.close()
-    return Counter(f"{one.author} of {' '.join(one.mentioned)}" for one in found if one.released)
+    return Counter(f"{arrival.author} of {' '.join(arrival.mentioned)}" for arrival in arrivals if arrival.released)
 
 
 class Reach:
     def __init__(self, notifier: Notifier, data: Path) -> None:
         self.notifier, self.data = notifier, data
 
-    def __call__(self, *words: str) -> Any:
-        done = self.notifier("reach", *words, "--json", "--data", str(self.data))
-        assert done.exit_code == 0, done.output
-        return json.loads(done.output)
+    def __call__(self, *arguments: str) -> Any:
+        result = self.notifier("reach", *arguments, "--json", "--data", str(self.data))
+        assert result.exit_code == 0, result.output
+        return json.loads(result.output)
 
-    def refused(self, *words: str) -> str:
-        done = self.notifier("reach", *words, "--data", str(self.data))
-        assert (done.exit_code, done.output.count("\n")) == (2, 1), done.output
-        return done.output
+    def refused(self, *arguments: str) -> str:
+        result = self.notifier("reach", *arguments, "--data", str(self.data))
+        assert (result.exit_code, result.output.count("\n")) == (2, 1), result.output
+        return result.output
 
 
 @pytest.fixture
@@ -89,17 +89,17 @@ def reach(notifier: Notifier, data: Path) -> Reach:
     return Reach(notifier, data)
 
 
-def test_what_is_said_is_shown_and_listed_until_it_is_taken_back(reach: Reach) -> None:
-    said = reach("set", "@u7", *FLOOD)
-    assert {**said, "at": ""} == {"account": "u7", "verdict": "hold", "reason": "a flood", "who": "grace", "at": ""}
-    assert (reach("show", "u7"), reach("list")) == (said, [said])
-    back = reach("set", "@u7", "--verdict", "all", "--reason", "they mended it", "--who", "ada")
-    assert (reach("show", "@u7"), reach("list")) == (back, [])
-    assert back["at"] > said["at"]
+def test_verdict_is_shown_and_listed_until_it_is_reset(reach: Reach) -> None:
+    verdict = reach("set", "@u7", *FLOOD)
+    assert {**verdict, "at": ""} == {"account": "u7", "verdict": "hold", "reason": "a flood", "who": "grace", "at": ""}
+    assert (reach("show", "u7"), reach("list")) == (verdict, [verdict])
+    reset = reach("set", "@u7", "--verdict", "all", "--reason", "they mended it", "--who", "ada")
+    assert (reach("show", "@u7"), reach("list")) == (reset, [])
+    assert reset["at"] > verdict["at"]
 
 
-def test_a_word_that_lost_says_so_and_tells_which_one_stands(data: Path, notifier: Notifier) -> None:
-    """Somebody speaks between this one's look at what stands and its word."""
+def test_lost_concurrent_verdict_reports_the_winner(data: Path, notifier: Notifier) -> None:
+    """Another operator writes between this command's read and its write."""
     files = Files.at(data)
     with files.core.write() as c:
         c.execute(
@@ -108,27 +108,27 @@ def test_a_word_that_lost_says_so_and_tells_which_one_stands(data: Path, notifie
             " VALUES (NEW.user, 'row', 'a trickle', 'ada', NEW.at + 1); END"
         )
     try:
-        done = notifier("reach", "set", "@u8", *FLOOD, "--json", "--data", str(data))
+        result = notifier("reach", "set", "@u8", *FLOOD, "--json", "--data", str(data))
         shown = json.loads(notifier("reach", "show", "@u8", "--json", "--data", str(data)).stdout)
-        assert (done.exit_code, json.loads(done.stdout)) == (1, shown)
+        assert (result.exit_code, json.loads(result.stdout)) == (1, shown)
         assert (shown["verdict"], shown["who"], shown["reason"]) == ("row", "ada", "a trickle")
-        assert done.stderr == "What you said doesn't stand: ada has said this of @u8 meanwhile.\n"
+        assert result.stderr == "What you said doesn't stand: ada has said this of @u8 meanwhile.\n"
     finally:
         with files.core.write() as c:
             c.execute("DROP TRIGGER meanwhile")
             c.execute("DELETE FROM reaches WHERE user = 'u8'")
         files.close()
-    calm = notifier("reach", "set", "@u8", "--verdict", "all", "--reason", "they mended it", "--data", str(data))
-    assert (calm.exit_code, calm.stderr) == (0, "")
+    uncontended = notifier("reach", "set", "@u8", "--verdict", "all", "--reason", "they mended it", "--data", str(data))
+    assert (uncontended.exit_code, uncontended.stderr) == (0, "")
 
 
-def test_of_whom_nothing_was_said_the_mentions_carry_all_the_way(reach: Reach, notifier: Notifier, data: Path) -> None:
+def test_author_without_verdict_has_verdict_all(reach: Reach, notifier: Notifier, data: Path) -> None:
     assert reach("show", "@u9") == {"account": "u9", "verdict": "all", "reason": None, "who": None, "at": None}
     shown = notifier("reach", "show", "@u9", "--data", str(data)).output
     assert shown == "Nothing was said of @u9: the mentions carry all the way.\n"
 
 
-def test_of_an_account_that_was_never_heard_of_it_is_said_on_purpose_alone(reach: Reach) -> None:
+def test_unknown_account_requires_explicit_option(reach: Reach) -> None:
     assert "ghost" in reach.refused("set", "@ghost", *FLOOD)
     assert "ghost" in reach.refused("show", "@ghost")
     reach("set", "@ghost", "--unheard", *FLOOD)
@@ -137,7 +137,7 @@ def test_of_an_account_that_was_never_heard_of_it_is_said_on_purpose_alone(reach
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("set", "@u1", "--verdict", "hold", "--reason", " "),
         ("set", "@u1", "--verdict", "hold", "--reason", "x" * 501),
@@ -159,40 +159,38 @@ def test_of_an_account_that_was_never_heard_of_it_is_said_on_purpose_alone(reach
     ],
     ids=" ".join,
 )
-def test_what_makes_no_sense_is_wrong_usage_and_changes_nothing(words: tuple[str, ...], reach: Reach) -> None:
-    reach.refused(*words)
+def test_invalid_arguments_are_usage_error_and_change_nothing(arguments: tuple[str, ...], reach: Reach) -> None:
+    reach.refused(*arguments)
     assert reach("list") == []
 
 
-def test_what_is_held_is_listed_oldest_first_and_by_whom_and_of_whom(held: list[str], reach: Reach) -> None:
-    assert [one["id"] for one in reach("held")] == held
-    assert [one["id"] for one in reach("held", "--limit", "1")] == held[:1]
-    assert [one["id"] for one in reach("held", "--by", "@u1", "--of", "orion")] == [held[1]]
-    first = reach("held", "--of", "@nova")[0]
-    assert (first["by"], first["of"], first["source"]) == ("u1", ["nova"], "tweets")
-    assert first["text"].startswith("look @nova")
+def test_held_mentions_are_listed_oldest_first_with_filters(held: list[str], reach: Reach) -> None:
+    assert [mention["id"] for mention in reach("held")] == held
+    assert [mention["id"] for mention in reach("held", "--limit", "1")] == held[:1]
+    assert [mention["id"] for mention in reach("held", "--by", "@u1", "--of", "orion")] == [held[1]]
+    first_of_nova = reach("held", "--of", "@nova")[0]
+    assert (first_of_nova["by"], first_of_nova["of"], first_of_nova["source"]) == ("u1", ["nova"], "tweets")
+    assert first_of_nova["text"].startswith("look @nova")
 
 
-def test_for_a_person_it_is_a_table_that_nobody_s_text_can_steer(
-    held: list[str], notifier: Notifier, data: Path
-) -> None:
+def test_held_table_contains_no_control_characters(held: list[str], notifier: Notifier, data: Path) -> None:
     shown = notifier("reach", "held", "--data", str(data)).output.splitlines()
     assert [line.split()[0] for line in shown] == ["id", *(id[:8] for id in held)]
     assert "\x1b" not in "".join(shown)
 
 
-def test_what_is_let_go_is_sent_again_and_waits_no_longer(held: list[str], reach: Reach, data: Path) -> None:
-    before = sent(data)
-    [gone] = reach("release", held[1][:6])
-    assert gone["id"] == held[1]
-    assert sent(data) - before == Counter(["u1 of orion"])
-    assert [one["id"] for one in reach("held")] == [held[0], held[2]]
+def test_released_mention_is_published_and_no_longer_held(held: list[str], reach: Reach, data: Path) -> None:
+    before = released(data)
+    [released_mention] = reach("release", held[1][:6])
+    assert released_mention["id"] == held[1]
+    assert released(data) - before == Counter(["u1 of orion"])
+    assert [mention["id"] for mention in reach("held")] == [held[0], held[2]]
     assert held[1] in reach.refused("release", held[1])
     assert held[1] in reach.refused("release", held[0], held[1])
-    assert [one["id"] for one in reach("held")] == [held[0], held[2]]
+    assert [mention["id"] for mention in reach("held")] == [held[0], held[2]]
 
 
-def test_nobody_reads_what_was_taken_back_while_it_waited(held: list[str], reach: Reach, data: Path) -> None:
+def test_text_of_retracted_mention_is_not_shown(held: list[str], reach: Reach, data: Path) -> None:
     files = Files.at(data)
     now, by = SystemClock().now(), UserId("u1")
     SqliteRetractions(files.core).write(
@@ -202,25 +200,25 @@ def test_nobody_reads_what_was_taken_back_while_it_waited(held: list[str], reach
         ]
     )
     try:
-        assert [bool(one["text"]) for one in reach("held")] == [False, False, True]
+        assert [bool(mention["text"]) for mention in reach("held")] == [False, False, True]
         shown = [*reach("release", held[0]), *reach("drop", *held[1:])]
-        assert [bool(one["text"]) for one in shown] == [False, False, True]
+        assert [bool(mention["text"]) for mention in shown] == [False, False, True]
     finally:
         with files.core.write() as c:
             c.execute("DELETE FROM retractions")
         files.close()
 
 
-def test_all_of_one_account_s_are_let_go_together(held: list[str], reach: Reach, data: Path) -> None:
-    before = sent(data)
-    assert [one["id"] for one in reach("release", "--by", "@u1")] == held[:2]
-    assert sent(data) - before == Counter(["u1 of nova", "u1 of orion"])
-    assert [one["id"] for one in reach("held")] == held[2:]
+def test_all_mentions_of_one_author_are_released_together(held: list[str], reach: Reach, data: Path) -> None:
+    before = released(data)
+    assert [mention["id"] for mention in reach("release", "--by", "@u1")] == held[:2]
+    assert released(data) - before == Counter(["u1 of nova", "u1 of orion"])
+    assert [mention["id"] for mention in reach("held")] == held[2:]
 
 
-def test_what_is_dropped_is_never_sent(held: list[str], reach: Reach, data: Path, notifier: Notifier) -> None:
-    before = sent(data)
+def test_dropped_mention_is_never_published(held: list[str], reach: Reach, data: Path, notifier: Notifier) -> None:
+    before = released(data)
     assert notifier("reach", "drop", held[0], held[2], "--data", str(data)).output == "2 mentions are dropped.\n"
-    assert [one["id"] for one in reach("held")] == [held[1]]
+    assert [mention["id"] for mention in reach("held")] == [held[1]]
     reach.refused("release", held[0])
-    assert sent(data) == before
+    assert released(data) == before

@@ -1,4 +1,4 @@
-"""The tests' own services leave no process behind, and are not confused with one another."""
+"""The tests' own services leave no process behind and are not confused."""
 
 import subprocess
 import sys
@@ -14,8 +14,8 @@ from tests.cli.running import Running, start
 def test_service_that_starts_too_late_is_ended(folder: Path) -> None:
     with pytest.raises(AssertionError, match="not within"):
         start(folder, folder / "asked-for.json", within=0.0)
-    own = psutil.Process().children(recursive=True)
-    assert [child for child in own if str(folder) in child.cmdline()] == []
+    children = psutil.Process().children(recursive=True)
+    assert [child for child in children if str(folder) in child.cmdline()] == []
 
 
 @pytest.mark.parametrize("own", [True, False])

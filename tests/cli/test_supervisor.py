@@ -1,4 +1,4 @@
-"""The supervisor announces a service once every awaited process can work, and again when processes change."""
+"""The supervisor announces a service when its awaited processes are ready or change."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ from notifier.cli.supervisor.supervisor import Supervisor
 from tests.cli.running import GONE_WITHIN, until
 
 
-def waiting() -> "subprocess.Popen[bytes]":
-    """A process that only waits to be ended."""
+def waiting_process() -> "subprocess.Popen[bytes]":
+    """Start a process that only waits to be ended."""
     return subprocess.Popen(
         [sys.executable, "-c", "import time; time.sleep(60)"], stdin=subprocess.DEVNULL, start_new_session=True
     )
@@ -52,7 +52,7 @@ class Service:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    first, second = Child(role="api", start=waiting), Child(role="api-2", start=waiting, awaited=False)
+    first, second = Child(role="api", start=waiting_process), Child(role="api-2", start=waiting_process, awaited=False)
     running = Service(tmp_path, [first, second])
     yield running
     running.stopping.set()

@@ -1,4 +1,4 @@
-"""`notifier up` as its users meet it: it starts, delivers, replaces who dies, and leaves nothing behind."""
+"""`notifier up` as a user runs it: starts, delivers, replaces dead processes, stops cleanly."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from notifier.cli.supervisor.pid_files import roster
 from notifier.config import Settings
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
-from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until
+from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
 from tests.cli.up_facts import audience_of, followers_of, muted_of, vips_of, why_of
 
 ROLES = {"up", "api", "pump", "p0", "p1", "p2", "push.apns", "push.fcm", "push.web", "fakes", "valkey"}
@@ -32,18 +32,21 @@ MUTED_WITHIN = 60.0
 """Seconds; an idle machine needs one."""
 
 HUNG_AFTER = 15.0
-"""Seconds. A role beats every second, but may wait five for a locked file or a broker, and a busy machine adds to it.
-Also longer than a supervisor may be stopped unnoticed."""
+"""Seconds. A role sends a heartbeat every second, but may wait five for a locked file or a broker, and a busy machine
+adds to it.
 
-LOOKS = 5
-"""A supervisor that slept so often has looked at all of its roles."""
+Also longer than a supervisor may be stopped unnoticed.
+"""
+
+SLEEPS_PER_CHECK = 5
+"""A supervisor that slept so often has checked all of its roles."""
 
 
 @pytest.fixture(scope="module")
 def service(small_world: Path) -> Iterator[Shared]:
     (small_world / "run").mkdir(exist_ok=True)
-    (small_world / "run" / "loading").write_text("85")  # of a demo that was killed
-    shared = Shared(data=small_world, more=("--hung-after", str(HUNG_AFTER)))
+    (small_world / "run" / "loading").write_text("85")  # left by a demo that was killed
+    shared = Shared(data=small_world, options=("--hung-after", str(HUNG_AFTER)))
     yield shared
     shared.end()
 
@@ -54,10 +57,10 @@ def running(service: Shared) -> Running:
 
 
 @pytest.mark.timeout(400)
-def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier) -> None:
+def test_up_delivers_and_replaces_dead_processes(running: Running, notifier: Notifier) -> None:
     data, first = str(running.data), running.ready
     assert set(first.pids) == ROLES
-    assert not (running.data / "run" / "loading").exists(), "nobody loads"
+    assert not (running.data / "run" / "loading").exists(), "no process loads a world"
     assert json.loads((running.data / "asked-for.json").read_text()) == json.loads(
         (running.data / "run" / "ready.json").read_text()
     )
@@ -65,16 +68,16 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
     before = followers_of(notifier, data)
     receipt = notifier("mention", "--author", "ada", "--of", "nova", "--id", "e1", "--json", "--data", data)
     assert json.loads(receipt.output)["status"] == "accepted"
-    again = notifier("mention", "--author", "eve", "--of", "nova", "--id", "e1", "--data", data)
-    assert again.exit_code == 2
+    conflict = notifier("mention", "--author", "eve", "--of", "nova", "--id", "e1", "--data", data)
+    assert conflict.exit_code == 2
     until(lambda: _delivered(notifier, data), STARTS_WITHIN)
 
     direct = _inbox(notifier, data)
     assert [item["burst"] for item in direct["items"]] == ["self:nova#1"]
     by_http = _inbox(notifier, data, "--url", first.url)
-    assert {**by_http, "items": [_settled(item) for item in by_http["items"]]} == {
+    assert {**by_http, "items": [_comparable(item) for item in by_http["items"]]} == {
         **direct,
-        "items": [_settled(item) for item in direct["items"]],
+        "items": [_comparable(item) for item in direct["items"]],
     }
 
     followed = notifier("follow", "--follower", "zoe", "--of", "nova", "--json", "--data", data)
@@ -86,13 +89,13 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
     until(lambda: why_of(notifier, data, "zoe") == "blocked", STARTS_WITHIN)
     assert notifier("unblock", "zoe", "--by", "nova", "--data", data).exit_code == 0
     until(lambda: why_of(notifier, data, "zoe") == "before_follow", STARTS_WITHIN)
-    for words in (("@zoe", "--by", "zoe"), ("@", "--by", "zoe"), ("z" * 1_000, "--by", "nova")):
-        refused = notifier("block", *words, "--data", data)
+    for arguments in (("@zoe", "--by", "zoe"), ("@", "--by", "zoe"), ("z" * 1_000, "--by", "nova")):
+        refused = notifier("block", *arguments, "--data", data)
         assert (refused.exit_code, "data.blocke" in refused.stderr) == (2, True)
     assert notifier("block", "zoe", "--by", "nova", "--sequence", "0", "--data", data).exit_code == 2
 
-    told = notifier("vip", "add", "@zoe", "yan", "--data", data)
-    assert (told.exit_code, told.output.splitlines()[0].startswith("Said of @zoe, @yan: a VIP.")) == (0, True)
+    added = notifier("vip", "add", "@zoe", "yan", "--data", data)
+    assert (added.exit_code, added.output.splitlines()[0].startswith("Said of @zoe, @yan: a VIP.")) == (0, True)
     until(lambda: {"zoe", "yan"} <= vips_of(notifier, data), STARTS_WITHIN)
     assert json.loads(notifier("vip", "remove", "zoe", "--json", "--data", data).output)["results"][0]["status"]
     until(lambda: "zoe" not in vips_of(notifier, data), STARTS_WITHIN)
@@ -103,90 +106,92 @@ def test_up_delivers_and_replaces_who_dies(running: Running, notifier: Notifier)
     assert second.exit_code == 3
     assert second.stderr.startswith("The data folder is in use")
 
-    where = Settings.read(data=running.data).push.apns.fake
+    apns_url = Settings.read(data=running.data).push.apns.fake
     for role in ("p1", "fakes"):
         os.kill(first.pids[role], signal.SIGKILL)
         until(partial(_replaced, running, role, first.pids[role]), STARTS_WITHIN)
     assert {role for role in ROLES if running.ready.pids[role] != first.pids[role]} == {"p1", "fakes"}
-    until(lambda: _listens(where), STARTS_WITHIN)
+    until(lambda: _listens(apns_url), STARTS_WITHIN)
 
 
 def _replaced(running: Running, role: str, pid: int) -> bool:
     return running.ready.pids[role] != pid
 
 
-def _signed(running: Running, role: str) -> bool:
+def _has_started(running: Running, role: str) -> bool:
     return roster(running.data).signed(role, running.ready.pids[role])
 
 
 def _listens(origin: str) -> bool:
-    at = urlsplit(origin)
+    url = urlsplit(origin)
     try:
-        socket.create_connection((at.hostname, at.port), timeout=1.0).close()
+        socket.create_connection((url.hostname, url.port), timeout=1.0).close()
         return True
     except OSError:
         return False
 
 
 @pytest.mark.timeout(400)
-def test_mute_effective_s(running: Running, notifier: Notifier) -> None:
-    """From a person's mute until fan-out honours it, on a service that runs."""
+def test_mute_takes_effect_within_limit(running: Running, notifier: Notifier) -> None:
+    """Measure from a user's mute until fan-out honors it, on a running service."""
     data, lyra = str(running.data), "/v1/preferences/mention:lyra"
     followers = audience_of(notifier, data, "lyra")["followers"]
     assert notifier("follow", "--follower", "amy", "--of", "lyra", "--data", data).exit_code == 0
     until(lambda: audience_of(notifier, data, "lyra")["followers"] == followers + 1, STARTS_WITHIN)
     before = muted_of(audience_of(notifier, data, "lyra"))
     amy = {"Authorization": f"Bearer {notifier('token', 'amy', '--data', data).output.strip()}"}
-    said = httpx.patch(running.ready.url + lyra, json={"muted_until": "forever"}, headers=amy, timeout=ANSWERS_WITHIN)
+    response = httpx.patch(
+        running.ready.url + lyra, json={"muted_until": "forever"}, headers=amy, timeout=ANSWERS_WITHIN
+    )
     muted_at = monotonic()
-    assert said.status_code == 200
+    assert response.status_code == 200
     until(lambda: muted_of(audience_of(notifier, data, "lyra")) == before + 1, MUTED_WITHIN)
     with calling(running.ready, "") as caller:
-        assert caller.post("muted", of="lyra").status_code == 202
+        assert caller.post("muted", subject_account="lyra").status_code == 202
         until(lambda: caller.settled("muted"), STARTS_WITHIN)
     mute_effective_s = monotonic() - muted_at
-    seals = notifier("dump", "seals", "--ndjson", "--burst", "mention:lyra#1", "--data", data).output.splitlines()
-    assert sum(json.loads(seal)["suppressed"].get("muted", 0) for seal in seals) == before + 1
+    snapshots = notifier("dump", "seals", "--ndjson", "--burst", "mention:lyra#1", "--data", data).output.splitlines()
+    assert sum(json.loads(snapshot)["suppressed"].get("muted", 0) for snapshot in snapshots) == before + 1
     assert mute_effective_s <= MUTED_WITHIN
 
 
 @pytest.mark.timeout(400)
-def test_a_supervisor_that_was_stopped_for_long_kills_nobody(running: Running) -> None:
-    first, said = running.ready.pids, len(_log(running))
-    everybody = {role: pid for role, pid in first.items() if role not in {"valkey", "up"}}
-    for pid in (first["up"], *everybody.values()):
+def test_suspended_supervisor_kills_no_role(running: Running) -> None:
+    first, log_start = running.ready.pids, len(_log(running))
+    roles = {role: pid for role, pid in first.items() if role not in {"valkey", "up"}}
+    for pid in (first["up"], *roles.values()):
         os.kill(pid, signal.SIGSTOP)
-    sleep(HUNG_AFTER + 1)  # as a machine that was suspended: the clock goes on, and nobody runs
-    looks = _sleeps(first["up"])
+    sleep(HUNG_AFTER + 1)  # as on a suspended machine: the clock goes on, and no process runs
+    sleeps = _sleeps(first["up"])
     os.kill(first["up"], signal.SIGCONT)
-    until(lambda: _sleeps(first["up"]) >= looks + LOOKS, STARTS_WITHIN)
-    assert "no sign of life" not in _log(running)[said:]
-    beats = {role: _beaten(running, role) for role in everybody}
-    for pid in everybody.values():
+    until(lambda: _sleeps(first["up"]) >= sleeps + SLEEPS_PER_CHECK, STARTS_WITHIN)
+    assert "no sign of life" not in _log(running)[log_start:]
+    beats = {role: _heartbeat(running, role) for role in roles}
+    for pid in roles.values():
         os.kill(pid, signal.SIGCONT)
-    until(lambda: all(_beaten(running, role) > last for role, last in beats.items()), STARTS_WITHIN)
+    until(lambda: all(_heartbeat(running, role) > beat for role, beat in beats.items()), STARTS_WITHIN)
     assert running.ready.pids == first
-    assert "no sign of life" not in _log(running)[said:]
+    assert "no sign of life" not in _log(running)[log_start:]
 
 
 @pytest.mark.timeout(400)
-def test_roles_that_hang_are_replaced_and_the_others_are_left_alone(running: Running) -> None:
+def test_only_hung_roles_are_replaced(running: Running) -> None:
     first, hanging, ends = running.ready.pids, {"api", "pump", "p1"}, _ends(running)
     before = len(_log(running))
     for role in hanging:
         os.kill(first[role], signal.SIGSTOP)
     until(lambda: all(running.ready.pids[role] != first[role] for role in hanging), STARTS_WITHIN)
     assert {role for role in ROLES if running.ready.pids[role] != first[role]} == hanging
-    said = _log(running)[before:]
-    assert all(said.count(f"The role {role} (process {first[role]}) gave no sign") == 1 for role in hanging)
-    assert said.count("no sign of life") == len(hanging)
+    log = _log(running)[before:]
+    assert all(log.count(f"The role {role} (process {first[role]}) gave no sign") == 1 for role in hanging)
+    assert log.count("no sign of life") == len(hanging)
     files = set((running.data / "run" / "metrics").iterdir())
     os.kill(first["p0"], signal.SIGKILL)
     until(lambda: running.ready.pids["p0"] != first["p0"], STARTS_WITHIN)
     assert set((running.data / "run" / "metrics").iterdir()) == files
-    new = {*(("hung", role) for role in hanging), ("died", "p0")}
-    assert ends.isdisjoint(new)
-    until(lambda: _ends(running) == ends | new, STARTS_WITHIN)
+    new_ends = {*(("hung", role) for role in hanging), ("died", "p0")}
+    assert ends.isdisjoint(new_ends)
+    until(lambda: _ends(running) == ends | new_ends, STARTS_WITHIN)
 
 
 @pytest.mark.timeout(400)
@@ -198,40 +203,40 @@ def test_roles_survive_their_fork_server(running: Running) -> None:
     until(partial(_replaced, running, "p2", first["p2"]), STARTS_WITHIN)
     assert {role for role in ROLES if running.ready.pids[role] != first[role]} == {"p2"}
     assert psutil.Process(running.ready.pids["p2"]).ppid() == up.pid
-    until(partial(_signed, running, "p2"), STARTS_WITHIN)
+    until(partial(_has_started, running, "p2"), STARTS_WITHIN)
 
 
 def fork_server(up: psutil.Process) -> psutil.Process:
-    [found] = [child for child in up.children() if "notifier.cli.supervisor.forkserver" in child.cmdline()]
-    return found
+    [server] = [child for child in up.children() if "notifier.cli.supervisor.forkserver" in child.cmdline()]
+    return server
 
 
 @pytest.mark.timeout(400)
-def test_sigterm_stops_everybody_in_order(running: Running) -> None:
+def test_sigterm_stops_all_processes(running: Running) -> None:
     pids: Ready = running.ready
     children = psutil.Process(pids.pids["up"]).children(recursive=True)
     running.process.terminate()
     assert running.process.wait(GONE_WITHIN) == 0
-    assert [role for role, pid in pids.pids.items() if lives(pid)] == []
-    assert [child for child in children if lives(child.pid)] == []
+    assert [role for role, pid in pids.pids.items() if is_running(pid)] == []
+    assert [child for child in children if is_running(child.pid)] == []
     assert not (running.data / "run" / "ready.json").exists()
     assert not (running.data / "asked-for.json").exists()
 
 
-def test_a_taken_port_is_one_sentence(folder: Path, notifier: Notifier) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        done = notifier("up", "--data", str(folder), "--port", str(taken.getsockname()[1]))
-    assert done.exit_code == 3
-    assert done.stderr.startswith("The port is taken")
+def test_port_in_use_is_reported_in_one_sentence(folder: Path, notifier: Notifier) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        result = notifier("up", "--data", str(folder), "--port", str(listener.getsockname()[1]))
+    assert result.exit_code == 3
+    assert result.stderr.startswith("The port is taken")
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, notifier: Notifier) -> None:
+def test_uncreatable_folder_is_reported_in_one_sentence(tmp_path: Path, notifier: Notifier) -> None:
     (tmp_path / "file").touch()
-    done = notifier("up", "--data", str(tmp_path / "file" / "data"), "--port", "0")
-    assert done.exit_code == 3
-    assert done.stderr.startswith("The data folder can't be written to.")
+    result = notifier("up", "--data", str(tmp_path / "file" / "data"), "--port", "0")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("The data folder can't be written to.")
 
 
 def _log(running: Running) -> str:
@@ -239,16 +244,16 @@ def _log(running: Running) -> str:
 
 
 def _sleeps(pid: int) -> int:
-    """Return how often the process went to sleep by itself, as a supervisor does between two looks at its roles."""
+    """Return how often the process went to sleep by itself, as a supervisor does between two checks of its roles."""
     return int(psutil.Process(pid).num_ctx_switches().voluntary)
 
 
-def _beaten(running: Running, role: str) -> int:
+def _heartbeat(running: Running, role: str) -> int:
     return (running.data / "run" / "beats" / role).stat().st_mtime_ns
 
 
 def _ends(running: Running) -> set[tuple[str, str]]:
-    """By cause and role, of which there was one each; nothing while the api is starting."""
+    """Return the causes and roles that ended exactly once; an empty set while the API is starting."""
     with calling(running.ready, "nobody") as caller:
         try:
             text = caller.metrics().text
@@ -258,27 +263,27 @@ def _ends(running: Running) -> set[tuple[str, str]]:
 
 
 def _delivered(notifier: Notifier, data: str) -> bool:
-    done = notifier("ledger", "mention:nova#1", "--json", "--data", data)
-    books = json.loads(done.output)["books"] if done.exit_code == 0 else {}
+    result = notifier("ledger", "mention:nova#1", "--json", "--data", data)
+    books = json.loads(result.output)["books"] if result.exit_code == 0 else {}
     return bool(books) and books["balanced"] and books["delivered"] > 0 and books["in_flight"] == 0
 
 
-def _inbox(notifier: Notifier, data: str, *more: str) -> dict[str, Any]:
-    """Return nova's inbox as soon as it is whole and has an item.
+def _inbox(notifier: Notifier, data: str, *options: str) -> dict[str, Any]:
+    """Return nova's inbox as soon as it is complete and has an item.
 
     The mention makes two records, one for nova's followers and one for nova. The followers' burst may be delivered
     before nova's own is opened.
     """
     pages: list[dict[str, Any]] = []
 
-    def is_there() -> bool:
-        pages.append(json.loads(notifier("tab", "nova", "--json", "--data", data, *more).output))
+    def is_complete() -> bool:
+        pages.append(json.loads(notifier("tab", "nova", "--json", "--data", data, *options).output))
         return bool(pages[-1]["items"]) and not pages[-1]["partial"]
 
-    until(is_there, STARTS_WITHIN)
+    until(is_complete, STARTS_WITHIN)
     return pages[-1]
 
 
-def _settled(item: dict[str, Any]) -> dict[str, Any]:
-    """People are told the second, operators the moment, and a burst has a name of its own for every person."""
+def _comparable(item: dict[str, Any]) -> dict[str, Any]:
+    """Remove differences: users get times in seconds, operators exact ones, and burst ids differ per user."""
     return {**item, "burst": "", "opened_at": datetime.fromisoformat(item["opened_at"]).replace(microsecond=0)}

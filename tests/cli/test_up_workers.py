@@ -1,4 +1,4 @@
-"""`notifier up --workers 2`: two API processes on one port, real ones, and what each says of the other's writes."""
+"""`notifier up --workers 2`: two API processes on one port see each other's writes."""
 
 import json
 import os
@@ -21,54 +21,54 @@ from notifier.api.demo.traffic import letter
 from notifier.cli.supervisor.pid_files import roster
 from tests.cli.caller import ANSWERS_WITHIN, calling
 from tests.cli.conftest import Notifier
-from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, lives, until
+from tests.cli.running import GONE_WITHIN, STARTS_WITHIN, Running, Shared, is_running, until
 
 PROCESSES = ("api", "api-2")
 MOST_TRIES = 100
-"""Connections, of which the kernel gives each process half by chance."""
+"""Connections. The kernel assigns each to one of the two processes at random."""
 
 
 @pytest.fixture(scope="module")
 def service(small_world: Path) -> Iterator[Shared]:
-    shared = Shared(data=small_world, more=("--workers", "2"))
+    shared = Shared(data=small_world, options=("--workers", "2"))
     yield shared
     shared.end()
 
 
 @pytest.fixture
 def running(service: Shared) -> Running:
-    """Once both processes answer: `up` waits for the first alone."""
-    found = service.running()
-    until(lambda: all(_signed(found, name) for name in PROCESSES), STARTS_WITHIN)
-    return found
+    """Wait until both processes answer: `up` itself waits for the first only."""
+    service_ = service.running()
+    until(lambda: all(_has_started(service_, name) for name in PROCESSES), STARTS_WITHIN)
+    return service_
 
 
 @pytest.fixture
 def person(running: Running, notifier: Notifier) -> Mapping[str, str]:
-    """Authorization of nova, whom every mention of these tests is for."""
+    """Authorization of nova, the account in every mention of these tests."""
     return {"Authorization": f"Bearer {notifier('token', 'nova', '--data', str(running.data)).output.strip()}"}
 
 
 @contextmanager
 def connections(running: Running) -> Iterator[Mapping[str, httpx.Client]]:
-    """One kept connection to each API process, by its name."""
+    """Yield one kept connection to each API process, by its name."""
     with ExitStack() as stack:
-        found: dict[str, httpx.Client] = {}
+        by_name: dict[str, httpx.Client] = {}
         for _ in range(MOST_TRIES):
             client = stack.enter_context(httpx.Client(base_url=running.ready.url, timeout=ANSWERS_WITHIN))
-            found.setdefault(served_by(running, client), client)
-            if set(found) == set(PROCESSES):
+            by_name.setdefault(served_by(running, client), client)
+            if set(by_name) == set(PROCESSES):
                 break
-        assert set(found) == set(PROCESSES)
-        yield found
+        assert set(by_name) == set(PROCESSES)
+        yield by_name
 
 
 def served_by(running: Running, client: httpx.Client) -> str:
-    """The process at the other end of the client's connection."""
-    with client.stream("GET", "/healthz") as answer:
-        local = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
-        answer.read()
-    return owner_of(running, local)
+    """Return the process at the other end of the client's connection."""
+    with client.stream("GET", "/healthz") as response:
+        port = response.extensions["network_stream"].get_extra_info("client_addr")[1]
+        response.read()
+    return owner_of(running, port)
 
 
 def owner_of(running: Running, local_port: int) -> str:
@@ -86,13 +86,13 @@ def test_two_processes_share_one_url_and_are_listed_everywhere(running: Running,
     ready, data = running.ready, str(running.data)
     assert len({ready.pids[name] for name in PROCESSES}) == len(PROCESSES)
     top = json.loads(notifier("top", "--once", "--json", "--data", data).output)
-    assert {each["role"] for each in top["processes"] if each["alive"]} == set(ready.pids)
+    assert {process["role"] for process in top["processes"] if process["alive"]} == set(ready.pids)
     key = {"Authorization": f"Bearer {ready.service_key}"}
     with connections(running) as by_name:
         for client in by_name.values():
             assert client.get("/readyz").json()["status"] == "ready"
-            listed = client.get("/v1/system", headers=key).json()["roles"]
-            assert {name: listed[name]["pid"] for name in PROCESSES} == {name: ready.pids[name] for name in PROCESSES}
+            roles = client.get("/v1/system", headers=key).json()["roles"]
+            assert {name: roles[name]["pid"] for name in PROCESSES} == {name: ready.pids[name] for name in PROCESSES}
 
 
 @pytest.mark.timeout(120)
@@ -100,8 +100,8 @@ def test_second_service_is_refused_on_the_shared_port(running: Running, notifier
     port = str(urlsplit(running.ready.url).port)
     refused = notifier("up", "--data", str(tmp_path), "--port", port, "--workers", "2")
     assert (refused.exit_code, refused.stderr.startswith("The port is taken")) == (3, True)
-    alone = notifier("api", "--data", str(running.data), "--port", port)
-    assert (alone.exit_code, alone.stderr.startswith("The port is taken")) == (3, True)
+    second_api = notifier("api", "--data", str(running.data), "--port", port)
+    assert (second_api.exit_code, second_api.stderr.startswith("The port is taken")) == (3, True)
 
 
 @pytest.mark.timeout(120)
@@ -128,9 +128,9 @@ def test_writes_through_one_process_are_read_through_the_other(running: Running,
 
 def _unread(client: httpx.Client, person: Mapping[str, str], burst: str) -> bool:
     items = client.get("/v1/inbox", headers=person).json()["items"]
-    [found] = [item for item in items if item["burst"] == burst]
+    [burst_item] = [item for item in items if item["burst"] == burst]
     assert _count(client, person) == sum(item["unread"] for item in items)
-    return bool(found["unread"])
+    return bool(burst_item["unread"])
 
 
 def _count(client: httpx.Client, person: Mapping[str, str]) -> int:
@@ -168,7 +168,7 @@ def _await(lines: Iterator[str], beginning: str) -> None:
 
 @dataclass
 class Load:
-    """Requests one after another, each over a connection of its own; one that is cut off is tried again once."""
+    """Requests one after another, each over its own connection. An interrupted request is tried again once."""
 
     url: str
     ending: Signal = field(default_factory=Signal)
@@ -193,16 +193,16 @@ class Load:
 
 
 @contextmanager
-def load(url: str, many: int = 4) -> Iterator[list[Load]]:
-    loads = [Load(url) for _ in range(many)]
-    threads = [Thread(target=each.run) for each in loads]
+def load(url: str, count: int = 4) -> Iterator[list[Load]]:
+    loads = [Load(url) for _ in range(count)]
+    threads = [Thread(target=one_load.run) for one_load in loads]
     for thread in threads:
         thread.start()
     try:
         yield loads
     finally:
-        for each in loads:
-            each.ending.set()
+        for one_load in loads:
+            one_load.ending.set()
         for thread in threads:
             thread.join()
 
@@ -213,16 +213,18 @@ def test_killed_process_is_replaced_while_the_other_answers(running: Running, ki
     first = running.ready
     [other] = {*PROCESSES} - {killed}
     with load(first.url) as loads:
-        until(lambda: all(each.answered >= 5 for each in loads), STARTS_WITHIN)
+        until(lambda: all(one_load.answered >= 5 for one_load in loads), STARTS_WITHIN)
         os.kill(first.pids[killed], signal.SIGKILL)
-        answered = [each.answered for each in loads]
-        until(lambda: all(each.answered >= before + 5 for each, before in zip(loads, answered, strict=True)), 10.0)
+        answered = [one_load.answered for one_load in loads]
+        until(
+            lambda: all(one_load.answered >= before + 5 for one_load, before in zip(loads, answered, strict=True)), 10.0
+        )
         until(lambda: running.ready.pids[killed] != first.pids[killed], STARTS_WITHIN)
-        until(lambda: _signed(running, killed), STARTS_WITHIN)
-    assert [each.failed for each in loads] == [[]] * len(loads)
+        until(lambda: _has_started(running, killed), STARTS_WITHIN)
+    assert [one_load.failed for one_load in loads] == [[]] * len(loads)
     assert running.ready.pids[other] == first.pids[other]
     assert running.ready.url == first.url
-    with connections(running):  # to both
+    with connections(running):  # checks that both processes have connections
         pass
 
 
@@ -232,17 +234,17 @@ def test_sigterm_drains_one_process_and_leaves_the_other(running: Running, perso
     with connections(running) as by_name, ExitStack() as stack:
         streams = {}
         for name, client in by_name.items():
-            answer = stack.enter_context(client.stream("GET", "/v1/inbox/stream", headers=person))
-            streams[name] = answer.iter_bytes()
+            response = stack.enter_context(client.stream("GET", "/v1/inbox/stream", headers=person))
+            streams[name] = response.iter_bytes()
             assert next(streams[name]).startswith(b"retry: ")
         os.kill(first.pids["api-2"], signal.SIGTERM)
         began = monotonic()
-        list(streams["api-2"])  # and no error: the answer has an end
+        list(streams["api-2"])  # ends without an error, because the response is complete
         assert monotonic() - began < GONE_WITHIN
         until(lambda: running.ready.pids["api-2"] != first.pids["api-2"], STARTS_WITHIN)
         with calling(first, "") as caller:
             assert caller.accepted("after-the-drain")
-        assert next(streams["api"]), "the other's stream is open still"
+        assert next(streams["api"]), "the other process's stream must stay open"
     assert running.ready.pids["api"] == first.pids["api"]
 
 
@@ -251,10 +253,10 @@ def test_sigterm_of_up_ends_both_processes(running: Running) -> None:
     pids = running.ready.pids
     running.process.terminate()
     assert running.process.wait(GONE_WITHIN) == 0
-    assert [name for name, pid in pids.items() if lives(pid)] == []
+    assert [name for name, pid in pids.items() if is_running(pid)] == []
 
 
-def _signed(running: Running, name: str) -> bool:
+def _has_started(running: Running, name: str) -> bool:
     return roster(running.data).signed(name, running.ready.pids[name])
 
 

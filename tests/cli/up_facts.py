@@ -1,4 +1,4 @@
-"""What the verbs tell of the accounts of a running service."""
+"""Facts about the accounts of a running service, from the output of commands."""
 
 import json
 from typing import Any
@@ -18,9 +18,9 @@ def followers_of(notifier: Notifier, data: str) -> int:
     return int(audience_of(notifier, data, "nova")["followers"])
 
 
-def audience_of(notifier: Notifier, data: str, of: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(notifier("audience", of, "--json", "--data", data).output)
-    return found
+def audience_of(notifier: Notifier, data: str, account: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(notifier("audience", account, "--json", "--data", data).output)
+    return facts
 
 
 def muted_of(audience: dict[str, Any]) -> int:
