@@ -1,4 +1,4 @@
-"""A keyspace with the schema, for the tests of what the contracts can't see."""
+"""A Cassandra keyspace with the schema, for tests beyond the shared contracts."""
 
 from collections.abc import Iterator
 
@@ -12,15 +12,15 @@ from tests.support.keyspace import emptied, keyspace
 
 
 @pytest.fixture(scope="module")
-def kept(cassandra: CassandraAccess) -> Iterator[Cluster]:
+def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(kept: Cluster) -> Iterator[Cluster]:
-    """With a session of its own, which nobody has told how to encode."""
-    emptied(kept)
-    own = Cluster(kept.access)
-    yield own
-    own.close()
+def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
+    """A cluster with its own session, on which no encoders are registered."""
+    emptied(shared_cluster)
+    session = Cluster(shared_cluster.access)
+    yield session
+    session.close()

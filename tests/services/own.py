@@ -1,4 +1,4 @@
-"""A data folder on the engines of the run: its settings name them, with a keyspace, topics and databases of its own."""
+"""Makes a data folder whose settings name the shared engines and a keyspace of its own."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -12,11 +12,13 @@ from notifier.devkit.engines.fleet import EngineRecord
 
 
 def own(folder: Path, fleet: Mapping[str, EngineRecord], databases: Sequence[int]) -> Path:
-    """Of the shared Valkey, which are emptied: the service's own, and behind it one for each pool."""
+    """Empty these databases of the shared Valkey, and name them in settings: the first for the service, one more for
+    each pool.
+    """
     urls = [urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{number}")) for number in databases]
     for url in urls:
-        with closing(Redis.from_url(url)) as kept:
-            kept.flushdb()
+        with closing(Redis.from_url(url)) as redis:
+            redis.flushdb()
     name = f"own_{uuid4().hex[:12]}"
     (folder / "services").mkdir()
     (folder / "services" / "settings.toml").write_text(f"""\

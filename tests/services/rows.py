@@ -1,4 +1,4 @@
-"""Rows for the tests of a real node, how many it stores, and a handler that answers in its place."""
+"""Rows for tests on a real node, and a protocol handler that replaces answers."""
 
 from typing import Any, ClassVar
 
@@ -27,12 +27,12 @@ from tests.support.fakes.clock import START
 KEY = BurstKey(NOVA, 1)
 STORED = "SELECT count(*) FROM inbox"
 MIXED = BITMAP_FROM / RANGE_MEMBERS
-"""Of a range's members: about half of the rows are lists, and half bitmaps."""
+"""Share of a range's members at which about half of the rows are lists, and half bitmaps."""
 
 
 def rows(share: float, *, key: BurstKey = KEY, shard: int = 0) -> InboxRows:
-    chance = np.random.default_rng(key.seq)
-    bits = from_flags(chance.random(SHARD_MEMBERS) < share)
+    rng = np.random.default_rng(key.seq)
+    bits = from_flags(rng.random(SHARD_MEMBERS) < share)
     return cut(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard)
 
 
@@ -55,29 +55,29 @@ BUSY = [
 ]
 
 
-class Answers(Splicing):
-    """What the node has answered to writes, some of it replaced; a subclass for each test."""
+class ReplacedAnswers(Splicing):
+    """Records the answers of the node to writes, and replaces some. Each test makes a subclass."""
 
     error: ErrorMessage
     refusals = 0
-    """How many answers are still to be replaced."""
+    """Number of answers still to be replaced."""
     forgotten = 0
-    """How often the node didn't know a statement."""
+    """Number of answers that report an unknown prepared statement."""
     warned: ClassVar[set[str]] = set()
 
     @classmethod
     def decode_message(cls, *args: Any, **options: Any) -> Any:
-        answer = super().decode_message(*args, **options)
-        cls.forgotten += isinstance(answer, PreparedQueryNotFound)
-        cls.warned.update(answer.warnings or ())
-        if cls.refusals and isinstance(answer, ResultMessage) and answer.kind == RESULT_KIND_VOID:
+        response = super().decode_message(*args, **options)
+        cls.forgotten += isinstance(response, PreparedQueryNotFound)
+        cls.warned.update(response.warnings or ())
+        if cls.refusals and isinstance(response, ResultMessage) and response.kind == RESULT_KIND_VOID:
             cls.refusals -= 1
             error = type(cls.error)(cls.error.code, cls.error.message, cls.error.info)
-            error.stream_id, error.trace_id, error.custom_payload = answer.stream_id, None, None
+            error.stream_id, error.trace_id, error.custom_payload = response.stream_id, None, None
             error.warnings = None
             return error
-        return answer
+        return response
 
 
-def answering(**facts: object) -> type[Answers]:
-    return type("Some", (Answers,), facts)
+def handler_with(**facts: object) -> type[ReplacedAnswers]:
+    return type("Handler", (ReplacedAnswers,), facts)

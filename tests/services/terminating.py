@@ -1,4 +1,4 @@
-"""TLS in front of a server that knows none: a thread for each direction of each connection."""
+"""TLS termination for a server without TLS: one thread per direction and connection."""
 
 import socket
 import ssl
@@ -12,39 +12,39 @@ BACKLOG = 64
 
 @contextmanager
 def terminating(certificate: Path, port: int, host: str = "127.0.0.1") -> Iterator[int]:
-    """The port at which TLS is spoken while the block lasts."""
+    """Yield the port that accepts TLS connections while the block lasts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    with socket.create_server((host, 0), backlog=BACKLOG) as listening:
-        threading.Thread(target=_accepting, args=(listening, context, (host, port)), daemon=True).start()
+    with socket.create_server((host, 0), backlog=BACKLOG) as listener:
+        threading.Thread(target=_accept, args=(listener, context, (host, port)), daemon=True).start()
         try:
-            yield int(listening.getsockname()[1])
+            yield int(listener.getsockname()[1])
         finally:
             with suppress(OSError):
-                listening.shutdown(socket.SHUT_RDWR)
+                listener.shutdown(socket.SHUT_RDWR)
 
 
-def _accepting(listening: socket.socket, context: ssl.SSLContext, to: tuple[str, int]) -> None:
-    with suppress(OSError):  # it was closed
+def _accept(listener: socket.socket, context: ssl.SSLContext, upstream: tuple[str, int]) -> None:
+    with suppress(OSError):  # the listener was closed
         while True:
-            threading.Thread(target=_serving, args=(listening.accept()[0], context, to), daemon=True).start()
+            threading.Thread(target=_serve, args=(listener.accept()[0], context, upstream), daemon=True).start()
 
 
-def _serving(plain: socket.socket, context: ssl.SSLContext, to: tuple[str, int]) -> None:
-    """A stranger's first bytes may be anything: who doesn't speak TLS is cut off."""
+def _serve(connection: socket.socket, context: ssl.SSLContext, upstream: tuple[str, int]) -> None:
+    """The first bytes of a client may be anything; a client without TLS is disconnected."""
     with (
-        plain,
+        connection,
         suppress(OSError),
-        context.wrap_socket(plain, server_side=True) as client,
-        socket.create_connection(to) as server,
+        context.wrap_socket(connection, server_side=True) as client,
+        socket.create_connection(upstream) as server,
     ):
-        back = threading.Thread(target=_copying, args=(server, client), daemon=True)
-        back.start()
-        _copying(client, server)
-        back.join()
+        reverse = threading.Thread(target=_copy, args=(server, client), daemon=True)
+        reverse.start()
+        _copy(client, server)
+        reverse.join()
 
 
-def _copying(source: socket.socket, target: socket.socket) -> None:
+def _copy(source: socket.socket, target: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65_536):
             target.sendall(data)

@@ -1,4 +1,4 @@
-"""What the benches compare on real engines is the same: rows of every writer, pages of every layout, known mentions."""
+"""Benchmarks on real engines compare equal work: rows, pages and known mentions."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ _OF_MEMBERS = "SELECT member, seq FROM one_per_partition"
 
 @pytest.fixture
 def stock(cluster: Cluster) -> Iterator[Stock]:
-    with closing(Stock(cluster.access)) as found:
-        yield found
+    with closing(Stock(cluster.access)) as stock_:
+        yield stock_
         for table in ("one_per_partition", "member_rows"):
-            found.session.execute(f"DROP TABLE IF EXISTS {table}")
+            stock_.session.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def stored(cluster: Cluster, seq: int) -> set[Any]:
@@ -48,29 +48,29 @@ def stored(cluster: Cluster, seq: int) -> set[Any]:
 
 
 @pytest.mark.parametrize("share", [0.001, 0.25], ids=["lists", "bitmaps"])
-def test_the_leanest_writer_writes_what_the_adapter_writes(cluster: Cluster, share: float) -> None:
+def test_lean_writer_writes_the_rows_of_the_adapter(cluster: Cluster, share: float) -> None:
     query_id, (host,) = Bulk(cluster).query_id(), cluster.access.hosts
-    ours, others = (Bursts(shards=range(1), share=share) for _ in range(2))
-    others.rows(NOW)  # so that its next burst has another number; its people are others, too
-    ours.rows(NOW)
+    lean_bursts, adapter_bursts = (Bursts(shards=range(1), share=share) for _ in range(2))
+    adapter_bursts.rows(NOW)  # A first burst here, so that the next one has another number; its members differ, too.
+    lean_bursts.rows(NOW)
     with closing(Frames(host, cluster.access.port, 32)) as frames:
-        rows, again = ours.rows(NOW), others.rows(NOW)
+        rows, adapter_rows = lean_bursts.rows(NOW), adapter_bursts.rows(NOW)
         Lean(frames, query_id).ready(rows)()
         lean = stored(cluster, 2)
         cluster.change("TRUNCATE inbox")
-        Ours(CassandraInbox(cluster, SystemClock())).ready(again)()
+        Ours(CassandraInbox(cluster, SystemClock())).ready(adapter_rows)()
     assert len(lean) == rows[0].written
     assert stored(cluster, 2) == lean
 
 
-def test_the_drivers_own_ways_write_a_row_for_each_member(cluster: Cluster, stock: Stock) -> None:
+def test_driver_writers_write_one_row_per_member(cluster: Cluster, stock: Stock) -> None:
     bursts = Bursts(shards=range(1), share=0.005)
     single, batched = first(bursts.rows(NOW), 70), first(bursts.rows(NOW), 130)
     Singles(stock).ready(single)()
     Batches(stock).ready(batched)()
-    wanted = [(row[0], row[4]) for row in values([*single, *batched])]
-    assert sorted(tuple(row) for row in stock.session.execute(_OF_MEMBERS)) == sorted(wanted)
-    assert len(wanted) >= 200
+    expected = [(row[0], row[4]) for row in values([*single, *batched])]
+    assert sorted(tuple(row) for row in stock.session.execute(_OF_MEMBERS)) == sorted(expected)
+    assert len(expected) >= 200
 
 
 @pytest.mark.usefixtures("stock")
@@ -80,29 +80,29 @@ def test_page_is_the_same_in_every_layout(cluster: Cluster) -> None:
     fill(cluster, history, 2, lambda _: None)
 
     async def pages(member: int) -> list[list[object]]:
-        each = layouts(cluster, patient_reader(cluster), history, 2)
-        return [list(await layout.read(Member(member))) for layout in each]
+        page_layouts = layouts(cluster, patient_reader(cluster), history, 2)
+        return [list(await layout.read(Member(member))) for layout in page_layouts]
 
     for reader in readers:
-        ours, *others = asyncio.run(pages(reader))
-        assert len(ours) == 20
-        assert others == [ours, ours]
+        expected, *other_pages = asyncio.run(pages(reader))
+        assert len(expected) == 20
+        assert other_pages == [expected, expected]
 
 
 def test_every_mention_of_a_batch_is_known_afterwards(cluster: Cluster) -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{number}")) for number in range(3)]
     stage = coordinator(cluster)
     records = Arrivals(subjects=subjects, lane=Lane.CELEBRITY).batch(30)
-    with suppress(StoreUnavailable):  # a busy machine; the pump would come again, too
+    with suppress(StoreUnavailable):  # On a busy machine; the pump would try again, too.
         stage(records)
     stage(records)
     for subject in subjects:
-        events = {m.event for m in (unpack(Mention, one.record.value) for one in records) if m.subject == subject}
+        events = {m.event for m in (unpack(Mention, record.record.value) for record in records) if m.subject == subject}
         assert len(events) == 10
         assert stage.bursts.known({subject: events}) == {subject: events}
 
 
-def test_ranges_of_every_width_give_a_reader_the_same_rows(cluster: Cluster) -> None:
+def test_ranges_of_every_width_give_reader_the_same_rows(cluster: Cluster) -> None:
     people, readers, newest = 32_768, (0, 4_095, 4_096, 32_767), window_of(NOW)
     history = History.made(people, most=2, readers=readers)
     widths = [Width(members=members, first=number * people) for number, members in enumerate(WIDTHS)]
@@ -112,7 +112,7 @@ def test_ranges_of_every_width_give_a_reader_the_same_rows(cluster: Cluster) -> 
         CassandraInbox(cluster, SystemClock()).write(rows)
     for reader in readers:
         subjects = [str(subject) for subject in history.subjects(Member(reader))]
-        wanted = sum(reader in members for burst in bursts for members in burst.tiers.values())
+        expected = sum(reader in members for burst in bursts for members in burst.tiers.values())
         windows = range(newest, newest - 3, -1)
-        found = {page(cluster, width, reader, subjects, windows=windows, limit=None) for width in widths}
-        assert found == {wanted}
+        counts = {page(cluster, width, reader, subjects, windows=windows, limit=None) for width in widths}
+        assert counts == {expected}

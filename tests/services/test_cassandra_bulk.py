@@ -1,4 +1,4 @@
-"""The bulk writer on a real node: busy, moved, forgetful or silent."""
+"""The bulk writer on a real node that is busy, silent, or has forgotten its statements."""
 
 import logging
 from asyncio import run
@@ -35,7 +35,7 @@ from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
-from tests.services.rows import BUSY, KEY, MIXED, STORED, answering, rows, stored
+from tests.services.rows import BUSY, KEY, MIXED, STORED, handler_with, rows, stored
 from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import patient_reader
@@ -47,55 +47,55 @@ pytestmark = [
     ),
 ]
 
-SAID = "This cassandra-driver takes no premade messages: rows go in its own batches, slowly."
+WARNING = "This cassandra-driver takes no premade messages: rows go in its own batches, slowly."
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
-def test_what_a_busy_node_refuses_is_written_again_until_it_stands(cluster: Cluster, error: ErrorMessage) -> None:
-    handler = answering(error=error, refusals=20)
+def test_rows_refused_by_busy_node_are_retried(cluster: Cluster, error: ErrorMessage) -> None:
+    handler = handler_with(error=error, refusals=20)
     inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
-    made = [rows(MIXED, shard=shard) for shard in range(20)]
-    inbox.write(made)
+    row_sets = [rows(MIXED, shard=shard) for shard in range(20)]
+    inbox.write(row_sets)
     assert handler.refusals == 0
-    assert stored(cluster) == sum(one.written for one in made)
+    assert stored(cluster) == sum(rows_.written for rows_ in row_sets)
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
-def test_a_node_that_stays_busy_is_unavailable(cluster: Cluster, error: ErrorMessage) -> None:
-    bulk = Bulk(cluster, handler=answering(error=error, refusals=1_000_000), patience=0.2)
+def test_permanently_busy_node_is_unavailable(cluster: Cluster, error: ErrorMessage) -> None:
+    bulk = Bulk(cluster, handler=handler_with(error=error, refusals=1_000_000), patience=0.2)
     with pytest.raises(StoreUnavailable, match=r"Rows were not written"):
         CassandraInbox(cluster, ManualClock(), bulk).write([rows(MIXED)])
 
 
-def test_what_is_wrong_is_not_tried_again(cluster: Cluster) -> None:
+def test_write_failure_is_not_retried(cluster: Cluster) -> None:
     failed = WriteFailureMessage(code=0x1500, message="on purpose", info={**BUSY[1].info, "failures": 1})
-    handler = answering(error=failed, refusals=1)
+    handler = handler_with(error=failed, refusals=1)
     with pytest.raises(StoreUnavailable):
         CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler)).write([rows(0.0001)])
     assert handler.refusals == 0
 
 
-def test_callers_side_by_side_all_have_their_rows(cluster: Cluster) -> None:
-    inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=answering(error=BUSY[0], refusals=30)))
-    made = [rows(MIXED, shard=shard) for shard in range(64)]
+def test_concurrent_callers_write_all_their_rows(cluster: Cluster) -> None:
+    inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler_with(error=BUSY[0], refusals=30)))
+    row_sets = [rows(MIXED, shard=shard) for shard in range(64)]
     with ThreadPoolExecutor(8) as callers:
-        list(callers.map(lambda first: inbox.write(made[first::8]), range(8)))
-    assert stored(cluster) == sum(one.written for one in made)
+        list(callers.map(lambda first: inbox.write(row_sets[first::8]), range(8)))
+    assert stored(cluster) == sum(rows_.written for rows_ in row_sets)
 
 
-def test_more_than_the_connection_takes_waits_for_it(cluster: Cluster) -> None:
-    """20 MB at once."""
-    bulk, one = Bulk(cluster, window=CongestionWindow(allowed=1 << 30)), rows(0.9)
-    made = [
-        replace(one, shard=shard, ranges=range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES))
+def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
+    """Writes 20 MB at once."""
+    bulk, shard_rows = Bulk(cluster, window=CongestionWindow(allowed=1 << 30)), rows(0.9)
+    row_sets = [
+        replace(shard_rows, shard=shard, ranges=range(shard * SHARD_RANGES, (shard + 1) * SHARD_RANGES))
         for shard in range(1_100)
     ]
-    CassandraInbox(cluster, ManualClock(), bulk).write(made)
-    assert stored(cluster) == sum(one.written for one in made)
+    CassandraInbox(cluster, ManualClock(), bulk).write(row_sets)
+    assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets)
 
 
-class Moved(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
-    """A driver that has become another: it would refuse what we give it."""
+class ChangedDriver(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
+    """A changed driver, which refuses premade messages."""
 
     @classmethod
     def encode_message(cls, msg: Any, *args: Any, **options: Any) -> bytes:
@@ -105,21 +105,21 @@ class Moved(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
         return encoded
 
 
-@pytest.mark.parametrize("handler", [ProtocolHandler, Moved])
-def test_a_driver_that_has_changed_inside_is_said_once_and_its_own_batches_are_sent(
+@pytest.mark.parametrize("handler", [ProtocolHandler, ChangedDriver])
+def test_changed_driver_is_logged_once_and_its_batches_are_used(
     cluster: Cluster, handler: type[ProtocolHandler], caplog: pytest.LogCaptureFixture
 ) -> None:
-    bulk, made = Bulk(cluster, handler=handler), rows(MIXED)
+    bulk, rows_ = Bulk(cluster, handler=handler), rows(MIXED)
     with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk.writer"):
-        bulk.send(messages(made, 60, bulk.query_id()))
-        bulk.send(messages(made, 60, bulk.query_id()))
-    assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [SAID]
-    assert stored(cluster) == made.written
-    is_bitmap = [len(members) == RANGE_BYTES for members in made.members]
-    for at in (is_bitmap.index(True), is_bitmap.index(False)):
-        row = InboxRow(burst=KEY, opened_at=made.opened_at, tier=made.tier, members=made.members[at])
-        reached = [made.ranges[at] * RANGE_MEMBERS + place for place in row.places().tolist()[:3]]
-        assert [newest(cluster, member) for member in reached] == [[row]] * 3
+        bulk.send(messages(rows_, 60, bulk.query_id()))
+        bulk.send(messages(rows_, 60, bulk.query_id()))
+    assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [WARNING]
+    assert stored(cluster) == rows_.written
+    is_bitmap = [len(stored_members) == RANGE_BYTES for stored_members in rows_.members]
+    for index in (is_bitmap.index(True), is_bitmap.index(False)):
+        row = InboxRow(burst=KEY, opened_at=rows_.opened_at, tier=rows_.tier, members=rows_.members[index])
+        members = [rows_.ranges[index] * RANGE_MEMBERS + offset for offset in row.places().tolist()[:3]]
+        assert [newest(cluster, member) for member in members] == [[row]] * 3
 
 
 def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> None:
@@ -131,7 +131,7 @@ def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> No
     assert window.allowed == BEGINS / 2
     assert window.wait(1, 1.0) == pytest.approx(0.01)
     window.sent(1_000)
-    window.refused(1_000, 0.5, 1.1)  # sent before the last one was refused: nothing new
+    window.refused(1_000, 0.5, 1.1)  # sent before the last one was refused: the window does not shrink again
     assert window.allowed == BEGINS / 2
     for n in range(20):
         window.sent(1_000)
@@ -146,32 +146,32 @@ def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> No
     assert window.allowed == pytest.approx(MOST * 0.8)
 
 
-def test_a_node_that_forgot_its_statements_is_told_them_again(tmp_path: Path) -> None:
-    """After its table was altered, and after all that it had was lost; while it is silent nothing waits for ever."""
+def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
+    """After its table was altered, and after all its data was lost. While the node is silent, no call waits forever."""
     engine = own_node(tmp_path / "first")
     with running(engine):
-        cluster = migrated(engine, inbox_alone(tmp_path))
-        handler = answering()
+        cluster = migrated(engine, inbox_migration_only(tmp_path))
+        handler = handler_with()
         inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
-        made = [rows(MIXED, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
-        inbox.write(made[:1])
+        row_sets = [rows(MIXED, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
+        inbox.write(row_sets[:1])
         cluster.change("ALTER TABLE inbox WITH comment = 'another'")
-        inbox.write(made[1:2])
+        inbox.write(row_sets[1:2])
         cluster.change("ALTER TABLE inbox ADD another int")
-        inbox.write(made[2:3])
-        assert stored(cluster) == sum(one.written for one in made[:3])
+        inbox.write(row_sets[2:3])
+        assert stored(cluster) == sum(rows_.written for rows_ in row_sets[:3])
         assert handler.forgotten
         engine.freeze()
         with pytest.raises(StoreUnavailable):
-            inbox.write(made)
+            inbox.write(row_sets)
         engine.kill()
         handler.forgotten = 0
-        with running(own_node(tmp_path / "second", port=engine.port)) as other:
-            migrated(other, tmp_path).close()
-            reached(cluster)
-            inbox.write(made[3:])
+        with running(own_node(tmp_path / "second", port=engine.port)) as second_node:
+            migrated(second_node, tmp_path).close()
+            wait_until_reconnected(cluster)
+            inbox.write(row_sets[3:])
             assert handler.forgotten
-            assert stored(cluster) == made[3].written
+            assert stored(cluster) == row_sets[3].written
         cluster.close()
 
 
@@ -189,12 +189,16 @@ def running(engine: Engine) -> Iterator[Engine]:
         engine.kill()
 
 
-def inbox_alone(folder: Path) -> Path:
-    """Write the migration of the inbox table alone: an engine for one test is slow enough to start."""
+def inbox_migration_only(folder: Path) -> Path:
+    """Write only the migration of the inbox table, because an engine for one test starts slowly enough."""
     for phase in Phase:
         (folder / phase).mkdir()
-    shipped = [each for path in (FOLDER / "pre").glob("*.cql") for each in statements(path.read_text())]
-    [inbox] = [each for each in shipped if each.startswith("CREATE TABLE IF NOT EXISTS inbox (")]
+    shipped_statements = [
+        statement for path in (FOLDER / "pre").glob("*.cql") for statement in statements(path.read_text())
+    ]
+    [inbox] = [
+        statement for statement in shipped_statements if statement.startswith("CREATE TABLE IF NOT EXISTS inbox (")
+    ]
     (folder / "pre" / "0001_inbox.cql").write_text(f"{inbox};\n")
     return folder
 
@@ -205,8 +209,8 @@ def migrated(engine: Engine, folder: Path) -> Cluster:
     return cluster
 
 
-def reached(cluster: Cluster) -> None:
-    """Returns when the driver has found the node again."""
+def wait_until_reconnected(cluster: Cluster) -> None:
+    """Return when the driver has reconnected to the node."""
     deadline = monotonic() + 60
     while monotonic() < deadline:
         with suppress(StoreUnavailable):

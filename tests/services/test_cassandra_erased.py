@@ -1,4 +1,4 @@
-"""What was taken back is in no cell of Cassandra, in whatever order its writes arrive."""
+"""Retracted text is in no cell of Cassandra, in any order of writes."""
 
 from dataclasses import replace
 
@@ -20,21 +20,21 @@ def cells(cluster: Cluster) -> list[bytes]:
     return [cell for row in rows for cell in row if cell is not None]
 
 
-def test_its_text_is_in_no_cell_though_the_mention_is_written_once_more(cluster: Cluster, clock: ManualClock) -> None:
+def test_retracted_text_is_in_no_cell_after_a_late_write(cluster: Cluster, clock: ManualClock) -> None:
     bursts = CassandraBursts(cluster, clock)
-    one, other = (
+    retracted, kept = (
         Sequenced(mention=replace(mention(NOVA, event=EventId("tweets", name)), text=f"the words of {name}"), seq=1)
         for name in ("bob", "eve")
     )
-    bursts.write([burst()], [one, other])
-    edited = replace(one, mention=replace(one.mention, text="other words of bob"))
+    bursts.write([burst()], [retracted, kept])
+    edited = replace(retracted, mention=replace(retracted.mention, text="other words of bob"))
     bursts.write([burst(version=2)], [], [edited])
-    gone = replace(one, mention=replace(one.mention, text="", retracted=True))
+    erased = replace(retracted, mention=replace(retracted.mention, text="", retracted=True))
     for _ in range(2):
-        bursts.write([burst(version=3)], [], [gone])
-        bursts.write([burst(version=2)], [one], [edited])  # by who had slept meanwhile
+        bursts.write([burst(version=3)], [], [erased])
+        bursts.write([burst(version=2)], [retracted], [edited])  # a late write of a process that had stalled
     assert [cell for cell in cells(cluster) if b"words of bob" in cell] == []
     assert len([cell for cell in cells(cluster) if b"words of eve" in cell]) == 1
     retractions = CassandraRetractions(cluster)
-    found = retractions.read([*retractions.along([tweet_trail(one.mention.author, one.mention.tweet)])])
-    assert sorted(found.values(), key=lambda each: each.event) == [gone.mention, other.mention]
+    mentions = retractions.read([*retractions.along([tweet_trail(retracted.mention.author, retracted.mention.tweet)])])
+    assert sorted(mentions.values(), key=lambda mention_: mention_.event) == [erased.mention, kept.mention]

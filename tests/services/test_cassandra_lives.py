@@ -1,4 +1,4 @@
-"""Every row that the core flow writes ends some day, and what hangs on a burst not before it."""
+"""Every row of the core flow has a TTL, and dependent rows outlive their burst."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,7 +42,7 @@ pytestmark = ON_ENGINES
 KEY = BurstKey(NOVA, 1)
 TERM = timedelta(seconds=4)
 PAUSE = Throttle(id="t1", tier=Tier.P2, rate=None, reason="disk", who="ada", starts_at=START, ends_at=START + TERM)
-LIVES: dict[str, Sequence[str]] = {
+CELLS: dict[str, Sequence[str]] = {
     "bursts": ["version", "opened_at", "restricted_to", "blob"],
     "burst_runs": ["opened_at"],
     "mentions": ["blob"],
@@ -55,11 +55,11 @@ LIVES: dict[str, Sequence[str]] = {
     "holds": ["author", "accounts", "since", "event", "decision"],
     "dead_letters": ["stage", "cause", "body", "at"],
 }
-"""Tables whose rows have cells, of which every one is always there."""
-KEYS_ALONE = {"bursts_of_hour", "open_bursts", "dead_letters_of_day"}
+"""Tables whose rows have cells that are always set, with those cells."""
+WITHOUT_CELLS = {"bursts_of_hour", "open_bursts", "dead_letters_of_day"}
 
 
-def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
+def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
     bursts, ledger, claims = CassandraBursts(cluster, clock), CassandraLedger(cluster, clock), CassandraClaims(cluster)
     bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
     bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)])
@@ -82,47 +82,43 @@ def test_every_row_ends_some_day(cluster: Cluster, clock: ManualClock) -> None:
     held = HeldMention.of(event(), (UserId("nova"),))
     CassandraHolds(cluster, clock).put([held])
     CassandraHolds(cluster, clock).decide(held.id, ModerationDecision.DROPPED, "ada", START)
-    for table, columns in LIVES.items():
-        lives = cluster.execute(f"SELECT {', '.join(f'TTL({column})' for column in columns)} FROM {table}")
-        assert lives, table
-        for row in lives:
-            assert all(life is not None and life > 7 * 86_400 for life in row), (table, row)
-    for seq_life, refusal_life in cluster.execute("SELECT TTL(seq), TTL(refusal) FROM mention_ids"):
-        assert (seq_life is None) != (refusal_life is None)
+    for table, columns in CELLS.items():
+        ttls = cluster.execute(f"SELECT {', '.join(f'TTL({column})' for column in columns)} FROM {table}")
+        assert ttls, table
+        for row in ttls:
+            assert all(ttl is not None and ttl > 7 * 86_400 for ttl in row), (table, row)
+    for seq_ttl, refusal_ttl in cluster.execute("SELECT TTL(seq), TTL(refusal) FROM mention_ids"):
+        assert (seq_ttl is None) != (refusal_ttl is None)
     defaults = "SELECT table_name, default_time_to_live FROM system_schema.tables WHERE keyspace_name = %s"
-    found = dict(cluster.execute(defaults, (cluster.access.keyspace,)))
-    assert all(found[table] > 0 for table in KEYS_ALONE)
+    default_ttls = dict(cluster.execute(defaults, (cluster.access.keyspace,)))
+    assert all(default_ttls[table] > 0 for table in WITHOUT_CELLS)
 
 
-def test_a_burst_lives_as_long_as_it_may_and_what_hangs_on_it_a_day_longer(
-    cluster: Cluster, clock: ManualClock
-) -> None:
+def test_dependent_rows_live_a_day_longer_than_burst(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=30))
     CassandraBursts(cluster, clock).write([burst()], [Sequenced(mention=mention(), seq=1)])
     CassandraLedger(cluster, clock).plan([plan(KEY)])
     for table, column, days in (("bursts", "blob", 60), ("mentions", "blob", 61), ("mention_ids", "seq", 61)):
-        [[life]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
-        assert days * 86_400 - 60 <= life <= days * 86_400
+        [[ttl]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")
+        assert days * 86_400 - 60 <= ttl <= days * 86_400
 
 
-def test_the_text_of_what_is_held_lives_while_it_may_wait(cluster: Cluster, clock: ManualClock) -> None:
+def test_text_of_held_mention_expires_with_its_waiting_time(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=10))
     CassandraHolds(cluster, clock).put([HeldMention.of(event("e9"), (UserId("nova"),))])
-    waits = (WAITS - timedelta(days=10)) // timedelta(seconds=1)
-    [[text, row]] = cluster.execute("SELECT TTL(event), TTL(since) FROM holds WHERE id = 'e9' ALLOW FILTERING")
-    assert waits - 60 <= text <= waits
-    assert row - text == (KNOWN - WAITS) // timedelta(seconds=1)
+    remaining = (WAITS - timedelta(days=10)) // timedelta(seconds=1)
+    [[text_ttl, row_ttl]] = cluster.execute("SELECT TTL(event), TTL(since) FROM holds WHERE id = 'e9' ALLOW FILTERING")
+    assert remaining - 60 <= text_ttl <= remaining
+    assert row_ttl - text_ttl == (KNOWN - WAITS) // timedelta(seconds=1)
 
 
-def test_a_stay_lives_two_days_longer_than_it_lasts_and_one_without_an_end_for_ever(
-    cluster: Cluster, clock: ManualClock
-) -> None:
+def test_active_set_entry_lives_two_days_longer_than_it_lasts(cluster: Cluster, clock: ManualClock) -> None:
     stays, now, bits = CassandraStays(cluster, clock), hour_of(START), from_offsets([1])
-    lives = {now: 49 * 3600, now + 24: 73 * 3600, FOREVER: None}
-    for at in (None, stamp(1)):
-        stays.put([Stay(kind=SetKind.ACTIVE_24H, until=until, shard=0, bits=bits) for until in lives], at)
-        for until, life in cluster.execute("SELECT until, TTL(blob) FROM stays"):
-            longest = lives.pop(until) if at else lives[until]
-            assert (life is None) == (longest is None)
-            assert longest is None or longest - 60 <= life <= longest
-    assert lives == {}
+    ttls = {now: 49 * 3600, now + 24: 73 * 3600, FOREVER: None}
+    for fencing_token in (None, stamp(1)):
+        stays.put([Stay(kind=SetKind.ACTIVE_24H, until=until, shard=0, bits=bits) for until in ttls], fencing_token)
+        for until, ttl in cluster.execute("SELECT until, TTL(blob) FROM stays"):
+            longest_ttl = ttls.pop(until) if fencing_token else ttls[until]
+            assert (ttl is None) == (longest_ttl is None)
+            assert longest_ttl is None or longest_ttl - 60 <= ttl <= longest_ttl
+    assert ttls == {}

@@ -1,4 +1,4 @@
-"""People on Cassandra: what no other store can get wrong. Lives, late writes, pages, and a node that hangs."""
+"""Directory, follows and marks on Cassandra: TTLs, late writes, pages and hung nodes."""
 
 import asyncio
 import sys
@@ -50,7 +50,7 @@ pytestmark = [
 ]
 
 ADA = DirectoryEntry(user=UserId("ada"), member=Member(1_024 * 200 + 9))
-KEY, OTHER = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
+KEY, OTHER_KEY = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
 DAY = 86_400
 SOON = timedelta(milliseconds=500)
 
@@ -83,44 +83,40 @@ def opened(cluster: Cluster, key: BurstKey, age: timedelta) -> None:
     )
 
 
-def lives(cluster: Cluster, table: str) -> list[int | None]:
-    """Of each mark or showing, in the order of their bursts."""
+def ttls(cluster: Cluster, table: str) -> list[int | None]:
+    """Return the TTL of each mark or showing, in the order of their bursts."""
     rows = cluster.execute(f"SELECT seq, ttl(mark) AS of_mark, ttl(shown) AS of_shown FROM {table}")
     return [row.of_mark if row.of_mark is not None else row.of_shown for row in sorted(rows)]
 
 
-@pytest.mark.parametrize("deed", ["mark", "see"])
-def test_a_mark_lives_as_long_as_its_burst_and_never_for_ever(
-    cluster: Cluster, people: CassandraPeople, deed: str
-) -> None:
-    half, gone, unknown = (BurstKey(NOVA, seq) for seq in (5_000, 5_001, 5_002))
-    opened(cluster, half, RETENTION / 2)
-    opened(cluster, gone, RETENTION)
-    keys = [half, gone, unknown]
-    run(people.mark(ADA.member, keys, Mark.READ) if deed == "mark" else people.see(ADA.member, START, keys))
-    of_half, of_unknown = lives(cluster, "marks")
-    assert of_half is not None
-    assert of_unknown is not None
-    assert 44 * DAY < of_half <= 45 * DAY
-    assert 90 * DAY < of_unknown <= 91 * DAY
-    assert all(ttl is not None and 7 * DAY < ttl <= 8 * DAY for ttl in lives(cluster, "marks_of_burst"))
+@pytest.mark.parametrize("action", ["mark", "see"])
+def test_mark_lives_as_long_as_its_burst(cluster: Cluster, people: CassandraPeople, action: str) -> None:
+    half_expired, expired, unknown = (BurstKey(NOVA, seq) for seq in (5_000, 5_001, 5_002))
+    opened(cluster, half_expired, RETENTION / 2)
+    opened(cluster, expired, RETENTION)
+    keys = [half_expired, expired, unknown]
+    run(people.mark(ADA.member, keys, Mark.READ) if action == "mark" else people.see(ADA.member, START, keys))
+    half_ttl, unknown_ttl = ttls(cluster, "marks")
+    assert half_ttl is not None
+    assert unknown_ttl is not None
+    assert 44 * DAY < half_ttl <= 45 * DAY
+    assert 90 * DAY < unknown_ttl <= 91 * DAY
+    assert all(ttl is not None and 7 * DAY < ttl <= 8 * DAY for ttl in ttls(cluster, "marks_of_burst"))
 
 
-def test_a_mark_and_a_showing_of_one_burst_keep_each_other(people: CassandraPeople) -> None:
+def test_mark_and_showing_of_same_burst_are_both_kept(people: CassandraPeople) -> None:
     run(people.see(ADA.member, START, [KEY]))
     run(people.mark(ADA.member, [KEY], Mark.READ))
-    run(people.see(ADA.member, START, [KEY, OTHER]))
+    run(people.see(ADA.member, START, [KEY, OTHER_KEY]))
     marks = viewer(people).marks
-    assert marks.also_seen == {KEY, OTHER}
+    assert marks.also_seen == {KEY, OTHER_KEY}
     assert marks.by_burst == {KEY: Mark.READ}
 
 
-def test_a_late_write_of_an_earlier_look_changes_nothing_for_the_tab_or_for_the_phone(
-    cluster: Cluster, people: CassandraPeople
-) -> None:
+def test_late_write_of_earlier_visit_changes_nothing(cluster: Cluster, people: CassandraPeople) -> None:
     run(people.see(ADA.member, START + timedelta(hours=1), []))
-    again = CassandraPeople(patient_reader(cluster), ManualClock())
-    run(again.see(ADA.member, START - timedelta(hours=1), []))
+    other_people = CassandraPeople(patient_reader(cluster), ManualClock())
+    run(other_people.see(ADA.member, START - timedelta(hours=1), []))
     assert viewer(people).marks.seen_at == START + timedelta(hours=1)
     assert members(CassandraSpared(cluster).read(burst(), [1], START)[1].never, 1) == [ADA.member]
     assert cluster.execute("SELECT seen_at, writetime(seen_at) AS at FROM seen") == [
@@ -128,9 +124,7 @@ def test_a_late_write_of_an_earlier_look_changes_nothing_for_the_tab_or_for_the_
     ]
 
 
-def test_who_follows_and_marks_more_than_a_page_of_the_driver_is_known_whole(
-    cluster: Cluster, people: CassandraPeople
-) -> None:
+def test_viewer_is_read_across_pages_of_the_driver(cluster: Cluster, people: CassandraPeople) -> None:
     subjects = [Subject(Kind.MENTION, UserId(f"star{n}")) for n in range(3_000)]
     bitmap = b"\xff" * BLOCK_BYTES
     CassandraFollows(cluster).write_blocks(
@@ -144,13 +138,13 @@ def test_who_follows_and_marks_more_than_a_page_of_the_driver_is_known_whole(
         "INSERT INTO marks (block, member, subject, seq, mark) VALUES (200, ?, 'mention:nova', ?, 'read')",
         [(ADA.member, seq) for seq in range(5_500)],
     )
-    found = viewer(people)
-    assert len(found.follows) == 6_000
-    assert set(subjects) < set(found.follows)
-    assert len(found.marks.by_burst) == 5_500
+    viewer_ = viewer(people)
+    assert len(viewer_.follows) == 6_000
+    assert set(subjects) < set(viewer_.follows)
+    assert len(viewer_.marks.by_burst) == 5_500
 
 
-def test_an_import_of_many_shards_and_blocks_is_there_on_both_sides(cluster: Cluster, people: CassandraPeople) -> None:
+def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people: CassandraPeople) -> None:
     sets, shards = CassandraMemberSets(cluster), range(40)
     sets.put(ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=shard, bits=everybody()) for shard in shards)
     bitmap = b"\xff" * BLOCK_BYTES
@@ -162,24 +156,25 @@ def test_an_import_of_many_shards_and_blocks_is_there_on_both_sides(cluster: Clu
         rows = cluster.execute(f"SELECT block FROM {table} WHERE slot = 1024 ALLOW FILTERING")
         assert sorted(row.block for row in rows) == list(blocks)
     assert viewer(people).follows == {NOVA: START}
-    before = burst(opened_at=START - timedelta(milliseconds=1))
+    earlier_burst = burst(opened_at=START - timedelta(milliseconds=1))
     assert [
-        int(np.bitwise_count(CassandraSpared(cluster).read(b, [39], START)[39].never).sum()) for b in (before, burst())
+        int(np.bitwise_count(CassandraSpared(cluster).read(burst_, [39], START)[39].never).sum())
+        for burst_ in (earlier_burst, burst())
     ] == [
         SHARD_MEMBERS,
         0,
     ]
 
 
-def test_a_stored_bitmap_that_can_not_be_read_is_poison(cluster: Cluster) -> None:
+def test_unreadable_stored_bitmap_is_poison(cluster: Cluster) -> None:
     insert = "INSERT INTO member_sets (owner, neighbours, shard, kind, blob) VALUES (%s, 0, 0, 'followers', 0x78)"
     cluster.execute(insert, [str(NOVA)])
     with pytest.raises(Poison):
         CassandraMemberSets(cluster).live(NOVA, [0])
 
 
-class Told(Cluster):
-    """Remembers what it is asked side by side, and doesn't answer the first few times."""
+class RecordingCluster(Cluster):
+    """Records its concurrent queries, and does not answer the first few."""
 
     def __init__(self, access: CassandraAccess, *, silent: int = 0) -> None:
         super().__init__(access)
@@ -199,40 +194,38 @@ class Told(Cluster):
         return super().ask_all(self.asked[-1], profile=profile, at_once=at_once)
 
 
-def test_newcomers_leave_no_tombstones_among_the_deleted(cluster: Cluster) -> None:
+def test_new_accounts_write_no_tombstones_among_the_deleted(cluster: Cluster) -> None:
     directory = CassandraDirectory(cluster)
-    gone = replace(ADA, user=UserId("gone"), member=Member(1))
-    directory.enrol([ADA, replace(gone, deleted=True)])
-    with closing(Told(cluster.access)) as told:
-        CassandraDirectory(told).enrol([ADA, gone])
-    assert [values for some in told.asked for cql, values in some if cql.startswith("DELETE")] == [(0, 1)]
+    deleted = replace(ADA, user=UserId("gone"), member=Member(1))
+    directory.enrol([ADA, replace(deleted, deleted=True)])
+    with closing(RecordingCluster(cluster.access)) as recording:
+        CassandraDirectory(recording).enrol([ADA, deleted])
+    assert [values for queries in recording.asked for cql, values in queries if cql.startswith("DELETE")] == [(0, 1)]
     assert np.array_equal(CassandraSpared(cluster).read(burst(), [0], START)[0].never, nobody())
 
 
-def test_sealing_reads_two_partitions_of_neighbours_at_once_and_the_authors_where_it_is_restricted(
+def test_snapshot_reads_neighboring_partitions_at_once(
     cluster: Cluster,
 ) -> None:
-    with closing(Told(cluster.access)) as told:
-        CassandraMemberSets(told).live(NOVA, [5])
-        CassandraMemberSets(told).live(NOVA, [5, 7, 8], restricted_to=ADA.user)
-    assert [[values[:3] for _, values in some] for some in told.asked] == [
+    with closing(RecordingCluster(cluster.access)) as recording:
+        CassandraMemberSets(recording).live(NOVA, [5])
+        CassandraMemberSets(recording).live(NOVA, [5, 7, 8], restricted_to=ADA.user)
+    assert [[values[:3] for _, values in queries] for queries in recording.asked] == [
         [("mention:nova", 0, [5]), ("", 0, [5])],
-        [(owner, *some) for owner in ("mention:nova", "", "mention:ada") for some in ((0, [5, 7]), (1, [8]))],
+        [(owner, *shards) for owner in ("mention:nova", "", "mention:ada") for shards in ((0, [5, 7]), (1, [8]))],
     ]
 
 
-def test_an_import_outlasts_a_node_that_is_late_and_says_so_when_it_stays_away(
-    cluster: Cluster, people: CassandraPeople
-) -> None:
+def test_import_outlasts_a_late_node_but_not_a_dead_one(cluster: Cluster, people: CassandraPeople) -> None:
     follow = BlockFollows(subject=NOVA, block=200, visible_from=START, members=b"\xff" * BLOCK_BYTES)
-    with closing(Told(cluster.access, silent=3)) as away, pytest.raises(StoreUnavailable):
-        CassandraFollows(away).write_blocks([follow])
-    with closing(Told(cluster.access, silent=2)) as late:
+    with closing(RecordingCluster(cluster.access, silent=3)) as dead, pytest.raises(StoreUnavailable):
+        CassandraFollows(dead).write_blocks([follow])
+    with closing(RecordingCluster(cluster.access, silent=2)) as late:
         CassandraFollows(late).write_blocks([follow])
     assert viewer(people).follows == {NOVA: START}
 
 
-WAY = """
+PROXY = """
 import asyncio, sys
 async def pump(reader, writer):
     while data := await reader.read(65_536):
@@ -249,49 +242,47 @@ asyncio.run(serve())
 
 @contextmanager
 def freezable(access: CassandraAccess, folder: Path) -> Iterator[tuple[Engine, Cluster]]:
-    """A way to the node that may be frozen: whoever waits at its end can't tell it from a node that hangs."""
+    """Yield a proxy to the node that can be frozen: for its clients it behaves like a hung node."""
     port = free_port()
-    command = [sys.executable, "-c", WAY, str(port), access.hosts[0], str(access.port)]
-    way = Engine(name="way", command=command, folder=folder, host="127.0.0.1", port=port)
-    cluster = Cluster(replace(access, hosts=[way.host], port=port))
-    way.start()
+    command = [sys.executable, "-c", PROXY, str(port), access.hosts[0], str(access.port)]
+    proxy = Engine(name="way", command=command, folder=folder, host="127.0.0.1", port=port)
+    cluster = Cluster(replace(access, hosts=[proxy.host], port=port))
+    proxy.start()
     try:
-        way.ready()
-        yield way, cluster
+        proxy.ready()
+        yield proxy, cluster
     finally:
-        way.wake()
+        proxy.wake()
         cluster.close()
-        way.kill()
+        proxy.kill()
 
 
-def test_a_node_that_hangs_is_an_outage_after_the_deadline_and_holds_up_nobody_else(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    async def looks(people: CassandraPeople) -> tuple[list[object], float]:
-        """What three at once are told, and for how long the loop stood still at most."""
-        asked = asyncio.gather(
+def test_hung_node_is_an_outage_and_does_not_block_the_loop(cluster: Cluster, tmp_path: Path) -> None:
+    async def three_calls(people: CassandraPeople) -> tuple[list[object], float]:
+        """Return the results of three concurrent calls, and the longest time that the event loop was blocked."""
+        calls = asyncio.gather(
             people.viewer(ADA.user, ADA.member),
             people.member(ADA.user),
             people.see(ADA.member, START, []),
             return_exceptions=True,
         )
-        stood = [monotonic()]
-        while not asked.done():
+        ticks = [monotonic()]
+        while not calls.done():
             await asyncio.sleep(0.01)
-            stood.append(monotonic())
-        return list(await asked), max(np.diff(stood))
+            ticks.append(monotonic())
+        return list(await calls), max(np.diff(ticks))
 
-    with freezable(cluster.access, tmp_path) as (way, hanging):
+    with freezable(cluster.access, tmp_path) as (proxy, hanging):
         people = CassandraPeople(CassandraReader(hanging, deadline=SOON), ManualClock())
         patient = CassandraPeople(CassandraReader(hanging, deadline=timedelta(seconds=30)), ManualClock())
-        assert not any(isinstance(one, Exception) for one in run(looks(patient))[0])
-        way.freeze()
+        assert not any(isinstance(result, Exception) for result in run(three_calls(patient))[0])
+        proxy.freeze()
         began = monotonic()
-        told, stood = run(looks(people))
+        results, blocked = run(three_calls(people))
         took = monotonic() - began
-        way.wake()
-        assert [type(one) for one in told] == [StoreUnavailable] * 3
-        # Whoever waited in the loop would stand for as long as the driver waits, 5 s.
+        proxy.wake()
+        assert [type(result) for result in results] == [StoreUnavailable] * 3
+        # A call that blocked the loop would do so for as long as the driver waits, 5 s.
         assert SOON.total_seconds() <= took < 4
-        assert stood < 2
+        assert blocked < 2
         assert viewer(patient).marks.seen_at == START

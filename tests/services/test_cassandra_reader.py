@@ -1,4 +1,4 @@
-"""Asking Cassandra from a loop of coroutines: side by side, all pages, never for ever."""
+"""Queries to Cassandra from asyncio: concurrent, complete, and bounded in time."""
 
 import gc
 from asyncio import gather, run
@@ -32,31 +32,31 @@ RANGES = "SELECT member_range FROM inbox"
 OF_RANGE = "SELECT members FROM inbox WHERE member_range = ? AND inbox_window = ?"
 
 
-def test_all_pages_of_an_answer_are_read(cluster: Cluster) -> None:
-    made = [rows(0.01, shard=shard) for shard in range(160)]
-    CassandraInbox(cluster, ManualClock()).write(made)
-    found = run(patient_reader(cluster)(RANGES))
-    assert len(found) == sum(one.written for one in made) > 5_000  # which is a page
-    assert {row.member_range for row in found} == {each for one in made for each in one.ranges}
+def test_all_pages_of_result_are_read(cluster: Cluster) -> None:
+    row_sets = [rows(0.01, shard=shard) for shard in range(160)]
+    CassandraInbox(cluster, ManualClock()).write(row_sets)
+    result = run(patient_reader(cluster)(RANGES))
+    assert len(result) == sum(rows_.written for rows_ in row_sets) > 5_000  # the size of a page
+    assert {row.member_range for row in result} == {member_range for rows_ in row_sets for member_range in rows_.ranges}
 
 
-def test_answers_come_in_the_order_of_the_questions(cluster: Cluster) -> None:
-    made = [rows(MIXED, shard=shard) for shard in range(4)]
-    CassandraInbox(cluster, ManualClock()).write(made)
+def test_results_have_the_order_of_the_queries(cluster: Cluster) -> None:
+    row_sets = [rows(MIXED, shard=shard) for shard in range(4)]
+    CassandraInbox(cluster, ManualClock()).write(row_sets)
     window = cluster.execute("SELECT inbox_window FROM inbox LIMIT 1")[0][0]
-    asked = range(4 * SHARD_RANGES + 1, -1, -1)
-    answers = run(patient_reader(cluster).each(OF_RANGE, [(member_range, window) for member_range in asked]))
-    assert [members for [(members,)] in answers[:1:-1]] == [members for one in made for members in one.members]
+    ranges = range(4 * SHARD_RANGES + 1, -1, -1)
+    answers = run(patient_reader(cluster).each(OF_RANGE, [(member_range, window) for member_range in ranges]))
+    assert [members for [(members,)] in answers[:1:-1]] == [members for rows_ in row_sets for members in rows_.members]
     assert answers[:2] == [[], []]
 
 
-def test_no_answer_in_time_is_an_outage(cluster: Cluster) -> None:
+def test_timeout_is_an_outage(cluster: Cluster) -> None:
     cluster.prepared(RANGES)
     with pytest.raises(StoreUnavailable, match="No answer within"):
         run(CassandraReader(cluster, deadline=timedelta(microseconds=1))(RANGES))
 
 
-def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) -> None:
+def test_query_beyond_queue_limit_is_refused_at_once(cluster: Cluster) -> None:
     reader = CassandraReader(cluster, waiting=2, deadline=timedelta(seconds=WITHIN))
 
     async def ask_three() -> list[object]:
@@ -66,14 +66,14 @@ def test_a_question_behind_too_many_others_is_refused_at_once(cluster: Cluster) 
     assert run(reader(RANGES)) == []
 
 
-def test_more_questions_than_places_are_answered(cluster: Cluster) -> None:
+def test_more_queries_than_slots_are_answered(cluster: Cluster) -> None:
     reader = CassandraReader(cluster, waiting=AT_ONCE + 1, deadline=timedelta(seconds=30))
-    answers = run(reader.each(OF_RANGE, [(each, 0) for each in range(4 * AT_ONCE)]))
+    answers = run(reader.each(OF_RANGE, [(member_range, 0) for member_range in range(4 * AT_ONCE)]))
     assert answers == [[]] * (4 * AT_ONCE)
     assert run(reader.all([])) == []
 
 
-def test_deadline_is_one_for_all_that_is_asked_within(cluster: Cluster) -> None:
+def test_deadline_covers_all_queries_of_its_block(cluster: Cluster) -> None:
     async def ask_for_ever(reader: CassandraReader) -> None:
         async with reader.deadline():
             while True:
@@ -83,39 +83,42 @@ def test_deadline_is_one_for_all_that_is_asked_within(cluster: Cluster) -> None:
         run(ask_for_ever(CassandraReader(cluster, deadline=timedelta(milliseconds=100))))
 
 
-def test_a_mistake_in_a_question_is_not_an_outage(cluster: Cluster) -> None:
+def test_invalid_query_is_not_an_outage(cluster: Cluster) -> None:
     with pytest.raises(InvalidRequest):
         run(patient_reader(cluster)("SELECT nothing FROM inbox"))
 
 
-def test_a_statement_that_the_schema_refuses_says_what_it_lacks_until_it_is_there(cluster: Cluster) -> None:
-    """To whoever started while the store was away: it waits, and buries nothing of what it reads."""
+def test_query_before_migration_reports_missing_schema(cluster: Cluster) -> None:
+    """A process that started while the store was down waits, and dead-letters none of its records."""
     with closing(Cluster(replace(cluster.access, keyspace=f"early_{uuid4().hex[:12]}"), require)) as early:
         early.create()
         with pytest.raises(SchemaOlder, match="The keyspace has no tables of ours"):
             early.prepared("SELECT subject FROM heads")
         migrate(early, Phase.PRE)
         assert early.ask("SELECT subject FROM heads") == []
-        with pytest.raises(InvalidRequest):  # a mistake stays one
+        with pytest.raises(InvalidRequest):  # an invalid query stays an error
             early.prepared("SELECT nothing FROM heads")
 
 
-def test_what_was_answered_is_kept_no_longer_than_it_is_read(cluster: Cluster) -> None:
-    """A worker reads gigabytes of bitmaps; else each answer stayed until the driver's timer of its question ran out."""
+def test_result_is_freed_after_it_is_read(cluster: Cluster) -> None:
+    """A worker reads gigabytes of bitmaps.
+
+    Otherwise each result would stay until the driver's timer of its request expires.
+    """
     cluster.ask(RANGES)
     gc.collect()
-    before = asked()  # what other tests were never answered
+    before = pending_requests()  # requests of other tests that were never answered
     gc.disable()
     try:
-        cluster.ask_each(OF_RANGE, [(each, 0) for each in range(100)])
-        run(CassandraReader(cluster).each(OF_RANGE, [(each, 0) for each in range(100)]))
-        deadline = monotonic() + 10  # the driver's thread may still have the last one in its hands
-        while [one for one in asked() if one not in before]:
+        cluster.ask_each(OF_RANGE, [(member_range, 0) for member_range in range(100)])
+        run(CassandraReader(cluster).each(OF_RANGE, [(member_range, 0) for member_range in range(100)]))
+        deadline = monotonic() + 10  # the driver's thread may still hold the last one
+        while [future for future in pending_requests() if future not in before]:
             assert monotonic() < deadline
             sleep(0.05)
     finally:
         gc.enable()
 
 
-def asked() -> list[ResponseFuture]:
-    return [one for one in gc.get_objects() if type(one) is ResponseFuture]
+def pending_requests() -> list[ResponseFuture]:
+    return [future for future in gc.get_objects() if type(future) is ResponseFuture]

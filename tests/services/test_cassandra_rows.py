@@ -1,4 +1,4 @@
-"""Rows on a real node: the driver's own bytes, within the node's limits, and none without a time to live."""
+"""Inbox rows on a real node: bytes equal to the driver's, batch limits, and TTLs."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -34,7 +34,7 @@ from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.services.rows import KEY, MIXED, answering, rows, stored
+from tests.services.rows import KEY, MIXED, handler_with, rows, stored
 from tests.support.contract_examples import NOVA, seal
 from tests.support.fakes.clock import ManualClock
 
@@ -45,14 +45,14 @@ pytestmark = [
     ),
 ]
 
-LIVES = "SELECT ttl(members) FROM inbox"
+TTLS = "SELECT ttl(members) FROM inbox"
 
 
 def bound(rows: InboxRows, ttl: int) -> list[tuple[object, ...]]:
-    """Each row as one would bind it by hand."""
-    of = str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier)
-    each = zip(rows.ranges, rows.members, strict=True)
-    return [(member_range, window_of(rows.opened_at), *of, members, ttl) for member_range, members in each]
+    """Return the values that bind each row by hand."""
+    burst_values = str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier)
+    pairs = zip(rows.ranges, rows.members, strict=True)
+    return [(member_range, window_of(rows.opened_at), *burst_values, members, ttl) for member_range, members in pairs]
 
 
 def encoded(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
@@ -78,102 +78,100 @@ SHAPES = st.fixed_dictionaries(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shape=SHAPES, ttl=st.integers(1, 7_776_000))
-def test_a_message_is_to_the_byte_what_the_driver_makes_of_its_rows(
-    kept: Cluster, shape: dict[str, Any], ttl: int
-) -> None:
-    made = rows(**shape)
-    expected = bound(made, ttl)
-    for message in messages(made, ttl, Bulk(kept).query_id()):
-        own = BatchStatement(batch_type=BatchType.UNLOGGED)
+def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dict[str, Any], ttl: int) -> None:
+    rows_ = rows(**shape)
+    expected = bound(rows_, ttl)
+    for message in messages(rows_, ttl, Bulk(shared_cluster).query_id()):
+        driver_batch = BatchStatement(batch_type=BatchType.UNLOGGED)
         for values in expected[: len(message)]:
-            own.add(kept.prepared(message.statement), values)
+            driver_batch.add(shared_cluster.prepared(message.statement), values)
         del expected[: len(message)]
-        ours = Premade(message)
-        assert encoded(Splicing, ours) == encoded(ProtocolHandler, own)
-        assert ours.routing_key == own.routing_key
+        premade = Premade(message)
+        assert encoded(Splicing, premade) == encoded(ProtocolHandler, driver_batch)
+        assert premade.routing_key == driver_batch.routing_key
     assert not expected
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.02, 0.04, 0.06, MIXED, 0.9])
 @pytest.mark.parametrize("owner", ["n", "nova", "a_name_of_thirty_letters_or_so"])
-def test_the_node_warns_of_no_message(cluster: Cluster, share: float, owner: str) -> None:
-    handler = answering(warned=set())
+def test_node_logs_no_warning_about_messages(cluster: Cluster, share: float, owner: str) -> None:
+    handler = handler_with(warned=set())
     bulk, key = Bulk(cluster, handler=handler), BurstKey(Subject(Kind.MENTION, UserId(owner)), 1)
-    made = rows(share, key=key)
-    bulk.send(messages(made, 60, bulk.query_id()))
+    rows_ = rows(share, key=key)
+    bulk.send(messages(rows_, 60, bulk.query_id()))
     assert handler.warned == set()
-    assert stored(cluster) == made.written
+    assert stored(cluster) == rows_.written
 
 
-def test_every_row_has_a_time_to_live_and_one_without_time_is_not_written(cluster: Cluster) -> None:
+def test_row_has_ttl_and_expired_row_is_not_written(cluster: Cluster) -> None:
     clock = ManualClock()
-    inbox, made = CassandraInbox(cluster, clock), rows(MIXED)
-    assert {len(members) == RANGE_BYTES for members in made.members} == {True, False}
+    inbox, rows_ = CassandraInbox(cluster, clock), rows(MIXED)
+    assert {len(members) == RANGE_BYTES for members in rows_.members} == {True, False}
     clock.advance(timedelta(days=30))
-    inbox.write([made])
-    most = int((RETENTION - timedelta(days=30)).total_seconds())
-    assert all(most - 60 < life <= most for (life,) in cluster.execute(LIVES))
-    assert stored(cluster) == made.written
+    inbox.write([rows_])
+    ttl = int((RETENTION - timedelta(days=30)).total_seconds())
+    assert all(ttl - 60 < row_ttl <= ttl for (row_ttl,) in cluster.execute(TTLS))
+    assert stored(cluster) == rows_.written
     clock.advance(RETENTION - timedelta(days=30) - timedelta(milliseconds=999))
-    inbox.write([replace(made, burst=BurstKey(NOVA, 2))])
-    assert stored(cluster) == made.written
+    inbox.write([replace(rows_, burst=BurstKey(NOVA, 2))])
+    assert stored(cluster) == rows_.written
 
 
-def test_rows_end_when_their_time_has_come(cluster: Cluster) -> None:
+def test_rows_expire(cluster: Cluster) -> None:
     clock = ManualClock()
     clock.advance(RETENTION - timedelta(seconds=3))
     CassandraInbox(cluster, clock).write([rows(MIXED)])
     assert stored(cluster)
-    await_none(cluster)
+    wait_for_expiry(cluster)
 
 
-def test_a_seal_lives_a_week_by_the_node_and_by_our_clock(cluster: Cluster) -> None:
+def test_snapshot_lives_a_week_by_node_and_by_our_clock(cluster: Cluster) -> None:
     clock = ManualClock()
-    seals = CassandraSeals(cluster, clock)
-    seals.insert(KEY, [seal(3)])
-    [(life,)] = cluster.execute("SELECT ttl(made) FROM sealed")
-    assert KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=life) <= KEPT_FOR
-    [(life,)] = cluster.execute("SELECT ttl(facts) FROM seals")
-    assert KEPT_FOR < timedelta(seconds=life) <= KEPT_FOR + timedelta(hours=1)
+    snapshots = CassandraSeals(cluster, clock)
+    snapshots.insert(KEY, [seal(3)])
+    [(ttl,)] = cluster.execute("SELECT ttl(made) FROM sealed")
+    assert KEPT_FOR - timedelta(minutes=1) < timedelta(seconds=ttl) <= KEPT_FOR
+    [(ttl,)] = cluster.execute("SELECT ttl(facts) FROM seals")
+    assert KEPT_FOR < timedelta(seconds=ttl) <= KEPT_FOR + timedelta(hours=1)
     clock.advance(KEPT_FOR - timedelta(milliseconds=1))
-    assert list(seals.read(KEY, [3])) == [3]
+    assert list(snapshots.read(KEY, [3])) == [3]
     clock.advance(timedelta(milliseconds=1))
-    assert seals.read(KEY, [3]) == {}
-    assert [one.shard for one in seals.insert(KEY, [seal(3)])] == [3]
+    assert snapshots.read(KEY, [3]) == {}
+    assert [snapshot.shard for snapshot in snapshots.insert(KEY, [seal(3)])] == [3]
 
 
-class CutOff(Cluster):
-    """Whoever decides with it learns nothing: it is cut off before the decision, or behind it."""
+class InterruptedCluster(Cluster):
+    """Fails before or after each decision, so that the caller never learns the result."""
 
-    behind = False
+    after = False
 
     def decide_together(self, statement: str, groups: Iterable[Sequence[Sequence[object]]]) -> list[bool | None]:
-        return [None for _ in (super().decide_together(statement, groups) if self.behind else groups)]
+        return [None for _ in (super().decide_together(statement, groups) if self.after else groups)]
 
 
-@pytest.mark.parametrize("behind", [False, True], ids=["before its name is chosen", "behind it"])
-def test_who_dies_while_sealing_leaves_all_of_it_or_nothing(cluster: Cluster, behind: bool) -> None:
-    first, second = seal(3, p0=from_offsets([1])), seal(3, p0=from_offsets([2]))
-    with closing(CutOff(cluster.access)) as dying:
-        dying.behind = behind
+@pytest.mark.parametrize("decided", [False, True], ids=["before the decision", "after the decision"])
+def test_crash_while_snapshotting_leaves_all_or_nothing(cluster: Cluster, decided: bool) -> None:
+    first_snapshot, second_snapshot = seal(3, p0=from_offsets([1])), seal(3, p0=from_offsets([2]))
+    with closing(InterruptedCluster(cluster.access)) as interrupted:
+        interrupted.after = decided
         with pytest.raises(StoreUnavailable):
-            CassandraSeals(dying, ManualClock()).insert(KEY, [first])
-    seals = CassandraSeals(cluster, ManualClock())
-    assert list(seals.read(KEY, [3])) == ([3] if behind else [])
-    [stands] = seals.insert(KEY, [second])
-    assert pack_seal(stands) == pack_seal(first if behind else second)
-    assert pack_seal(seals.read(KEY, [3])[3]) == pack_seal(stands)
+            CassandraSeals(interrupted, ManualClock()).insert(KEY, [first_snapshot])
+    snapshots = CassandraSeals(cluster, ManualClock())
+    assert list(snapshots.read(KEY, [3])) == ([3] if decided else [])
+    [stored_snapshot] = snapshots.insert(KEY, [second_snapshot])
+    assert pack_seal(stored_snapshot) == pack_seal(first_snapshot if decided else second_snapshot)
+    assert pack_seal(snapshots.read(KEY, [3])[3]) == pack_seal(stored_snapshot)
 
 
-def test_a_seal_that_stands_and_can_not_be_read_is_never_replaced(cluster: Cluster) -> None:
-    seals = CassandraSeals(cluster, ManualClock())
-    seals.insert(KEY, [seal(3)])
+def test_unreadable_snapshot_is_never_replaced(cluster: Cluster) -> None:
+    snapshots = CassandraSeals(cluster, ManualClock())
+    snapshots.insert(KEY, [seal(3)])
     cluster.execute("TRUNCATE seals")
     with pytest.raises(StoreUnavailable):
-        seals.insert(KEY, [seal(3)])
+        snapshots.insert(KEY, [seal(3)])
 
 
-def await_none(cluster: Cluster) -> None:
+def wait_for_expiry(cluster: Cluster) -> None:
     deadline = monotonic() + 30
     while stored(cluster):
         assert monotonic() < deadline

@@ -1,4 +1,4 @@
-"""The Cassandra schema on a real node: applied once, in turn, continued after a kill, refused where unknown."""
+"""The Cassandra schema: applied once, continued after a kill, refused if unknown."""
 
 import multiprocessing
 import os
@@ -27,22 +27,22 @@ pytestmark = [
 FIRST = "-- A table; with a comment.\nCREATE TABLE IF NOT EXISTS a (x int PRIMARY KEY) WITH comment = 'one; -- two';\n"
 SECOND = "".join(f"CREATE TABLE IF NOT EXISTS {name} (x int PRIMARY KEY);\n" for name in "bcd")
 SHORT = timedelta(seconds=2)
-"""A lock's term, where a test waits until it ends."""
+"""Term of a lock, in tests that wait until it ends."""
 LONG = timedelta(seconds=60)
 DAY = 86_400
 
 
 @pytest.fixture
 def access(cassandra: CassandraAccess) -> CassandraAccess:
-    """A keyspace of the test's own, which isn't there yet."""
+    """A keyspace of the test's own, which does not exist yet."""
     return replace(cassandra, keyspace=f"schema_{uuid4().hex[:12]}")
 
 
 @pytest.fixture
 def cluster(access: CassandraAccess) -> Iterator[Cluster]:
-    made = Cluster(access)
-    yield made
-    made.close()
+    cluster_ = Cluster(access)
+    yield cluster_
+    cluster_.close()
 
 
 @pytest.fixture
@@ -56,12 +56,12 @@ def folder(tmp_path: Path) -> Path:
 
 def tables(cluster: Cluster) -> set[str]:
     query = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
-    found = cluster.execute(query, (cluster.access.keyspace,))
-    return {row.table_name for row in found} - {"migrations"}
+    result = cluster.execute(query, (cluster.access.keyspace,))
+    return {row.table_name for row in result} - {"migrations"}
 
 
-class Dying(Cluster):
-    """Kills its process before the change that makes this table."""
+class CrashingCluster(Cluster):
+    """Kills its process before the change that creates this table."""
 
     at = "c"
 
@@ -71,25 +71,25 @@ class Dying(Cluster):
         super().change(statement)
 
 
-class Sleeping(Cluster):
-    """Stops before the change that makes the first table, until it is woken."""
+class StallingCluster(Cluster):
+    """Stops before the change that creates the first table, until it is resumed."""
 
     def __init__(self, access: CassandraAccess) -> None:
         super().__init__(access)
-        self.asleep, self.woken = Event(), Event()
+        self.stopped, self.resumed = Event(), Event()
 
     def change(self, statement: str) -> None:
         if "EXISTS a " in statement:
-            self.asleep.set()
-            assert self.woken.wait(60)
+            self.stopped.set()
+            assert self.resumed.wait(60)
         super().change(statement)
 
 
-def die(access: CassandraAccess, folder: Path) -> None:
-    migrate(Dying(access), Phase.PRE, folder, term=SHORT)
+def migrate_and_crash(access: CassandraAccess, folder: Path) -> None:
+    migrate(CrashingCluster(access), Phase.PRE, folder, term=SHORT)
 
 
-def take_all(access: CassandraAccess, folder: Path) -> int:
+def migrate_all(access: CassandraAccess, folder: Path) -> int:
     cluster = Cluster(access)
     try:
         return migrate(cluster, Phase.PRE, folder)
@@ -97,14 +97,14 @@ def take_all(access: CassandraAccess, folder: Path) -> int:
         cluster.close()
 
 
-def killed(access: CassandraAccess, folder: Path) -> None:
-    process = multiprocessing.get_context("spawn").Process(target=die, args=(access, folder))
+def run_killed_migration(access: CassandraAccess, folder: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=migrate_and_crash, args=(access, folder))
     process.start()
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
 
 
-def test_every_file_is_applied_in_order_and_once(cluster: Cluster, folder: Path) -> None:
+def test_migrations_are_applied_in_order_once(cluster: Cluster, folder: Path) -> None:
     assert migrate(cluster, Phase.PRE, folder) == 2
     assert tables(cluster) == {"a", "b", "c", "d"}
     assert migrate(cluster, Phase.PRE, folder) == 0
@@ -115,7 +115,7 @@ def test_every_file_is_applied_in_order_and_once(cluster: Cluster, folder: Path)
     assert "e" in tables(cluster)
 
 
-def test_nothing_is_taken_away_before_everything_is_added(cluster: Cluster, folder: Path) -> None:
+def test_post_phase_waits_for_pre_phase(cluster: Cluster, folder: Path) -> None:
     (folder / "post" / "0001_without.cql").write_text("DROP TABLE IF EXISTS d;")
     with pytest.raises(Environment, match="it lacks 0001_first"):
         migrate(cluster, Phase.POST, folder)
@@ -125,7 +125,7 @@ def test_nothing_is_taken_away_before_everything_is_added(cluster: Cluster, fold
     assert tables(cluster) == {"a", "b", "c"}
 
 
-def test_a_keyspace_of_a_newer_version_is_refused_and_left_alone(cluster: Cluster, folder: Path) -> None:
+def test_newer_keyspace_is_refused_and_unchanged(cluster: Cluster, folder: Path) -> None:
     migrate(cluster, Phase.PRE, folder)
     (folder / "pre" / "0002_second.cql").unlink()
     (folder / "pre" / "0003_third.cql").write_text("CREATE TABLE IF NOT EXISTS e (x int PRIMARY KEY);")
@@ -134,70 +134,60 @@ def test_a_keyspace_of_a_newer_version_is_refused_and_left_alone(cluster: Cluste
     assert "e" not in tables(cluster)
 
 
-def test_a_file_that_was_edited_after_it_was_applied_is_refused(cluster: Cluster, folder: Path) -> None:
+def test_edited_migration_is_refused(cluster: Cluster, folder: Path) -> None:
     migrate(cluster, Phase.PRE, folder)
     (folder / "pre" / "0001_first.cql").write_text(FIRST + "-- Another thought.\n")
     with pytest.raises(SchemaChanged, match="pre/0001_first"):
         migrate(cluster, Phase.PRE, folder)
 
 
-def test_a_runner_that_was_killed_within_a_file_is_continued_by_the_next(
-    access: CassandraAccess, cluster: Cluster, folder: Path
-) -> None:
-    killed(access, folder)
+def test_next_runner_continues_a_killed_migration(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
+    run_killed_migration(access, folder)
     assert tables(cluster) == {"a", "b"}
     assert pending(cluster, Phase.PRE, folder) == ["0002_second"]
     assert migrate(cluster, Phase.PRE, folder, waits=LONG) == 1
     assert tables(cluster) == {"a", "b", "c", "d"}
 
 
-def test_a_file_that_was_edited_after_half_of_it_was_applied_is_refused(
-    access: CassandraAccess, cluster: Cluster, folder: Path
-) -> None:
-    killed(access, folder)
+def test_half_applied_migration_is_refused_when_edited(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
+    run_killed_migration(access, folder)
     (folder / "pre" / "0002_second.cql").write_text(SECOND.replace("b (x int", "b (y int"))
     with pytest.raises(SchemaChanged, match="pre/0002_second"):
         migrate(cluster, Phase.PRE, folder, waits=LONG)
 
 
-def test_of_two_runners_at_once_each_file_is_applied_by_one(
-    access: CassandraAccess, cluster: Cluster, folder: Path
-) -> None:
+def test_concurrent_runners_apply_each_migration_once(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        taken = pool.starmap(take_all, [(access, folder)] * 2, chunksize=1)
-    assert sum(taken) == 2
+        applied = pool.starmap(migrate_all, [(access, folder)] * 2, chunksize=1)
+    assert sum(applied) == 2
     assert tables(cluster) == {"a", "b", "c", "d"}
 
 
-def test_while_one_works_the_other_waits_and_gives_up_in_the_end(
-    access: CassandraAccess, cluster: Cluster, folder: Path
-) -> None:
-    first = Sleeping(access)
+def test_second_runner_waits_and_times_out(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
+    first = StallingCluster(access)
     with ThreadPoolExecutor(1) as pool:
         work = pool.submit(migrate, first, Phase.PRE, folder)
         try:
-            assert first.asleep.wait(60)
+            assert first.stopped.wait(60)
             with pytest.raises(StoreUnavailable, match="Another runner migrates"):
                 migrate(cluster, Phase.PRE, folder, waits=timedelta(0))
             assert tables(cluster) == set()
         finally:
-            first.woken.set()
+            first.resumed.set()
         assert work.result() == 2
     first.close()
     assert migrate(cluster, Phase.PRE, folder, waits=timedelta(0)) == 0
 
 
-def test_who_slept_through_its_term_leaves_no_word_in_the_register(
-    access: CassandraAccess, cluster: Cluster, folder: Path
-) -> None:
-    first = Sleeping(access)
+def test_runner_stalled_past_its_lock_records_nothing(access: CassandraAccess, cluster: Cluster, folder: Path) -> None:
+    first = StallingCluster(access)
     with ThreadPoolExecutor(1) as pool:
         work = pool.submit(migrate, first, Phase.PRE, folder, term=SHORT)
         try:
-            assert first.asleep.wait(60)
+            assert first.stopped.wait(60)
             assert migrate(cluster, Phase.PRE, folder, waits=LONG) == 2
         finally:
-            first.woken.set()
+            first.resumed.set()
         with pytest.raises(StoreUnavailable, match=r"not .* any more"):
             work.result()
     first.close()
@@ -212,22 +202,22 @@ def test_keyspace_that_lacks_a_migration_is_refused(cluster: Cluster, tmp_path: 
         require(cluster)
 
 
-def test_without_a_keyspace_nobody_works(cluster: Cluster) -> None:
+def test_missing_keyspace_is_an_error(cluster: Cluster) -> None:
     with pytest.raises(Environment, match=f"There is no keyspace {cluster.access.keyspace} "):
         cluster.session()
 
 
-def test_a_session_isnt_taken_over_a_fork(cluster: Cluster, folder: Path) -> None:
+def test_session_is_refused_after_a_fork(cluster: Cluster, folder: Path) -> None:
     migrate(cluster, Phase.PRE, folder)
-    cluster._pid = -1  # as it is in a child
+    cluster._pid = -1  # the value in a child process
     with pytest.raises(RuntimeError, match="open when the process forked"):
         cluster.session()
     cluster._pid = os.getpid()
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What a table is to be like, in the words of the server."""
+class TableOptions:
+    """Expected options of a table, in the server's terms."""
 
     compaction: str
     ttl: int
@@ -235,43 +225,45 @@ class Kept:
 
 
 NARROW, TIERS, WINDOWS = "L10", "T4", "3 DAYS"
-LIKE = {
-    Kept(NARROW, 0): """
+TABLES_BY_OPTIONS = {
+    TableOptions(NARROW, 0): """
         user_ranges member_ranges users numbers members member_sets set_heads follows follows_of_subject seen wants
         wants_of_subject preferences heads audit leases flags partings partings_of_account reaches lane_tallies
         """,
-    Kept(NARROW, 0, 10 * DAY): "deleted_members",
-    Kept(NARROW, 91 * DAY): "holds",
-    Kept(TIERS, 91 * DAY): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day retractions",
-    Kept(TIERS, 8 * DAY): "marks_of_burst sendings",
-    Kept(WINDOWS, 91 * DAY): "mentions mention_ids mention_trails",
-    Kept(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
-    Kept(TIERS, 8 * DAY, 3 * 3600): "open_bursts sleepers",
-    Kept(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",
-    Kept("8 HOURS", 7 * DAY): "sealed",
-    Kept("10 MINUTES", 600, 600): "burst_changes",
-    Kept("8 HOURS", 7 * DAY + 3600): "seals",
-    Kept(NARROW, 180 * DAY): "throttles",
-    Kept(NARROW, 270 * DAY): "devices device_holders",
-    Kept(TIERS, 0): "stays",  # its rows end by TTLs of their own: two days after their hour
+    TableOptions(NARROW, 0, 10 * DAY): "deleted_members",
+    TableOptions(NARROW, 91 * DAY): "holds",
+    TableOptions(
+        TIERS, 91 * DAY
+    ): "marks bursts burst_runs plans slices claims dead_letters dead_letters_of_day retractions",
+    TableOptions(TIERS, 8 * DAY): "marks_of_burst sendings",
+    TableOptions(WINDOWS, 91 * DAY): "mentions mention_ids mention_trails",
+    TableOptions(WINDOWS, 90 * DAY): "bursts_of_hour inbox",
+    TableOptions(TIERS, 8 * DAY, 3 * 3600): "open_bursts sleepers",
+    TableOptions(TIERS, 8 * DAY + 3600, 3 * 3600): "open_slots",
+    TableOptions("8 HOURS", 7 * DAY): "sealed",
+    TableOptions("10 MINUTES", 600, 600): "burst_changes",
+    TableOptions("8 HOURS", 7 * DAY + 3600): "seals",
+    TableOptions(NARROW, 180 * DAY): "throttles",
+    TableOptions(NARROW, 270 * DAY): "devices device_holders",
+    TableOptions(TIERS, 0): "stays",  # its rows have their own TTLs: two days after their hour
 }
-TABLES = {name: kept for kept, names in LIKE.items() for name in names.split()}
+TABLES = {name: options for options, names in TABLES_BY_OPTIONS.items() for name in names.split()}
 
 
 @pytest.fixture(scope="module")
 def shipped(cassandra: CassandraAccess) -> Iterator[Cluster]:
-    made = Cluster(replace(cassandra, keyspace="shipped"))
+    cluster_ = Cluster(replace(cassandra, keyspace="shipped"))
     for phase in Phase:
-        migrate(made, phase)
-    yield made
-    made.close()
+        migrate(cluster_, phase)
+    yield cluster_
+    cluster_.close()
 
 
-def test_every_table_has_the_compaction_the_ttl_and_the_grace_that_were_decided(shipped: Cluster) -> None:
-    found = shipped.execute("SELECT * FROM system_schema.tables WHERE keyspace_name = 'shipped'")
+def test_tables_have_expected_compaction_ttl_and_grace(shipped: Cluster) -> None:
+    tables_ = shipped.execute("SELECT * FROM system_schema.tables WHERE keyspace_name = 'shipped'")
     assert {
-        row.table_name: Kept(_compaction(row.compaction), row.default_time_to_live, row.gc_grace_seconds)
-        for row in found
+        row.table_name: TableOptions(_compaction(row.compaction), row.default_time_to_live, row.gc_grace_seconds)
+        for row in tables_
         if row.table_name != "migrations"
     } == TABLES
 
@@ -282,24 +274,24 @@ def _compaction(options: dict[str, str]) -> str:
     return options["scaling_parameters"]
 
 
-def test_the_schema_is_whole_after_both_phases(shipped: Cluster) -> None:
+def test_schema_is_complete_after_both_phases(shipped: Cluster) -> None:
     assert migrate(shipped, Phase.POST) == migrate(shipped, Phase.PRE) == 0
     assert pending(shipped, Phase.POST) == pending(shipped, Phase.PRE) == []
 
 
-def test_a_row_without_a_ttl_of_its_own_ends_all_the_same(shipped: Cluster) -> None:
+def test_row_without_own_ttl_gets_default(shipped: Cluster) -> None:
     row = (1, 2, "mention:nova", 3, 4, "p1", b"bits")
     names = "member_range, inbox_window, subject, opened_at, seq, tier, members"
     shipped.execute(f"INSERT INTO inbox ({names}) VALUES ({', '.join(['%s'] * 7)})", row)
-    (left,) = shipped.execute("SELECT ttl(members) AS ttl FROM inbox WHERE member_range = 1 AND inbox_window = 2")
-    assert 89 * DAY < left.ttl <= 90 * DAY
+    (stored_row,) = shipped.execute("SELECT ttl(members) AS ttl FROM inbox WHERE member_range = 1 AND inbox_window = 2")
+    assert 89 * DAY < stored_row.ttl <= 90 * DAY
 
 
-def test_what_must_be_found_without_its_key_is_found_by_an_index(shipped: Cluster) -> None:
+def test_indexes_find_rows_without_their_key(shipped: Cluster) -> None:
     for subject, published in (("mention:nova", True), ("mention:ada", False)):
         shipped.execute("INSERT INTO heads (subject, published) VALUES (%s, %s) IF NOT EXISTS", (subject, published))
-    found = shipped.execute("SELECT subject FROM heads WHERE published = false LIMIT 10")
-    assert [row.subject for row in found] == ["mention:ada"]
+    unpublished = shipped.execute("SELECT subject FROM heads WHERE published = false LIMIT 10")
+    assert [row.subject for row in unpublished] == ["mention:ada"]
     for member, seen_at in ((1, 10), (2, 20)):
         shipped.execute("INSERT INTO seen (shard, member, seen_at) VALUES (0, %s, %s)", (member, seen_at))
     assert [row.member for row in shipped.execute("SELECT member FROM seen WHERE shard = 0 AND seen_at >= 15")] == [2]

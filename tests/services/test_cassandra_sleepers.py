@@ -1,4 +1,4 @@
-"""What the sleepers owe to Cassandra alone: two lists without a transaction, and looks that pass no tombstones."""
+"""Deferred bursts on Cassandra: two lists without transactions, reads without tombstones."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -25,20 +25,22 @@ HOUR, MANY = timedelta(hours=1), 100
 SLEEPER = Sleeper(burst=KEY, opened_at=START, until=START + HOUR)
 
 
-class Dying(Cluster):
-    """Dies before its next statement of this kind; counts the partitions that it is asked for."""
+class CrashingCluster(Cluster):
+    """Fails before its next statement of this kind, and counts the partitions that are read."""
 
-    def __init__(self, cluster: Cluster, at: str = "") -> None:
+    def __init__(self, cluster: Cluster, crash_at: str = "") -> None:
         super().__init__(cluster.access)
-        self.shared, self.at, self.looks = cluster, at, list[int]()
+        self.shared, self.crash_at, self.partitions_read = cluster, crash_at, list[int]()
 
     def ask_each(self, statement: str, each: Iterable[Sequence[object]], *, profile: object = PLAIN) -> list[list[Any]]:
-        asked = list(each)
-        if self.at and self.at in statement:
+        queries = list(each)
+        if self.crash_at and self.crash_at in statement:
             raise StoreUnavailable("for a test")
         if "SELECT" in statement and "FROM sleepers" in statement:
-            self.looks.append(sum(len(slots) * len(PARTS) for slots, *_ in asked if isinstance(slots, list)))
-        return self.shared.ask_each(statement, asked, profile=profile)
+            self.partitions_read.append(
+                sum(len(slots) * len(PARTS) for slots, *_ in queries if isinstance(slots, list))
+            )
+        return self.shared.ask_each(statement, queries, profile=profile)
 
 
 def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, CassandraSleepers]:
@@ -46,46 +48,44 @@ def stores(cluster: Cluster, clock: ManualClock) -> tuple[CassandraLedger, Cassa
     return ledger, CassandraSleepers(cluster, clock, ledger.openings)
 
 
-@pytest.mark.parametrize("at", ["INTO sleepers", "DELETE FROM open_bursts"])
-def test_who_dies_while_laying_down_leaves_the_burst_open(cluster: Cluster, clock: ManualClock, at: str) -> None:
+@pytest.mark.parametrize("statement", ["INTO sleepers", "DELETE FROM open_bursts"])
+def test_crash_while_deferring_leaves_burst_open(cluster: Cluster, clock: ManualClock, statement: str) -> None:
     ledger, sleepers = stores(cluster, clock)
     ledger.plan([plan(KEY)])
     with pytest.raises(StoreUnavailable):
-        stores(Dying(cluster, at), clock)[1].lay([SLEEPER], START)
+        stores(CrashingCluster(cluster, statement), clock)[1].lay([SLEEPER], START)
     assert list(ledger.open()) == [KEY]
     sleepers.lay([SLEEPER], START)
     assert list(ledger.open()) == []
 
 
-@pytest.mark.parametrize("at", ["INTO open_slots", "INTO open_bursts", "DELETE FROM sleepers"])
-def test_who_dies_while_waking_leaves_it_among_the_sleepers(cluster: Cluster, clock: ManualClock, at: str) -> None:
+@pytest.mark.parametrize("statement", ["INTO open_slots", "INTO open_bursts", "DELETE FROM sleepers"])
+def test_crash_while_resuming_keeps_burst_deferred(cluster: Cluster, clock: ManualClock, statement: str) -> None:
     ledger, sleepers = stores(cluster, clock)
     ledger.plan([plan(KEY)])
     sleepers.lay([SLEEPER], START)
     clock.advance(HOUR)
     with pytest.raises(StoreUnavailable):
-        stores(Dying(cluster, at), clock)[1].wake(clock.now(), MANY)
+        stores(CrashingCluster(cluster, statement), clock)[1].wake(clock.now(), MANY)
     assert sleepers.count() == 1
     assert list(sleepers.wake(clock.now(), MANY)) == [KEY]
     assert (list(ledger.open()), sleepers.count()) == ([KEY], 0)
 
 
-def test_whoever_stands_still_in_the_middle_of_laying_down_takes_nothing_out_of_both_lists(
-    cluster: Cluster, clock: ManualClock
-) -> None:
+def test_stall_while_deferring_keeps_burst_in_one_list(cluster: Cluster, clock: ManualClock) -> None:
     ledger, sleepers = stores(cluster, clock)
     ledger.plan([plan(KEY)])
-    still = Dying(cluster, "DELETE FROM open_bursts")
-    late = stores(still, clock)[1]
+    stalled = CrashingCluster(cluster, "DELETE FROM open_bursts")
+    stalled_store = stores(stalled, clock)[1]
     with pytest.raises(StoreUnavailable):
-        late.lay([SLEEPER], START)
+        stalled_store.lay([SLEEPER], START)
     sleepers.wake(START + HOUR, MANY)
-    still.at = ""
-    late.lay([SLEEPER], START)
+    stalled.crash_at = ""
+    stalled_store.lay([SLEEPER], START)
     assert list(ledger.open()) == [KEY]
 
 
-def test_a_leader_whose_clock_is_behind_loses_nobody(cluster: Cluster, clock: ManualClock) -> None:
+def test_leader_with_slow_clock_loses_no_burst(cluster: Cluster, clock: ManualClock) -> None:
     ledger, sleepers = stores(cluster, clock)
     ledger.plan([plan(KEY)])
     sleepers.lay([SLEEPER], START)
@@ -95,17 +95,15 @@ def test_a_leader_whose_clock_is_behind_loses_nobody(cluster: Cluster, clock: Ma
     assert list(ledger.open()) == [KEY]
 
 
-def test_a_look_asks_for_a_week_once_then_for_what_is_new_and_every_hour_for_a_day(
-    cluster: Cluster, clock: ManualClock
-) -> None:
-    counting = Dying(cluster)
+def test_wake_reads_a_week_once_and_a_day_every_hour(cluster: Cluster, clock: ManualClock) -> None:
+    counting = CrashingCluster(cluster)
     sleepers = stores(counting, clock)[1]
     for _ in range(3):
         sleepers.wake(clock.now(), MANY)
         clock.advance(timedelta(minutes=1))
     clock.advance(timedelta(milliseconds=ANEW))
     sleepers.wake(clock.now(), MANY)
-    week, few, fewer, day = counting.looks
+    week, second_read, third_read, day = counting.partitions_read
     assert week <= 8 * 96 * len(PARTS) + 2 * len(PARTS)
-    assert max(few, fewer) <= 2 * len(PARTS)
+    assert max(second_read, third_read) <= 2 * len(PARTS)
     assert 26 * 4 * len(PARTS) <= day <= 26 * 4 * len(PARTS) + 2 * len(PARTS)

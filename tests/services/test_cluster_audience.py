@@ -1,4 +1,4 @@
-"""An audience on real engines: imported in two lives, previewed, mentioned to; and what was taken back of it."""
+"""An audience on real engines: imported with a kill, previewed, delivered to, and retracted."""
 
 import gzip
 import json
@@ -41,20 +41,20 @@ WAIT = timedelta(milliseconds=100)
 
 
 @dataclass
-class Place:
-    """A service without processes: verbs as people type them, and the stages that they leave work to."""
+class Service:
+    """A service without processes: its commands, and the stages that they leave work to."""
 
     data: Path
     profile: Profile
     pumps: dict[str, Pump] = field(default_factory=dict)
 
-    def verb(self, *words: str, code: int = 0) -> Any:
-        done = CliRunner().invoke(main, [*words, "--json", *self.where], catch_exceptions=False)
-        assert done.exit_code == code, done.output
-        return json.loads(done.stdout)
+    def command(self, *arguments: str, code: int = 0) -> Any:
+        result = CliRunner().invoke(main, [*arguments, "--json", *self.options], catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
 
     @property
-    def where(self) -> tuple[str, ...]:
+    def options(self) -> tuple[str, ...]:
         return ("--profile", "cluster", "--data", str(self.data))
 
     def system(self, owner: str) -> System:
@@ -62,104 +62,116 @@ class Place:
         return build_system(ports=self.profile.ports(), settings=settings, metrics=Metrics(), owner=owner)
 
     def say(self, kind: str, **data: object) -> None:
-        """Accepted by the gateway when it returns."""
+        """Accept an event through the gateway."""
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": uuid4().hex, "data": data}
         event |= {"time": self.profile.ports().clock.now().isoformat()}
         receipt = accept(self.system("gateway"), event)
         assert receipt.answer is IntakeStatus.ACCEPTED
 
     def mention(self, author: str, tweet: str) -> None:
-        """All rows of it stand when it returns."""
+        """Publish a mention, and return when all of its rows are written."""
         self.say(EVENT_TYPE, tweet=tweet, author=author, mentions=["vera"])
         self.read(topics.MENTIONS, 1)
-        self.read(topics.MENTIONS_STANDARD, 2)  # of her followers and her own
+        self.read(topics.MENTIONS_STANDARD, 2)  # one for her followers and one for her
         self.deliver()
 
-    def read(self, stream: str, n: int) -> None:
+    def read(self, stream: str, count: int) -> None:
         if stream not in self.pumps:
             self.pumps[stream] = pump(self.system(stream), stream)
-        left = n
+        remaining = count
 
-        def done() -> bool:
-            nonlocal left
-            left -= self.pumps[stream].step(WAIT) if left else 0
-            return left <= 0
+        def result() -> bool:
+            nonlocal remaining
+            remaining -= self.pumps[stream].step(WAIT) if remaining else 0
+            return remaining <= 0
 
-        until(done)
+        until(result)
 
     def deliver(self) -> None:
         work, ledger = build_slice_worker(self.system("worker")), self.profile.ports().ledger
         for account in ledger.read(ledger.open()).values():
-            for piece in account.plan.slices():
-                work(piece)
+            for slice_ in account.plan.slices():
+                work(slice_)
 
     def tweets(self, user: str) -> list[str]:
-        """Return the tweets in the user's inbox. A partial page says that some may be missing: it is loaded again."""
+        """Return the tweets in the user's inbox. A partial page may miss some, so it is loaded again."""
         pages: list[Any] = []
 
-        def is_whole() -> bool:
-            pages.append(self.verb("tab", user))
+        def is_complete() -> bool:
+            pages.append(self.command("tab", user))
             return not pages[-1]["partial"]
 
-        until(is_whole)
+        until(is_complete)
         return [item["tweet"] for item in pages[-1]["items"]]
 
 
 @pytest.fixture
-def place(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> Iterator[Place]:
+def service(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> Iterator[Service]:
     data = own(tmp_path, fleet, [DATABASE] * 7)
     with closing(choose(Settings.read(data=data, profile="cluster"))) as profile:
         profile.migrate()
         profile.prepare()
-        made = Place(data, profile)
-        yield made
-        for one in made.pumps.values():
-            one.consumer.close()
+        service = Service(data, profile)
+        yield service
+        for consumer in service.pumps.values():
+            consumer.consumer.close()
 
 
-def test_an_import_that_was_killed_reaches_everybody_and_what_is_taken_back_nobody(
-    place: Place, tmp_path: Path
-) -> None:
+def test_resumed_import_delivers_and_retractions_hide(service: Service, tmp_path: Path) -> None:
     file = tmp_path / "graph.csv.gz"
     pairs = [f"f{n},vera" for n in range(FANS)] + ["f1,ada", "vera,vera"]
     file.write_bytes(gzip.compress("\n".join(["follower,followed", *pairs, ""]).encode()))
-    killed(place, file)
-    told = place.verb("import", "followers", str(file), code=1)
-    assert (told["follows"], told["rejected"]) == (FANS + 1, 1)
-    assert [json.loads(line)["line"] for line in Path(told["rejects"]).read_text().splitlines()] == [FANS + 3]
-    assert place.verb("audience", "@vera")["followers"] == FANS
-    assert place.verb("audience", "verify", "@vera")["followers"] == FANS
+    kill_import(service, file)
+    report = service.command("import", "followers", str(file), code=1)
+    assert (report["follows"], report["rejected"]) == (FANS + 1, 1)
+    assert [json.loads(line)["line"] for line in Path(report["rejects"]).read_text().splitlines()] == [FANS + 3]
+    assert service.command("audience", "@vera")["followers"] == FANS
+    assert service.command("audience", "verify", "@vera")["followers"] == FANS
 
-    expected = {tier: one["people"] for tier, one in place.verb("preview", "@vera")["tiers"].items()}
-    place.mention("ada", "t1")
-    assert delivered(place) == expected == {"p0": 0, "p1": 0, "p2": FANS}
-    assert [place.tweets(who) for who in ("f1", "f2", "ada")] == [["t1"], ["t1"], []]
+    expected = {tier: facts["people"] for tier, facts in service.command("preview", "@vera")["tiers"].items()}
+    service.mention("ada", "t1")
+    assert delivered(service) == expected == {"p0": 0, "p1": 0, "p2": FANS}
+    assert [service.tweets(user) for user in ("f1", "f2", "ada")] == [["t1"], ["t1"], []]
 
-    place.say(PROTECTED_TYPE, user="ada")
-    assert [place.tweets(who) for who in ("f1", "f2")] == [["t1"], []]
-    place.mention("bob", "t2")
-    assert [place.tweets(who) for who in ("f1", "f2")] == [["t2", "t1"], ["t2"]]
-    place.say(DELETED_TYPE, tweet="t2", author="bob")
-    assert [place.tweets(who) for who in ("f1", "f2")] == [["t1"], []]
-    place.say(DELETED_TYPE, tweet="t3", author="bob")
-    place.mention("bob", "t3")
-    assert [place.tweets(who) for who in ("f1", "f2")] == [["t1"], []]
-
-
-def killed(place: Place, file: Path) -> None:
-    """By SIGKILL, when it has kept some of what it read."""
-    words = [sys.executable, "-m", "notifier", "import", "followers", str(file), "--at-once", "500", *place.where]
-    with subprocess.Popen(words) as importing:
-        until(lambda: importing.poll() is not None or any(place.data.glob("imports/*/*.run")))
-        importing.kill()
-        assert importing.wait() == -signal.SIGKILL
+    service.say(PROTECTED_TYPE, user="ada")
+    assert [service.tweets(user) for user in ("f1", "f2")] == [["t1"], []]
+    service.mention("bob", "t2")
+    assert [service.tweets(user) for user in ("f1", "f2")] == [["t2", "t1"], ["t2"]]
+    service.say(DELETED_TYPE, tweet="t2", author="bob")
+    assert [service.tweets(user) for user in ("f1", "f2")] == [["t1"], []]
+    service.say(DELETED_TYPE, tweet="t3", author="bob")
+    service.mention("bob", "t3")
+    assert [service.tweets(user) for user in ("f1", "f2")] == [["t1"], []]
 
 
-def delivered(place: Place) -> Mapping[str, int]:
-    """By the ledger, of her followers' first burst."""
-    [account] = [a for a in place.profile.ports().archive.accounts() if a.plan.burst.subject.kind is Kind.MENTION]
-    found = {"p0": 0, "p1": 0, "p2": 0}
-    for piece, standing in account.standings.items():
-        if standing.ended and piece.step == "rows":
-            found[piece.tier] += standing.ended.people
-    return found
+def kill_import(service: Service, file: Path) -> None:
+    """Kill the import with SIGKILL when it has stored some of its rows."""
+    arguments = [
+        sys.executable,
+        "-m",
+        "notifier",
+        "import",
+        "followers",
+        str(file),
+        "--at-once",
+        "500",
+        *service.options,
+    ]
+    with subprocess.Popen(arguments) as process:
+        until(lambda: process.poll() is not None or any(service.data.glob("imports/*/*.run")))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+
+
+def delivered(service: Service) -> Mapping[str, int]:
+    """Return the members reached by the followers' first burst, according to the ledger."""
+    [account] = [
+        progress
+        for progress in service.profile.ports().archive.accounts()
+        if progress.plan.burst.subject.kind is Kind.MENTION
+    ]
+    members_reached = {"p0": 0, "p1": 0, "p2": 0}
+    for slice_, slice_progress in account.standings.items():
+        if slice_progress.ended and slice_.step == "rows":
+            members_reached[slice_.tier] += slice_progress.ended.people
+    return members_reached

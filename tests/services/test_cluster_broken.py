@@ -1,4 +1,4 @@
-"""The cluster profile as a whole, broken on purpose: those ways that take seconds. The others: docs/cluster.md."""
+"""The cluster profile under faults that take seconds. Slower faults: docs/cluster.md."""
 
 import json
 import os
@@ -18,12 +18,12 @@ pytestmark = [
     ),
 ]
 QUICK = ("log_down_503", "store_outage", "poison_record")
-"""Take-over and lives have tests of their own, on the adapters."""
+"""Lease take-over and row TTLs have their own tests, on the adapters."""
 
 
-def test_a_cluster_whose_parts_fail_loses_nothing_and_says_what_is_wrong(tmp_path: Path) -> None:
-    only = [word for name in QUICK for word in ("--only", name)]
-    ran = subprocess.run(
+def test_cluster_with_failing_parts_loses_nothing(tmp_path: Path) -> None:
+    only = [argument for name in QUICK for argument in ("--only", name)]
+    process = subprocess.run(
         [sys.executable, "-m", "benchmarks", "chaos", "--quick", *only, "--json"],
         capture_output=True,
         text=True,
@@ -31,10 +31,10 @@ def test_a_cluster_whose_parts_fail_loses_nothing_and_says_what_is_wrong(tmp_pat
         | {"TMPDIR": str(tmp_path)},
         check=False,
     )
-    report = json.loads(ran.stdout.splitlines()[-1])
-    found = {check["name"]: check for check in report["checks"]}
+    report = json.loads(process.stdout.splitlines()[-1])
+    checks = {check["name"]: check for check in report["checks"]}
     assert report["profile"] == "cluster"
-    assert set(found) == set(QUICK)
-    wrong = {name: check["detail"] for name, check in found.items() if not check["ok"]}
-    assert wrong == {}, ran.stderr
+    assert set(checks) == set(QUICK)
+    failed = {name: check["detail"] for name, check in checks.items() if not check["ok"]}
+    assert failed == {}, process.stderr
     assert [*tmp_path.iterdir()] == []

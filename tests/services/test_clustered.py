@@ -1,4 +1,4 @@
-"""The whole service on real engines: a storm, looked at from outside, and the verbs that people type beside it."""
+"""The whole service on real engines: a checked storm, and commands of operators."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ from tests.services.own import own
 pytestmark = pytest.mark.timeout(480)
 
 COLLAPSE = 5.0
-"""Seconds: the storm waits until the windows of its rehearsal are over."""
+"""Seconds. The storm waits until the collapse windows of its warm-up are over."""
 ENGINES_FAIL = ("kill-cassandra", "kill-valkey", "cut-kafka", "refuse-cassandra")
 SMALL = ("--followers", "100000", "--celebrities", "3", "--threshold", "50000", "--mentions", "60", "--collapse", "5")
 DATABASES = range(7, 14)
@@ -30,41 +30,43 @@ def data(tmp_path_factory: pytest.TempPathFactory, fleet: Mapping[str, EngineRec
     return own(tmp_path_factory.mktemp("clustered"), fleet, DATABASES)
 
 
-def test_a_storm_reaches_everybody_as_the_formulas_say(data: Path) -> None:
+def test_storm_matches_formulas(data: Path) -> None:
     world = World(universe=400_000, followers=200_000, celebrities=3, seed=1)
     script = CheckPlan(
         data=data, world=world, mentions=60, threshold=100_000, collapse=COLLAPSE, seed=1, profile="cluster"
     )
     with trial(script) as prepared:
-        found = prepared.run()
-    wrong = [finding for finding in found if not finding.ok and finding.name not in TIMED]
-    assert wrong == [], "\n".join(said(data))
-    assert len([finding for finding in found if finding.name not in TIMED]) > 8
-    for second in ("p0-2", "p1-2"):
-        assert "succeeded" in (data / "logs" / f"{second}.log").read_text(), "it had its part"
+        findings = prepared.run()
+    failed = [finding for finding in findings if not finding.ok and finding.name not in TIMED]
+    assert failed == [], "\n".join(log_tails(data))
+    assert len([finding for finding in findings if finding.name not in TIMED]) > 8
+    for role in ("p0-2", "p1-2"):
+        assert "succeeded" in (data / "logs" / f"{role}.log").read_text(), "the second process has processed tasks"
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
-def test_a_storm_in_which_engines_die_are_cut_off_and_refuse_reaches_everybody(tmp_path: Path) -> None:
-    """On engines of its own, as people try it; with all the faults there are, and for longer, it is left to them."""
-    words = ["demo", "--headless", "--profile", "cluster", "--faults", ",".join(ENGINES_FAIL), *SMALL]
-    command = [sys.executable, "-m", "notifier", *words, "--json", "--keep", str(tmp_path)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = {check["name"]: check for check in json.loads(ran.stdout)["checks"]}
-    assert (ran.returncode, [each for each in found.values() if not each["ok"]]) == (0, []), "\n".join(said(tmp_path))
-    assert found["faults_struck"]["value"] == 2 * len(ENGINES_FAIL)
+def test_storm_with_engine_faults_loses_nothing(tmp_path: Path) -> None:
+    """The demo starts its own engines, as a user would run it. Longer runs with all faults are left to users."""
+    arguments = ["demo", "--headless", "--profile", "cluster", "--faults", ",".join(ENGINES_FAIL), *SMALL]
+    command = [sys.executable, "-m", "notifier", *arguments, "--json", "--keep", str(tmp_path)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    checks = {check["name"]: check for check in json.loads(process.stdout)["checks"]}
+    assert (process.returncode, [check for check in checks.values() if not check["ok"]]) == (0, []), "\n".join(
+        log_tails(tmp_path)
+    )
+    assert checks["faults_struck"]["value"] == 2 * len(ENGINES_FAIL)
 
 
-def said(data: Path) -> Iterator[str]:
-    """The last words of each role: what went wrong elsewhere can be found out only there."""
+def log_tails(data: Path) -> Iterator[str]:
+    """Yield the last lines of each role's log: the cause of a failure may be visible only there."""
     for file in sorted((data / "logs").iterdir()):
         yield f"{file.name}:"
         yield from file.read_text().splitlines()[-25:]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "expected"),
     [
         (("ledger", "mention:nova#1"), "mention:nova#1"),
         (("explain", "mention:nova#1", "u1"), "u1"),
@@ -77,7 +79,7 @@ def said(data: Path) -> Iterator[str]:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_a_verb_works_on_it(data: Path, words: tuple[str, ...], said: str) -> None:
-    done = CliRunner().invoke(main, [*words, "--profile", "cluster", "--data", str(data)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert said in done.output
+def test_command_works_on_cluster(data: Path, arguments: tuple[str, ...], expected: str) -> None:
+    result = CliRunner().invoke(main, [*arguments, "--profile", "cluster", "--data", str(data)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert expected in result.output

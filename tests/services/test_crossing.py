@@ -1,4 +1,4 @@
-"""An account that crosses the threshold, on Kafka, Cassandra and Valkey: two lanes are two topics."""
+"""An account that crosses the threshold, on Kafka, Cassandra and Valkey."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -17,15 +17,15 @@ from tests.flow.crossing import on_profile, require_no_gap
 pytestmark = pytest.mark.timeout(400)
 
 DATABASE = 15
-"""Of the shared Valkey."""
+"""Database of the shared Valkey."""
 
 
-def test_crossing_no_gap_on_a_cluster(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> None:
+def test_lane_crossing_leaves_no_gap_on_cluster(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> None:
     url = urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{DATABASE}"))
-    with closing(Redis.from_url(url)) as kept:
-        kept.flushdb()
+    with closing(Redis.from_url(url)) as redis:
+        redis.flushdb()
     name = f"crossing_{uuid4().hex[:12]}"
-    given = {
+    environment = {
         "NOTIFIER_PROFILE": "cluster",
         "NOTIFIER_DATA": str(tmp_path),
         "NOTIFIER_REDIS_URL": url,
@@ -36,8 +36,8 @@ def test_crossing_no_gap_on_a_cluster(tmp_path: Path, fleet: Mapping[str, Engine
         "NOTIFIER_CASSANDRA_KEYSPACE": name,
         "NOTIFIER_CASSANDRA_REPLICAS": "1",
     }
-    given |= {f"NOTIFIER_BROKERS_{pool}": url for pool in ("P0", "P1", "P2", "PUSH_APNS", "PUSH_FCM", "PUSH_WEB")}
-    profile = choose(Settings.read(given))
+    environment |= {f"NOTIFIER_BROKERS_{pool}": url for pool in ("P0", "P1", "P2", "PUSH_APNS", "PUSH_FCM", "PUSH_WEB")}
+    profile = choose(Settings.read(environment))
     with closing(profile):
         profile.migrate()
         profile.prepare()

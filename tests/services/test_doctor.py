@@ -1,4 +1,4 @@
-"""`notifier doctor --profile cluster`: on real engines, and on some that take every connection and answer none."""
+"""`notifier doctor --profile cluster` on real engines, and on servers that never answer."""
 
 import json
 import os
@@ -20,24 +20,24 @@ from notifier.profiles import choose
 from tests.support.lossy_cassandra import ON_ENGINES
 
 INSPECTED_WITHIN = 10.0
-"""Seconds; five on a machine that has nothing else to do."""
+"""Seconds; an idle machine needs five."""
 
 
 @pytest.fixture
 def silent() -> Iterator[Callable[[], str]]:
-    """Addresses of servers that are frozen: the system takes their connections, and nobody reads them."""
+    """Yield a function that returns the address of a frozen server, which accepts connections but never reads."""
     with ExitStack() as stack:
 
-        def made() -> str:
+        def start_server() -> str:
             host, port = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()
             return f"{host}:{port}"
 
-        yield made
+        yield start_server
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("tls", [False, True])
-def test_nothing_that_hangs_holds_it_up(silent: Callable[[], str], tmp_path: Path, *, tls: bool) -> None:
+def test_inspection_is_bounded_when_every_engine_hangs(silent: Callable[[], str], tmp_path: Path, *, tls: bool) -> None:
     cassandra, redis = silent(), silent()
     environment = {
         "NOTIFIER_KAFKA_SERVERS": ",".join(silent() for _ in range(3)),
@@ -49,27 +49,27 @@ def test_nothing_that_hangs_holds_it_up(silent: Callable[[], str], tmp_path: Pat
     }
     profile = choose(Settings.read(environment, profile="cluster", data=tmp_path))
     began = monotonic()
-    found = list(profile.inspect())
+    findings = list(profile.inspect())
     profile.close()
     assert monotonic() - began < INSPECTED_WITHIN
     names = ["cassandra", "kafka", "redis", "broker p0", "broker p1", "broker p2"]
-    assert [(each.name, each.level) for each in found] == [(name, "fail") for name in names]
-    assert all("notifier settings" in each.remedy for each in found)
+    assert [(finding.name, finding.level) for finding in findings] == [(name, "fail") for name in names]
+    assert all("notifier settings" in finding.remedy for finding in findings)
 
 
-def doctored(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+def doctor_checks(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
     command = [sys.executable, "-m", "notifier", "doctor", "--profile", "cluster", "--json", "--data", str(folder)]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert done.returncode == (0 if found["ok"] else 1), done.stderr
-    return {check["name"]: check for check in found["checks"]}
+    process = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    report = json.loads(process.stdout.splitlines()[-1])
+    assert process.returncode == (0 if report["ok"] else 1), process.stderr
+    return {check["name"]: check for check in report["checks"]}
 
 
 @pytest.mark.timeout(300)
 class TestOnTheFleet:
     pytestmark = ON_ENGINES
 
-    def test_it_says_what_is_missing_and_then_that_all_is_right(
+    def test_doctor_reports_missing_schema_until_migrated(
         self, fleet: Mapping[str, EngineRecord], tmp_path: Path
     ) -> None:
         name = uuid4().hex[:8]
@@ -82,7 +82,7 @@ class TestOnTheFleet:
             "NOTIFIER_CASSANDRA_REPLICAS": "1",
             "NOTIFIER_REDIS_URL": fleet["valkey"].url,
         }
-        before = doctored(tmp_path, environment)
+        before = doctor_checks(tmp_path, environment)
         assert {name for name, check in before.items() if not check["ok"]} == {
             "cassandra schema",
             "cassandra copies",
@@ -95,7 +95,7 @@ class TestOnTheFleet:
             profile.migrate()
         finally:
             profile.close()
-        after = doctored(tmp_path, environment)
+        after = doctor_checks(tmp_path, environment)
         assert [name for name, check in after.items() if not check["ok"]] == []
         assert "Three nodes" in after["cassandra copies"]["detail"]
         assert "ten seconds" in after["cassandra commit log"]["detail"]

@@ -1,4 +1,4 @@
-"""The real engines, as `notifier services` runs them: they outlive the command, a kill, and each other."""
+"""`notifier services`: engines outlive the command, and are restarted after a kill."""
 
 import json
 import os
@@ -24,31 +24,33 @@ pytestmark = [
 ]
 
 
-def services(*words: str, data: Path) -> str:
-    """As a command of its own, which ends: the engines go on without it."""
-    command = [sys.executable, "-m", "notifier", "services", *words, "--data", str(data)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def services(*arguments: str, data: Path) -> str:
+    """Run the command in its own process. The engines go on after it ends."""
+    command = [sys.executable, "-m", "notifier", "services", *arguments, "--data", str(data)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def pids(data: Path) -> dict[str, int]:
     return {
-        name: one["pid"] for name, one in json.loads(services("status", "--json", data=data)).items() if one["runs"]
+        name: facts["pid"]
+        for name, facts in json.loads(services("status", "--json", data=data)).items()
+        if facts["runs"]
     }
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    found = tmp_path_factory.mktemp("fleet")
+    folder = tmp_path_factory.mktemp("fleet")
     try:
-        services("up", data=found)
-        yield found
+        services("up", data=folder)
+        yield folder
     finally:
-        services("down", data=found)
+        services("down", data=folder)
 
 
-def test_all_of_them_run_and_who_starts_them_again_changes_nothing(data: Path) -> None:
+def test_starting_running_engines_changes_nothing(data: Path) -> None:
     before = pids(data)
     assert set(before) == {"kafka", "cassandra", "valkey"}
     assert services("up", data=data).startswith("All of them run already.")
@@ -56,8 +58,8 @@ def test_all_of_them_run_and_who_starts_them_again_changes_nothing(data: Path) -
     assert pids(data) == before
 
 
-def test_who_was_killed_is_told_of_and_comes_back_at_its_address_while_the_others_go_on(data: Path) -> None:
-    """Its password is the same, too: who goes on has no other."""
+def test_only_killed_engines_are_restarted_at_their_addresses(data: Path) -> None:
+    """The password stays the same, because running processes have no other."""
     before, addresses = pids(data), status(data)
     settings = (data / "services" / "settings.toml").read_text()
     for name in ("kafka", "valkey"):
@@ -70,29 +72,29 @@ def test_who_was_killed_is_told_of_and_comes_back_at_its_address_while_the_other
     assert (data / "services" / "settings.toml").read_text() == settings
 
 
-def test_what_its_libraries_unpack_is_below_the_engines_folder(data: Path) -> None:
+def test_libraries_unpack_below_the_engines_folder(data: Path) -> None:
     assert [*(data / "services" / "cassandra" / SCRATCH).iterdir()]
 
 
-def test_passwords_are_for_their_owner_alone(data: Path) -> None:
+def test_passwords_are_readable_by_owner_only(data: Path) -> None:
     for name in ("services.json", "valkey/valkey.conf"):
         assert (data / "services" / name).stat().st_mode & 0o077 == 0
     assert "redis://" not in services("status", "--json", data=data)
 
 
-def test_stopped_they_are_gone_and_what_was_stored_is_there(tmp_path: Path, data: Path) -> None:
+def test_stopped_engines_keep_their_data(tmp_path: Path, data: Path) -> None:
     services("down", data=data)
     assert pids(data) == {}
     assert "not running" in services("status", data=data)
     assert (data / "services" / "cassandra" / "commitlog").exists()
 
 
-def test_without_java_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_reported_with_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = CliRunner().invoke(main, ["services", "up", "--data", str(tmp_path / "data")])
-    assert (done.exit_code, shutil.which("java")) == (3, None)
-    assert "There is no java here. Install Java 17 and Maven" in done.output
+    result = CliRunner().invoke(main, ["services", "up", "--data", str(tmp_path / "data")])
+    assert (result.exit_code, shutil.which("java")) == (3, None)
+    assert "There is no java here. Install Java 17 and Maven" in result.output
 
 
 def status(data: Path) -> Sequence[str]:
-    return [one["address"] for one in json.loads(services("status", "--json", data=data)).values()]
+    return [facts["address"] for facts in json.loads(services("status", "--json", data=data)).values()]

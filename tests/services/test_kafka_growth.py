@@ -1,4 +1,4 @@
-"""A topic that grows while it is read: whose key moved is read in order, and nothing is lost."""
+"""Topics that grow while they are read keep the order of each key and lose nothing."""
 
 import time
 from collections.abc import Iterator
@@ -20,29 +20,29 @@ from tests.services.waiting import until
 
 [TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
-"""Seconds from a topic's growth until its new partitions are read; 12 where nothing else keeps the machine."""
+"""Seconds from a topic's growth until its new partitions are read; 12 on an otherwise idle machine."""
 SLOW_PLAN, SLOW_PLANS = 1.5, 0.3
-"""Seconds of sharing anew: longer than a poll of who joins, then longer than one of who has joined."""
+"""Seconds of a rebalance: longer than a poll of a joining reader, then longer than a poll of a joined one."""
 
 
 @pytest.fixture
 def logs(kafka: str) -> Iterator[InKafka]:
-    with in_kafka(kafka) as found:
-        yield found
+    with in_kafka(kafka) as logs_:
+        yield logs_
 
 
 ROUND = [f"{n} {n * n}" for n in range(40)]
-"""Keys enough for every partition to have some, the new ones included."""
-BEHIND = 60
-"""Rounds that stand in the log before anybody reads."""
+"""Enough keys for every partition to have some, including the new ones."""
+ROUNDS_BEFORE_READING = 60
+"""Rounds that are in the log before any reader starts."""
 
 
-class Growing:
-    """A sender, readers that are behind it, and what they have read in the order in which they read it."""
+class GrowingTopic:
+    """A sender, readers that lag behind it, and the records in the order in which they were read."""
 
     def __init__(self, logs: InKafka) -> None:
         self.logs = logs
-        self.over, self.read_all = Signal(), Signal()
+        self.stop_sending, self.stop_reading = Signal(), Signal()
         self.sent = 0
         self.lock = Lock()
         self.last = dict.fromkeys(ROUND, -1)
@@ -51,7 +51,7 @@ class Growing:
         self.grown_at = 0.0
 
     def send(self) -> None:
-        while not self.over.is_set():
+        while not self.stop_sending.is_set():
             self.round()
             time.sleep(0.1)
 
@@ -60,24 +60,24 @@ class Growing:
         self.sent += 1
 
     def read(self, owner: str) -> None:
-        """Slower than it could, so that what is new could overtake what is old."""
+        """Read slower than possible, so that new records could overtake old ones."""
         reader = self.logs.log.subscribe(STREAM, "router", owner)
-        while not self.read_all.is_set():
-            found = reader.poll(50, timedelta(seconds=0.1))
+        while not self.stop_reading.is_set():
+            records = reader.poll(50, timedelta(seconds=0.1))
             with self.lock:
-                for one in found:
-                    self.take(one)
-            commit(reader, found)
+                for logged in records:
+                    self.take(logged)
+            commit(reader, records)
             time.sleep(0.1)
         reader.close()
 
-    def take(self, one: Logged) -> None:
-        key, number = one.record.key, int(one.record.value)
+    def take(self, logged: Logged) -> None:
+        key, number = logged.record.key, int(logged.record.value)
         if number > self.last[key] + 1:
-            self.wrong.append(f"{key}: {number} after {self.last[key]} in {one.partition}")
+            self.wrong.append(f"{key}: {number} after {self.last[key]} in {logged.partition}")
         self.last[key] = max(self.last[key], number)
-        if int(one.partition.rpartition("/")[2]) >= ALL:
-            self.new_after.setdefault(one.partition, time.monotonic() - self.grown_at)
+        if int(logged.partition.rpartition("/")[2]) >= ALL:
+            self.new_after.setdefault(logged.partition, time.monotonic() - self.grown_at)
 
     def done(self) -> bool:
         with self.lock:
@@ -85,81 +85,79 @@ class Growing:
 
 
 @pytest.mark.timeout(120)
-def test_a_topic_that_grows_while_it_is_read_and_written_keeps_each_keys_order_and_loses_nothing(logs: InKafka) -> None:
-    growing = Growing(logs)
-    for _ in range(BEHIND):
-        growing.round()
-    threads = [Thread(target=growing.send), *(Thread(target=growing.read, args=[name]) for name in ("one", "two"))]
+def test_growing_topic_keeps_key_order_and_loses_nothing(logs: InKafka) -> None:
+    topic = GrowingTopic(logs)
+    for _ in range(ROUNDS_BEFORE_READING):
+        topic.round()
+    threads = [Thread(target=topic.send), *(Thread(target=topic.read, args=[name]) for name in ("one", "two"))]
     for thread in threads:
         thread.start()
     try:
-        until(lambda: max(growing.last.values()) >= 0)
+        until(lambda: max(topic.last.values()) >= 0)
         assert migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)]) >= 1
-        growing.grown_at = time.monotonic()
-        until(lambda: len(growing.new_after) == ALL)
-        growing.over.set()
+        topic.grown_at = time.monotonic()
+        until(lambda: len(topic.new_after) == ALL)
+        topic.stop_sending.set()
         threads[0].join()
-        until(growing.done)
+        until(topic.done)
     finally:
-        growing.over.set()
-        growing.read_all.set()
+        topic.stop_sending.set()
+        topic.stop_reading.set()
         for thread in threads:
             thread.join()
-    assert growing.wrong == []
-    assert max(growing.new_after.values()) < NEW_WITHIN
+    assert topic.wrong == []
+    assert max(topic.new_after.values()) < NEW_WITHIN
 
 
-def test_who_sent_nothing_while_a_topic_grew_sends_to_its_new_partitions_afterwards(logs: InKafka) -> None:
+def test_idle_sender_uses_new_partitions_after_growth(logs: InKafka) -> None:
     append(logs, *KEYS)
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
-    time.sleep(SETTLE_TIME)  # the longest that a sender may be wrong
+    time.sleep(SETTLE_TIME)  # the longest time that a sender may use the old partitions
     append(logs, *KEYS)
-    places: dict[str, list[str]] = {key: [] for key in KEYS}
-    for one in logs.log.waiting(STREAM, "router", 1_000):
-        places[one.record.key].append(one.partition)
-    assert sum(len(set(found)) == 2 for found in places.values()) > len(KEYS) / 4
+    partitions_of: dict[str, list[str]] = {key: [] for key in KEYS}
+    for logged in logs.log.waiting(STREAM, "router", 1_000):
+        partitions_of[logged.record.key].append(logged.partition)
+    assert sum(len(set(partitions)) == 2 for partitions in partitions_of.values()) > len(KEYS) / 4
 
 
-def test_a_new_partition_that_changes_hands_is_still_held_and_then_read_from_its_beginning(logs: InKafka) -> None:
+def test_reassigned_new_partition_is_held_and_then_read_wholly(logs: InKafka) -> None:
     append(logs, *KEYS)
     first = logs.subscribe(STREAM, "router", "one")
-    behind = poll(logs, first, due=len(KEYS))
+    old_records = poll(logs, first, due=len(KEYS))
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
     time.sleep(SETTLE_TIME)
     append(logs, *KEYS)
     first.close()
     second = logs.subscribe(STREAM, "router", "two")
-    found = poll(logs, second)
-    assert set(keys(found)) == set(KEYS)
-    assert {one.partition for one in found} == {one.partition for one in behind}
-    commit(second, found)
-    began, new = time.monotonic(), list[Logged]()
-    while len(found) + len(new) < 2 * len(KEYS) and time.monotonic() - began < NEW_WITHIN:
-        new += poll(logs, second)
-    assert keys([*found, *new]) == sorted(KEYS + KEYS)
-    assert all(int(one.partition.rpartition("/")[2]) >= ALL for one in new)
+    second_read = poll(logs, second)
+    assert set(keys(second_read)) == set(KEYS)
+    assert {logged.partition for logged in second_read} == {logged.partition for logged in old_records}
+    commit(second, second_read)
+    started_at, new_records = time.monotonic(), list[Logged]()
+    while len(second_read) + len(new_records) < 2 * len(KEYS) and time.monotonic() - started_at < NEW_WITHIN:
+        new_records += poll(logs, second)
+    assert keys([*second_read, *new_records]) == sorted(KEYS + KEYS)
+    assert all(int(logged.partition.rpartition("/")[2]) >= ALL for logged in new_records)
 
 
-def test_who_leads_a_group_reads_on_though_its_polls_end_while_it_shares_a_topic_that_grew(
-    logs: InKafka, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_group_leader_reads_on_though_rebalance_outlasts_polls(logs: InKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     append(logs, *KEYS)
     leader = logs.log.subscribe(STREAM, "router", "one")
     commit(leader, poll(logs, leader, due=len(KEYS)))
-    planned, pauses = ConsumerCoordinator._perform_assignment, chain([SLOW_PLAN], repeat(SLOW_PLANS))
+    perform_assignment, pauses = ConsumerCoordinator._perform_assignment, chain([SLOW_PLAN], repeat(SLOW_PLANS))
 
-    def slowly(*given: object) -> object:
+    def assign_slowly(*arguments: object) -> object:
         time.sleep(next(pauses))
-        return planned(*given)
+        return perform_assignment(*arguments)
 
-    monkeypatch.setattr(ConsumerCoordinator, "_perform_assignment", slowly)
+    monkeypatch.setattr(ConsumerCoordinator, "_perform_assignment", assign_slowly)
     migrate(logs.access, [replace(TOPIC, partitions=2 * ALL)])
     time.sleep(SETTLE_TIME)
     append(logs, *KEYS)
-    began, found = time.monotonic(), list[Logged]()
-    while len(found) < len(KEYS) and time.monotonic() - began < NEW_WITHIN:
-        more = poll(logs, leader, within=timedelta(seconds=1))
-        commit(leader, more)
-        found += more
+    started_at, records = time.monotonic(), list[Logged]()
+    while len(records) < len(KEYS) and time.monotonic() - started_at < NEW_WITHIN:
+        batch = poll(logs, leader, within=timedelta(seconds=1))
+        commit(leader, batch)
+        records += batch
     leader.close()
-    assert keys(found) == sorted(KEYS)
+    assert keys(records) == sorted(KEYS)

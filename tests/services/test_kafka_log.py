@@ -1,4 +1,4 @@
-"""The log on a real broker that dies: nothing that was acknowledged is lost, and nobody waits for long."""
+"""The log on a broker that dies: acknowledged records survive, and calls are bounded."""
 
 import gc
 import time
@@ -27,7 +27,7 @@ from tests.services.waiting import until
 BOUNDED = 4.0
 """Seconds; the log gives up after three."""
 KILLS = 2
-TAKEN_BETWEEN = 200
+ACKNOWLEDGED_BETWEEN = 200
 """Records that the broker acknowledges before each kill and after the last one, however long a busy machine takes."""
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
@@ -38,24 +38,24 @@ pytestmark = [
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    found = broker(tmp_path, Settings.read().jars.expanduser(), port=free_port())
-    found.start()
+    engine_ = broker(tmp_path, Settings.read().jars.expanduser(), port=free_port())
+    engine_.start()
     try:
-        found.ready()
-        yield found
+        engine_.ready()
+        yield engine_
     finally:
-        found.kill()
+        engine_.kill()
 
 
 @pytest.fixture
 def logs(engine: Engine) -> Iterator[InKafka]:
-    with in_kafka(engine.address) as found:
-        yield found
+    with in_kafka(engine.address) as logs_:
+        yield logs_
 
 
 @pytest.fixture(autouse=True, scope="module")
-def swept() -> Iterator[None]:
-    """The library leaves the sockets of connections that were refused to the garbage collector, which says so."""
+def without_socket_warnings() -> Iterator[None]:
+    """The library leaves sockets of refused connections to the garbage collector, which would warn about them."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -66,12 +66,12 @@ def record(text: str) -> Record:
     return Record(stream=MENTIONS, key=text, value=text.encode())
 
 
-def back(engine: Engine) -> None:
+def restart(engine: Engine) -> None:
     engine.start()
     engine.ready()
 
 
-def test_while_the_broker_is_away_an_append_is_refused_in_time_and_later_taken(engine: Engine, logs: InKafka) -> None:
+def test_append_is_refused_in_time_while_broker_is_down(engine: Engine, logs: InKafka) -> None:
     logs.log.append([record("before")])
     engine.kill()
     for _ in range(2):
@@ -79,11 +79,11 @@ def test_while_the_broker_is_away_an_append_is_refused_in_time_and_later_taken(e
         with pytest.raises(LogUnavailable):
             logs.log.append([record("while it is away")])
         assert time.monotonic() - began < BOUNDED
-    back(engine)
-    until_taken(logs, record("after"))
+    restart(engine)
+    append_until_accepted(logs, record("after"))
 
 
-def test_a_broker_that_is_stopped_holds_nobody_up_for_long(engine: Engine, logs: InKafka) -> None:
+def test_frozen_broker_bounds_appends(engine: Engine, logs: InKafka) -> None:
     logs.log.append([record("before")])
     engine.freeze()
     began = time.monotonic()
@@ -91,31 +91,31 @@ def test_a_broker_that_is_stopped_holds_nobody_up_for_long(engine: Engine, logs:
         logs.log.append([record(f"while it sleeps {n}") for n in range(MAX_IN_FLIGHT + 1)])
     assert time.monotonic() - began < BOUNDED
     engine.wake()
-    until_taken(logs, record("after"))
+    append_until_accepted(logs, record("after"))
 
 
-def waiting_once_the_broker_answers(logs: InKafka, within: float = 60.0) -> set[str]:
-    """On a busy machine a broker that was just started again takes its time."""
+def waiting_keys(logs: InKafka, within: float = 60.0) -> set[str]:
+    """Return the waiting keys. On a busy machine, a restarted broker takes time to answer."""
     deadline = time.monotonic() + within
     while True:
         try:
-            return {one.record.key for one in logs.log.waiting(MENTIONS, "router", 1_000_000)}
+            return {logged.record.key for logged in logs.log.waiting(MENTIONS, "router", 1_000_000)}
         except LogUnavailable:
             if time.monotonic() > deadline:
                 raise
 
 
-def test_what_was_acknowledged_is_read_however_often_the_broker_is_killed(engine: Engine, logs: InKafka) -> None:
-    taken: list[str] = []
-    over = Signal()
+def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: InKafka) -> None:
+    acknowledged: list[str] = []
+    stop = Signal()
 
     def send() -> None:
         for number in count():
-            if over.is_set():
+            if stop.is_set():
                 return
             try:
                 logs.log.append([record(f"r{number}")])
-                taken.append(f"r{number}")
+                acknowledged.append(f"r{number}")
             except LogUnavailable:
                 continue
 
@@ -123,32 +123,32 @@ def test_what_was_acknowledged_is_read_however_often_the_broker_is_killed(engine
     sender.start()
     try:
         for kill in range(KILLS):
-            until(partial(enough, taken, (kill + 1) * TAKEN_BETWEEN))
+            until(partial(enough, acknowledged, (kill + 1) * ACKNOWLEDGED_BETWEEN))
             engine.kill()
-            back(engine)
-        until(partial(enough, taken, (KILLS + 1) * TAKEN_BETWEEN))
+            restart(engine)
+        until(partial(enough, acknowledged, (KILLS + 1) * ACKNOWLEDGED_BETWEEN))
     finally:
-        over.set()
+        stop.set()
         sender.join()
-    found = waiting_once_the_broker_answers(logs)
-    assert len(taken) > 100
-    assert set(taken) <= found
+    waiting = waiting_keys(logs)
+    assert len(acknowledged) > 100
+    assert set(acknowledged) <= waiting
     reader = logs.subscribe(MENTIONS, "router", "one")
-    read: set[str] = set()
+    keys_read: set[str] = set()
     deadline = time.monotonic() + 30
-    while not set(taken) <= read and time.monotonic() < deadline:
-        read |= {one.record.key for one in reader.poll(500, timedelta(seconds=1))}
-    assert set(taken) <= read
+    while not set(acknowledged) <= keys_read and time.monotonic() < deadline:
+        keys_read |= {logged.record.key for logged in reader.poll(500, timedelta(seconds=1))}
+    assert set(acknowledged) <= keys_read
 
 
-def enough(taken: Sequence[str], many: int) -> bool:
-    return len(taken) >= many
+def enough(acknowledged: Sequence[str], count_: int) -> bool:
+    return len(acknowledged) >= count_
 
 
-def until_taken(logs: InKafka, one: Record) -> None:
+def append_until_accepted(logs: InKafka, record_: Record) -> None:
     deadline = time.monotonic() + 30
     while True:
         try:
-            return logs.log.append([one])
+            return logs.log.append([record_])
         except LogUnavailable:
-            assert time.monotonic() < deadline, "it never came back"
+            assert time.monotonic() < deadline, "the broker never came back"

@@ -1,4 +1,4 @@
-"""Readers of Kafka that come back, and partitions that come new: what other backends of the log don't know."""
+"""Kafka readers that restart, and partitions that are new: cases of no other log backend."""
 
 import time
 from collections import Counter
@@ -26,61 +26,61 @@ from tests.services.waiting import until
 
 [TOPIC] = [topic for topic in plan() if topic.stream == STREAM]
 NEW_WITHIN = 30.0
-"""Seconds from a topic's growth until its new partitions are read; 12 where nothing else keeps the machine."""
-STRANGE = [(None, b"v"), (b"\xff\xfe", b"v"), (b"k", None)]
-"""Keys and values: none, no text, none."""
+"""Seconds from a topic's growth until its new partitions are read; 12 on an otherwise idle machine."""
+FOREIGN_RECORDS = [(None, b"v"), (b"\xff\xfe", b"v"), (b"k", None)]
+"""Keys and values that are missing or not text."""
 REPLACED_WITHIN = 10.0
-"""Seconds, as promised for a router or coordinator."""
+"""Seconds; the documented limit for a router or coordinator."""
 LONG_LEASE = timedelta(seconds=60)
-"""Far longer than a busy machine needs to hand over partitions: who waited for its end is told from who didn't."""
+"""Far longer than a busy machine needs to hand over partitions, so that a wait for its end would be noticed."""
 PACKED = b"x" * 1_000
 
 
 @pytest.fixture
 def logs(kafka: str) -> Iterator[InKafka]:
-    with in_kafka(kafka) as found:
-        yield found
+    with in_kafka(kafka) as logs_:
+        yield logs_
 
 
-def test_who_was_killed_and_comes_back_as_the_same_instance_has_its_partitions_well_before_the_lease_ends(
+def test_restarted_instance_gets_its_partitions_before_lease_ends(
     logs: InKafka,
 ) -> None:
-    named = replace(logs.access, instance="host-1", lease=LONG_LEASE)
+    access = replace(logs.access, instance="host-1", lease=LONG_LEASE)
     append(logs, *KEYS)
-    before, after = (start_consumer(named, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
+    before, after = (start_consumer(access, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.consumers += [before, after]
     assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
-    assert after.lag() == 0  # it runs, and has not joined
+    assert after.lag() == 0  # it runs, and has not joined yet
     before.end()
-    killed = time.monotonic()
+    killed_at = time.monotonic()
     assert keys(poll(logs, after, due=len(KEYS))) == sorted(KEYS)
-    assert time.monotonic() - killed < LONG_LEASE.total_seconds() / 2
+    assert time.monotonic() - killed_at < LONG_LEASE.total_seconds() / 2
 
 
-def test_records_that_no_writer_of_ours_wrote_cost_none_of_those_that_are_read_with_them(logs: InKafka) -> None:
+def test_foreign_records_do_not_affect_records_of_same_batch(logs: InKafka) -> None:
     append(logs, *KEYS)
-    with closing(KafkaProducer(bootstrap_servers=logs.access.servers)) as stranger:
+    with closing(KafkaProducer(bootstrap_servers=logs.access.servers)) as producer:
         for partition in range(ALL):
-            for key, value in STRANGE:
-                stranger.send(logs.access.topic(STREAM), key=key, value=value, partition=partition).get(timeout=10)
+            for key, value in FOREIGN_RECORDS:
+                producer.send(logs.access.topic(STREAM), key=key, value=value, partition=partition).get(timeout=10)
     append(logs, *KEYS)
-    everything = Counter(KEYS * 2) + Counter({"": ALL, "\ufffd\ufffd": ALL, "k": ALL})
-    assert Counter(one.record.key for one in logs.log.waiting(STREAM, "router", 1_000)) == everything
+    expected = Counter(KEYS * 2) + Counter({"": ALL, "\ufffd\ufffd": ALL, "k": ALL})
+    assert Counter(logged.record.key for logged in logs.log.waiting(STREAM, "router", 1_000)) == expected
     consumer = logs.subscribe(STREAM, "router", "one")
-    found = poll(logs, consumer, due=everything.total())
-    commit(consumer, found)
-    assert Counter(one.record.key for one in found) == everything
-    assert sum(one.record.value == b"" for one in found) == ALL
+    records = poll(logs, consumer, due=expected.total())
+    commit(consumer, records)
+    assert Counter(logged.record.key for logged in records) == expected
+    assert sum(logged.record.value == b"" for logged in records) == ALL
     assert consumer.lag() == 0
 
 
 def test_record_compressed_with_zstd_is_read(logs: InKafka) -> None:
-    # A topic that is made with its settings: to one that is there they come a moment later.
+    # A topic that is created with its settings: on an existing topic they take effect a moment later.
     access = replace(logs.access, prefix=f"{logs.access.prefix}made.")
     migrate(access, [TOPIC])
     produce_with_zstd(access)
     with closing(KafkaLog(access).subscribe(STREAM, "router", "one")) as reader:
-        assert [one.record.value for one in poll(logs, reader)] == [PACKED]
+        assert [logged.record.value for logged in poll(logs, reader)] == [PACKED]
 
 
 def test_unreadable_batch_is_an_outage_at_every_poll(kafka: str) -> None:
@@ -89,20 +89,20 @@ def test_unreadable_batch_is_an_outage_at_every_poll(kafka: str) -> None:
         reader = KafkaLog(logs.access).subscribe(STREAM, "router", "one")
         with closing(reader):
             for _ in range(3):
-                until(partial(refused, reader))
+                until(partial(is_refused, reader))
 
 
-def refused(reader: Consumer) -> bool:
-    """Until it is a member nothing comes."""
+def is_refused(reader: Consumer) -> bool:
+    """Return whether the poll is refused; before the reader has joined, a poll returns nothing."""
     try:
         assert reader.poll(10, timedelta(seconds=0.1)) == []
-    except LogUnavailable as told:
-        return "UnsupportedCodecError" in str(told)
+    except LogUnavailable as error:
+        return "UnsupportedCodecError" in str(error)
     return False
 
 
 class ZstdBatch(DefaultRecordBatchBuilder):  # type: ignore[misc]  # the library has no types
-    """A record batch compressed with zstd, which kafka-python only does with a package that is not installed."""
+    """A record batch compressed with zstd. kafka-python compresses so only with a package that is not installed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -122,7 +122,7 @@ class ZstdBatch(DefaultRecordBatchBuilder):  # type: ignore[misc]  # the library
 
 
 def produce_with_zstd(access: Access) -> None:
-    """Write one record as another company's producer would, by the wire protocol. There is one broker: it leads."""
+    """Write one record over the wire protocol, as a foreign producer would. The only broker leads every partition."""
     batch = ZstdBatch()
     batch.append(0, int(time.time() * 1_000), b"k", PACKED, [])
     topic_data = ProduceRequest.TopicProduceData
@@ -138,30 +138,32 @@ def produce_with_zstd(access: Access) -> None:
             return await admin._manager.send(request)
 
         def is_acknowledged() -> bool:
-            [answer] = admin._manager.run(send).responses[0].partition_responses
-            assert answer.error_code in (0, NotLeaderForPartitionError.errno), answer
-            return bool(answer.error_code == 0)
+            [response] = admin._manager.run(send).responses[0].partition_responses
+            assert response.error_code in (0, NotLeaderForPartitionError.errno), response
+            return bool(response.error_code == 0)
 
-        until(is_acknowledged)  # a broker does not lead a partition at once that it has just created
+        until(is_acknowledged)  # a broker does not lead a new partition at once
 
 
-def test_a_reader_that_was_killed_is_replaced_by_another_when_the_lease_ends(logs: InKafka) -> None:
+def test_killed_reader_is_replaced_when_lease_ends(logs: InKafka) -> None:
     append(logs, *KEYS)
     before, after = (start_consumer(logs.access, STREAM, "router", owner) for owner in ("owner 1", "owner 2"))
     logs.consumers += [before, after]
     assert keys(poll(logs, before, due=len(KEYS))) == sorted(KEYS)
     before.end()
-    killed, found = time.monotonic(), list[Logged]()
-    while not found:
-        found += poll(logs, after)
-        assert time.monotonic() - killed < REPLACED_WITHIN
-    assert keys(found) == sorted(KEYS)
+    killed_at, records = time.monotonic(), list[Logged]()
+    while not records:
+        records += poll(logs, after)
+        assert time.monotonic() - killed_at < REPLACED_WITHIN
+    assert keys(records) == sorted(KEYS)
 
 
-def test_a_topic_that_was_deleted_and_made_again_is_read_from_its_beginning_by_those_who_read_it_before(
+def test_recreated_topic_is_read_from_its_beginning(
     logs: InKafka,
 ) -> None:
-    """Its offsets begin anew: neither where it was read nor what was applied of it says anything of the new one."""
+    """Offsets restart at zero: neither committed offsets nor applied positions of the old topic say anything about the new
+    one.
+    """
     append(logs, *KEYS)
     reader = logs.subscribe(STREAM, "router", "one")
     before = poll(logs, reader, due=len(KEYS))
@@ -170,13 +172,17 @@ def test_a_topic_that_was_deleted_and_made_again_is_read_from_its_beginning_by_t
     with admin_client(logs.access) as admin:
         admin.delete_topics([name])
     migrate(logs.access, [TOPIC])
-    append(logs, *KEYS, *KEYS, *KEYS)  # more than before: who went on where it was would find something
-    began, old = time.monotonic(), {life(one) for one in before}
+    append(
+        logs, *KEYS, *KEYS, *KEYS
+    )  # more records than before, so that a reader that continued at its old offset would find some
+    started_at, old_lives = time.monotonic(), {topic_life(logged) for logged in before}
     after: dict[tuple[str, int], Logged] = {}
-    while len(after) < 3 * len(KEYS) and time.monotonic() - began < NEW_WITHIN:
+    while len(after) < 3 * len(KEYS) and time.monotonic() - started_at < NEW_WITHIN:
         with suppress(LogUnavailable):
-            found = reader.poll(200, timedelta(seconds=0.1))
-            after |= {(one.partition, one.offset): one for one in found if life(one) not in old}
+            records = reader.poll(200, timedelta(seconds=0.1))
+            after |= {
+                (logged.partition, logged.offset): logged for logged in records if topic_life(logged) not in old_lives
+            }
             reader.lag()
     assert keys([*after.values()]) == sorted(3 * [*KEYS])
     commit(reader, [*after.values()])
@@ -185,5 +191,5 @@ def test_a_topic_that_was_deleted_and_made_again_is_read_from_its_beginning_by_t
     assert is_empty(logs, logs.subscribe(STREAM, "router", "two"))
 
 
-def life(one: Logged) -> str:
-    return one.partition.partition("@")[2].partition("/")[0]
+def topic_life(logged: Logged) -> str:
+    return logged.partition.partition("@")[2].partition("/")[0]

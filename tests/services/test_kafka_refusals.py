@@ -1,4 +1,4 @@
-"""An append that can't be taken is refused in time, whatever is wrong, and taken again when it isn't any more."""
+"""Appends that fail are refused in time, and accepted again after recovery."""
 
 import threading
 import time
@@ -21,9 +21,9 @@ from tests.services.waiting import until
 
 BOUNDED = 4.0
 """Seconds; the log gives up after three."""
-ONE = [Record(stream=MENTIONS, key="a", value=b"a")]
+SMALL = [Record(stream=MENTIONS, key="a", value=b"a")]
 LARGE = [Record(stream=MENTIONS, key="a", value=bytes(2_000_000))]
-"""More than a broker takes by default."""
+"""More than a broker accepts by default."""
 
 pytestmark = pytest.mark.skipif(
     bool(missing()), reason=f"Kafka needs Java and Maven; not found: {', '.join(missing())}"
@@ -32,13 +32,13 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def access(kafka: str) -> Access:
-    found = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
-    migrate(found)
-    return found
+    access_ = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
+    migrate(access_)
+    return access_
 
 
 @pytest.fixture
-def three(tmp_path: Path) -> Iterator[list[Engine]]:
+def three_brokers(tmp_path: Path) -> Iterator[list[Engine]]:
     engines = brokers(tmp_path, Settings.read().jars.expanduser(), [free_port() for _ in range(3)])
     with ExitStack() as stack:
         for engine in engines:
@@ -50,11 +50,11 @@ def three(tmp_path: Path) -> Iterator[list[Engine]]:
 
 
 @pytest.mark.parametrize("servers", ["127.0.0.1:1", "no.such.host.invalid:9092"])
-def test_a_broker_that_never_answered_holds_up_none_of_several_threads(servers: str) -> None:
+def test_unreachable_broker_bounds_every_thread(servers: str) -> None:
     before = {*threading.enumerate()}
     log = KafkaLog(Access(servers=servers))
     took: list[float] = []
-    threads = [threading.Thread(target=lambda: took.append(refused(log))) for _ in range(3)]
+    threads = [threading.Thread(target=lambda: took.append(time_to_refusal(log))) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -65,53 +65,53 @@ def test_a_broker_that_never_answered_holds_up_none_of_several_threads(servers: 
     assert {*threading.enumerate()} <= before
 
 
-def test_a_record_that_is_too_large_is_no_outage_and_the_next_one_taken(access: Access) -> None:
+def test_oversized_record_is_poison_and_next_is_accepted(access: Access) -> None:
     log = KafkaLog(access)
     with pytest.raises(Poison, match="larger than the log takes"):
         log.append(LARGE)
-    log.append(ONE)
+    log.append(SMALL)
     log.close()
 
 
-def test_a_topic_that_was_deleted_under_us_takes_records_again_once_it_is_made_anew(access: Access) -> None:
+def test_recreated_topic_accepts_records_again(access: Access) -> None:
     log = KafkaLog(access)
-    log.append(ONE)
+    log.append(SMALL)
     with admin_client(access) as admin:
         admin.delete_topics([access.topic(MENTIONS)])
     until(lambda: f"make {MENTIONS}" in pending(access))
-    assert refused(log) < BOUNDED
+    assert time_to_refusal(log) < BOUNDED
     assert migrate(access) == 1
-    taken_again(log)
+    wait_until_accepted(log)
     log.close()
 
 
 @pytest.mark.timeout(180)
-def test_what_too_few_replicas_would_have_is_refused_until_they_are_back(three: list[Engine]) -> None:
-    access = Access(servers=",".join(engine.address for engine in three))
-    until(lambda: taken(lambda: migrate(access)))
+def test_append_is_refused_while_too_few_replicas_run(three_brokers: list[Engine]) -> None:
+    access = Access(servers=",".join(engine.address for engine in three_brokers))
+    until(lambda: succeeds(lambda: migrate(access)))
     log = KafkaLog(access)
-    log.append(ONE)
-    for engine in three[1:]:
+    log.append(SMALL)
+    for engine in three_brokers[1:]:
         engine.kill()
-    assert refused(log) < BOUNDED
-    three[1].start()
-    three[1].ready()
-    taken_again(log)
+    assert time_to_refusal(log) < BOUNDED
+    three_brokers[1].start()
+    three_brokers[1].ready()
+    wait_until_accepted(log)
     log.close()
 
 
-def refused(log: KafkaLog) -> float:
+def time_to_refusal(log: KafkaLog) -> float:
     began = time.monotonic()
     with pytest.raises(LogUnavailable):
-        log.append(ONE)
+        log.append(SMALL)
     return time.monotonic() - began
 
 
-def taken_again(log: KafkaLog) -> None:
-    until(lambda: taken(lambda: log.append(ONE)))
+def wait_until_accepted(log: KafkaLog) -> None:
+    until(lambda: succeeds(lambda: log.append(SMALL)))
 
 
-def taken(call: Callable[[], object]) -> bool:
+def succeeds(call: Callable[[], object]) -> bool:
     try:
         call()
     except LogUnavailable:

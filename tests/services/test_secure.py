@@ -1,6 +1,6 @@
-"""`tls_auth_on`: Kafka, Cassandra and Valkey behind TLS and passwords, from the settings to a record and a head.
+"""`tls_auth_on`: Kafka, Cassandra and Valkey behind TLS and passwords.
 
-The Valkey of the wheel was built without TLS: a proxy of this test's speaks it in front of that server.
+The Valkey of the wheel was built without TLS: a proxy of this test terminates TLS in front of that server.
 """
 
 import asyncio
@@ -53,31 +53,31 @@ T = TypeVar("T")
 
 USER, PASSWORD, WRONG = "notifier", "s3cr3t-Word", "wr0ng-Word"
 STARTS_WITHIN = 120.0
-"""Seconds, where others work, too."""
+"""Seconds, on a machine that is busy with other tests."""
 GIVES_UP_WITHIN = 20.0
-"""Seconds until a client has said what is wrong; the drivers would go on for half a minute, or for ever."""
+"""Seconds until a client has reported the error; the drivers would go on for half a minute or forever."""
 FOLDERS = count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
-    """Engines that let nobody in who isn't known."""
+class SecureEngines:
+    """Engines that accept authenticated clients only."""
 
     folder: Path
     ca: Path
-    other: Path
-    """The certificate of an authority that vouches for none of them."""
+    other_ca: Path
+    """Certificate of an authority that has signed none of them."""
     servers: str
     port: int
-    plain: int
-    """The port at which Valkey speaks no TLS."""
+    plain_port: int
+    """Port at which Valkey accepts plain text."""
     redis: int
 
-    def url(self, *, user: str = USER, password: str = PASSWORD, ca: Path | None = None, more: str = "") -> str:
-        return f"rediss://{user}:{password}@127.0.0.1:{self.redis}/0?ssl_ca_certs={ca or self.ca}{more}"
+    def url(self, *, user: str = USER, password: str = PASSWORD, ca: Path | None = None, query: str = "") -> str:
+        return f"rediss://{user}:{password}@127.0.0.1:{self.redis}/0?ssl_ca_certs={ca or self.ca}{query}"
 
-    def environment(self, **said: str) -> dict[str, str]:
-        """Of a person who is known, but for what is said otherwise."""
+    def environment(self, **changes: str) -> dict[str, str]:
+        """Return the environment of a known user, with these settings replaced."""
         folder = self.folder / f"data-{next(FOLDERS)}"
         folder.mkdir()
         return {
@@ -96,20 +96,20 @@ class Closed:
             "NOTIFIER_CASSANDRA_CA": str(self.ca),
             "NOTIFIER_REDIS_URL": self.url(),
             "NOTIFIER_DATA": str(folder),
-            **said,
+            **changes,
         }
 
-    def settings(self, **said: str) -> Settings:
-        return Settings.read(self.environment(**said))
+    def settings(self, **changes: str) -> Settings:
+        return Settings.read(self.environment(**changes))
 
 
 @pytest.fixture(scope="module")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
+def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureEngines]:
     folder, cache = tmp_path_factory.mktemp("secure"), Settings.read({}).jars.expanduser()
-    authority, other = Authority.made(folder, "authority"), Authority.made(folder, "other")
-    shut = Security(certificate=authority.server(), ca=authority.file, user=USER, password=PASSWORD)
-    kafka = broker(folder / "kafka", cache, port=free_port(), security=shut)
-    cassandra = node(folder / "cassandra", cache, port=free_port(), sync=Sync.PERIODIC, security=shut)
+    authority, other_authority = Authority.made(folder, "authority"), Authority.made(folder, "other")
+    secure = Security(certificate=authority.server(), ca=authority.file, user=USER, password=PASSWORD)
+    kafka = broker(folder / "kafka", cache, port=free_port(), security=secure)
+    cassandra = node(folder / "cassandra", cache, port=free_port(), sync=Sync.PERIODIC, security=secure)
     valkey = server(folder / "valkey", port=free_port(), password=PASSWORD, user=USER)
     with ExitStack() as stack:
         for engine in (kafka, cassandra, valkey):
@@ -117,29 +117,29 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
             engine.start()
         for engine in (kafka, cassandra, valkey):
             engine.ready(STARTS_WITHIN)
-        known(cassandra.port, authority.file)
-        yield Closed(
+        create_user(cassandra.port, authority.file)
+        yield SecureEngines(
             folder=folder,
             ca=authority.file,
-            other=other.file,
+            other_authority=other_authority.file,
             servers=kafka.address,
             port=cassandra.port,
-            plain=valkey.port,
-            redis=stack.enter_context(terminating(shut.certificate, valkey.port)),
+            plain_port=valkey.port,
+            redis=stack.enter_context(terminating(secure.certificate, valkey.port)),
         )
 
 
-def known(port: int, ca: Path) -> None:
-    """Makes our user, as the first one; the node makes that one a moment after it listens."""
-    given = security(user="cassandra", password="cassandra", ca=str(ca))
+def create_user(port: int, ca: Path) -> None:
+    """Create our user as the default user, which the node creates a moment after it listens."""
+    default_user = security(user="cassandra", password="cassandra", ca=str(ca))
     deadline = monotonic() + STARTS_WITHIN
     while True:
-        cluster = Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security=given))
+        cluster = Cluster(CassandraAccess(hosts=["127.0.0.1"], port=port, keyspace="system", security=default_user))
         try:
-            words = (
+            statement = (
                 f"CREATE ROLE IF NOT EXISTS {USER} WITH PASSWORD = '{PASSWORD}' AND LOGIN = true AND SUPERUSER = true"
             )
-            cluster.execute(words)
+            cluster.execute(statement)
             return
         except (Environment, StoreUnavailable):
             if monotonic() > deadline:
@@ -150,39 +150,39 @@ def known(port: int, ca: Path) -> None:
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[Settings], Clustered]]:
+def open_profile() -> Iterator[Callable[[Settings], Clustered]]:
     with ExitStack() as stack:
 
-        def made(settings: Settings) -> Clustered:
+        def open_profile_(settings: Settings) -> Clustered:
             profile = choose(settings)
             assert isinstance(profile, Clustered)
             stack.callback(profile.close)
             return profile
 
-        yield made
+        yield open_profile_
 
 
-Opened = Callable[[Settings], Clustered]
+OpenProfile = Callable[[Settings], Clustered]
 
 
-def in_time(wrong: type[NotifierError], words: str, ask: Callable[[], object]) -> None:
-    """It says what is wrong, soon, and no password by any way, the causes of the causes included."""
+def assert_error(error: type[NotifierError], message: str, call: Callable[[], object]) -> None:
+    """Check that the call fails soon with this error, and that no password is in it or in any of its causes."""
     began = monotonic()
-    with pytest.raises(wrong, match=words) as caught:
-        ask()
+    with pytest.raises(error, match=message) as caught:
+        call()
     assert monotonic() - began < GIVES_UP_WITHIN
-    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
-    assert PASSWORD not in told
-    assert WRONG not in told
+    text = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert PASSWORD not in text
+    assert WRONG not in text
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
-def test_who_is_known_migrates_writes_and_reads_on_all_of_them(
-    closed: Closed, opened: Opened, caplog: pytest.LogCaptureFixture, mechanism: str
+def test_known_user_migrates_writes_and_reads_on_all_engines(
+    secure_engines: SecureEngines, open_profile: OpenProfile, caplog: pytest.LogCaptureFixture, mechanism: str
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    settings = closed.settings(NOTIFIER_KAFKA_MECHANISM=mechanism)
-    profile = opened(settings)
+    settings = secure_engines.settings(NOTIFIER_KAFKA_MECHANISM=mechanism)
+    profile = open_profile(settings)
     profile.migrate()
     profile.prepare()
     profile.require_log()
@@ -192,10 +192,10 @@ def test_who_is_known_migrates_writes_and_reads_on_all_of_them(
     ports.log.append([Record(stream=MENTIONS, key="nova", value=b"written behind TLS")])
     reader = ports.log.subscribe(MENTIONS, GROUPS[MENTIONS], "router")
     try:
-        found = next(read for _ in range(20) if (read := reader.poll(1, timedelta(seconds=1))))
+        records = next(polled for _ in range(20) if (polled := reader.poll(1, timedelta(seconds=1))))
     finally:
         reader.close()
-    assert found[0].record.value == b"written behind TLS"
+    assert records[0].record.value == b"written behind TLS"
     ports.heads.swap([FIRST])
     assert ports.heads.load([NOVA]) == {NOVA: FIRST}
     since = FIRST.last_opened_at
@@ -203,97 +203,125 @@ def test_who_is_known_migrates_writes_and_reads_on_all_of_them(
     assert patiently(ports.pull.generation) is None or mechanism != "SCRAM-SHA-512"
     patiently(lambda: ports.pull.rebuilt([], since, since))
     assert patiently(ports.pull.generation) is not None
-    assert patiently(lambda: asyncio.run(asked(profile))) == 0
+    assert patiently(lambda: asyncio.run(pull_index_places(profile))) == 0
     assert {patiently(partial(ports.queue.depth, pool)) for pool in Pool} == {0}
     assert PASSWORD not in caplog.text
     assert PASSWORD not in repr(settings) + repr(profile.__dict__) + repr(ports)
 
 
-def patiently(ask: Callable[[], T]) -> T:
-    """Half a second to shake hands is plenty for a server, and little for a proxy in Python on a busy machine."""
+def patiently(call: Callable[[], T]) -> T:
+    """Retry the call: half a second for a handshake is plenty for a server, but little for a Python proxy on a busy
+    machine.
+    """
     deadline = monotonic() + STARTS_WITHIN
     while True:
         try:
-            return ask()
+            return call()
         except (CacheUnavailable, QueueUnavailable):
             if monotonic() > deadline:
                 raise
             sleep(0.5)
 
 
-async def asked(profile: Clustered) -> int:
+async def pull_index_places(profile: Clustered) -> int:
     try:
         return len((await profile.reads().pull.news([NOVA])).places)
     finally:
         await profile.leave()
 
 
-def test_a_wrong_password_is_told_at_once(closed: Closed, opened: Opened) -> None:
-    kafka = opened(closed.settings(NOTIFIER_KAFKA_PASSWORD=WRONG))
-    in_time(Environment, "Kafka at .* refuses the user", kafka.pending)
-    plain = opened(closed.settings(NOTIFIER_KAFKA_PASSWORD=WRONG, NOTIFIER_KAFKA_MECHANISM="PLAIN"))
-    in_time(Environment, "Kafka at .* refuses the user", plain.pending)
-    cassandra = opened(closed.settings(NOTIFIER_CASSANDRA_PASSWORD=WRONG))
-    in_time(Environment, "Cassandra at .* refuses the user", cassandra.prepare)
-    redis = opened(closed.settings(NOTIFIER_REDIS_URL=closed.url(password=WRONG)))
-    in_time(CacheUnavailable, "AuthenticationError", redis.require_services)
-    in_time(QueueUnavailable, "invalid username-password", lambda: redis.ports().queue.depth(Pool.P0))
+def test_wrong_password_is_reported_at_once(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
+    kafka = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG))
+    assert_error(Environment, "Kafka at .* refuses the user", kafka.pending)
+    plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_PASSWORD=WRONG, NOTIFIER_KAFKA_MECHANISM="PLAIN"))
+    assert_error(Environment, "Kafka at .* refuses the user", plain_port.pending)
+    cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_PASSWORD=WRONG))
+    assert_error(Environment, "Cassandra at .* refuses the user", cassandra.prepare)
+    redis = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=secure_engines.url(password=WRONG)))
+    assert_error(CacheUnavailable, "AuthenticationError", redis.require_services)
+    assert_error(QueueUnavailable, "invalid username-password", lambda: redis.ports().queue.depth(Pool.P0))
 
 
-def test_who_gives_no_name_is_not_let_in(closed: Closed, opened: Opened) -> None:
-    nobody = {"NOTIFIER_KAFKA_USER": "", "NOTIFIER_KAFKA_PASSWORD": ""}
-    in_time(Environment, "Kafka at .* refuses the user", opened(closed.settings(**nobody)).pending)
-    cassandra = opened(closed.settings(NOTIFIER_CASSANDRA_USER=""))
-    in_time(Environment, "Cassandra at .* refuses the user", cassandra.prepare)
+def test_missing_user_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
+    anonymous = {"NOTIFIER_KAFKA_USER": "", "NOTIFIER_KAFKA_PASSWORD": ""}
+    assert_error(
+        Environment, "Kafka at .* refuses the user", open_profile(secure_engines.settings(**anonymous)).pending
+    )
+    cassandra = open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_USER=""))
+    assert_error(Environment, "Cassandra at .* refuses the user", cassandra.prepare)
 
 
-def test_a_certificate_of_another_authority_is_not_believed(closed: Closed, opened: Opened) -> None:
-    other = str(closed.other)
-    in_time(Environment, "Kafka at .* certificate", opened(closed.settings(NOTIFIER_KAFKA_CA=other)).pending)
-    in_time(Environment, "Cassandra at .* certificate", opened(closed.settings(NOTIFIER_CASSANDRA_CA=other)).prepare)
-    redis = opened(closed.settings(NOTIFIER_REDIS_URL=closed.url(ca=closed.other)))
-    in_time(CacheUnavailable, "certificate verify failed", redis.require_services)
-    in_time(QueueUnavailable, "certificate verify failed", lambda: redis.ports().queue.depth(Pool.P0))
+def test_certificate_of_other_authority_is_refused(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
+    other_ca = str(secure_engines.other_ca)
+    assert_error(
+        Environment,
+        "Kafka at .* certificate",
+        open_profile(secure_engines.settings(NOTIFIER_KAFKA_CA=other_ca)).pending,
+    )
+    assert_error(
+        Environment,
+        "Cassandra at .* certificate",
+        open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_CA=other_ca)).prepare,
+    )
+    redis = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=secure_engines.url(ca=secure_engines.other_ca)))
+    assert_error(CacheUnavailable, "certificate verify failed", redis.require_services)
+    assert_error(QueueUnavailable, "certificate verify failed", lambda: redis.ports().queue.depth(Pool.P0))
 
 
-def test_without_a_word_about_it_celery_looks_at_certificates_too(closed: Closed, opened: Opened) -> None:
-    """Its library wouldn't, of an address that only begins with rediss."""
-    bare = f"rediss://{USER}:{PASSWORD}@127.0.0.1:{closed.redis}/0"
-    profile = opened(closed.settings(NOTIFIER_REDIS_URL=bare))
-    in_time(QueueUnavailable, "certificate verify failed", lambda: profile.ports().queue.depth(Pool.P0))
+def test_celery_verifies_certificates_by_default(secure_engines: SecureEngines, open_profile: OpenProfile) -> None:
+    """Its library would not, for an address that only begins with rediss."""
+    bare = f"rediss://{USER}:{PASSWORD}@127.0.0.1:{secure_engines.redis}/0"
+    profile = open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=bare))
+    assert_error(QueueUnavailable, "certificate verify failed", lambda: profile.ports().queue.depth(Pool.P0))
 
 
 @pytest.mark.parametrize("name", ["NOTIFIER_KAFKA_CA", "NOTIFIER_CASSANDRA_CA"])
 @pytest.mark.parametrize("content", [None, "no certificate"])
-def test_an_authority_whose_certificate_cant_be_read_is_a_bad_setting(
-    closed: Closed, opened: Opened, tmp_path: Path, name: str, content: str | None
+def test_unreadable_ca_certificate_is_a_bad_setting(
+    secure_engines: SecureEngines, open_profile: OpenProfile, tmp_path: Path, name: str, content: str | None
 ) -> None:
     ca = tmp_path / "ca.pem"
     if content is not None:
         ca.write_text(content)
-    in_time(BadSetting, r"authority, .*/ca\.pem, can't be read", lambda: opened(closed.settings(**{name: str(ca)})))
+    assert_error(
+        BadSetting,
+        r"authority, .*/ca\.pem, can't be read",
+        lambda: open_profile(secure_engines.settings(**{name: str(ca)})),
+    )
 
 
-def test_plain_text_to_a_port_for_tls_is_an_outage_with_a_hint(closed: Closed, opened: Opened) -> None:
+def test_plain_text_to_tls_port_is_an_outage_with_hint(
+    secure_engines: SecureEngines, open_profile: OpenProfile
+) -> None:
     hint = "TLS is spoken on one side alone"
-    plain = opened(closed.settings(NOTIFIER_KAFKA_CA=""))
-    in_time(LogUnavailable, hint, plain.pending)
-    in_time(StoreUnavailable, hint, opened(closed.settings(NOTIFIER_CASSANDRA_CA="")).migrate)
-    url = closed.url().replace("rediss://", "redis://").partition("?")[0]
-    in_time(CacheUnavailable, "doesn.t answer", opened(closed.settings(NOTIFIER_REDIS_URL=url)).require_services)
-    # And TLS to one for plain text.
-    url = closed.url().replace(f":{closed.redis}/", f":{closed.plain}/")
-    in_time(CacheUnavailable, "doesn.t answer", opened(closed.settings(NOTIFIER_REDIS_URL=url)).require_services)
+    plain_port = open_profile(secure_engines.settings(NOTIFIER_KAFKA_CA=""))
+    assert_error(LogUnavailable, hint, plain_port.pending)
+    assert_error(StoreUnavailable, hint, open_profile(secure_engines.settings(NOTIFIER_CASSANDRA_CA="")).migrate)
+    url = secure_engines.url().replace("rediss://", "redis://").partition("?")[0]
+    assert_error(
+        CacheUnavailable,
+        "doesn.t answer",
+        open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=url)).require_services,
+    )
+    # The reverse: TLS to a port for plain text.
+    url = secure_engines.url().replace(f":{secure_engines.redis}/", f":{secure_engines.plain_port}/")
+    assert_error(
+        CacheUnavailable,
+        "doesn.t answer",
+        open_profile(secure_engines.settings(NOTIFIER_REDIS_URL=url)).require_services,
+    )
 
 
-@pytest.mark.parametrize("wrong", [{}, {"NOTIFIER_KAFKA_PASSWORD": WRONG, "NOTIFIER_CASSANDRA_PASSWORD": WRONG}])
-def test_what_the_settings_and_the_doctor_tell_has_no_password(closed: Closed, wrong: dict[str, str]) -> None:
-    environment = {**os.environ, **closed.environment(**wrong), "NOTIFIER_LOG_LEVEL": "debug"}
-    for words in (["settings"], ["doctor"], ["doctor", "--json"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "notifier", *words], env=environment, capture_output=True, text=True, check=False
+@pytest.mark.parametrize(
+    "wrong_passwords", [{}, {"NOTIFIER_KAFKA_PASSWORD": WRONG, "NOTIFIER_CASSANDRA_PASSWORD": WRONG}]
+)
+def test_settings_and_doctor_print_no_password(secure_engines: SecureEngines, wrong_passwords: dict[str, str]) -> None:
+    environment = {**os.environ, **secure_engines.environment(**wrong_passwords), "NOTIFIER_LOG_LEVEL": "debug"}
+    for arguments in (["settings"], ["doctor"], ["doctor", "--json"]):
+        result = subprocess.run(
+            [sys.executable, "-m", "notifier", *arguments], env=environment, capture_output=True, text=True, check=False
         )
-        assert PASSWORD not in done.stdout + done.stderr
-        assert WRONG not in done.stdout + done.stderr
-        assert "settings" in words or "kafka" in done.stdout, done.stderr
-        assert ("refuses the user" in done.stdout) == (bool(wrong) and "settings" not in words)
+        assert PASSWORD not in result.stdout + result.stderr
+        assert WRONG not in result.stdout + result.stderr
+        assert "settings" in arguments or "kafka" in result.stdout, result.stderr
+        assert ("refuses the user" in result.stdout) == (bool(wrong_passwords) and "settings" not in arguments)

@@ -1,11 +1,11 @@
-"""Waits for what an engine does in its own time."""
+"""Waits for changes that an engine makes in its own time."""
 
 import time
 from collections.abc import Callable
 
 
-def until(holds: Callable[[], bool], within: float = 60) -> None:
+def until(condition: Callable[[], bool], within: float = 60) -> None:
     deadline = time.monotonic() + within
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
