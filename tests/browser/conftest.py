@@ -1,4 +1,4 @@
-"""One browser and one context for a file of tests; a server, a page and an inbox for each of them."""
+"""Fixtures for browser tests: one browser and context per file, server and page per test."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from tests.support.browser.fake_server import serving
 from tests.support.browser.page import Opened
 
 PATIENCE = 20_000
-"""Milliseconds that anything may take on a busy machine."""
+"""Milliseconds; the longest that any step may take on a busy machine."""
 LARGEST_PICTURE = 300_000
-"""Bytes: a document is read on trains, too."""
+"""Bytes, because documents are also read over slow connections."""
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    """Ends with its file: while it lives, its thread has a running event loop, and other tests can't run theirs."""
+    """Closed after each file: its thread has a running event loop, and other tests could not run theirs."""
     expect.set_options(timeout=PATIENCE)
     with headless(chromium) as browser:
         yield browser
@@ -50,30 +50,30 @@ def address(inbox: Inbox) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def visitor(browser: Browser) -> Iterator[BrowserContext]:
-    """Half of what a short test costs is a context of its own, or the first page in one: a file has one of each."""
+def shared_context(browser: Browser) -> Iterator[BrowserContext]:
+    """One context and a first page for a whole file: creating them is half the cost of a short test."""
     with closing(new_context(browser)) as context:
         context.new_page()
         yield context
 
 
 @pytest.fixture
-def alone() -> None:
-    """The context is this test's own: it is changed for good, by a clock or the like."""
+def own_context() -> None:
+    """Give the test its own context, because it changes the context permanently, by a clock for example."""
 
 
 @pytest.fixture
 def context(request: pytest.FixtureRequest, browser: Browser) -> Iterator[BrowserContext]:
-    """Afterwards without the test's pages, and online again."""
-    own = new_context(browser) if "alone" in request.fixturenames else None
-    context: BrowserContext = own or request.getfixturevalue("visitor")
+    """Close the test's pages afterwards, and go online again."""
+    own_context_ = new_context(browser) if "own_context" in request.fixturenames else None
+    context: BrowserContext = own_context_ or request.getfixturevalue("shared_context")
     before = context.pages
     yield context
     for page in [page for page in context.pages if page not in before]:
         page.close()
     context.set_offline(False)
-    if own:
-        own.close()
+    if own_context_:
+        own_context_.close()
 
 
 def new_context(browser: Browser) -> BrowserContext:
@@ -84,10 +84,13 @@ def new_context(browser: Browser) -> BrowserContext:
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    """Fails the test that made the page complain: of a script's mistake, or of what its policy forbids."""
+    """Fail the test if the page has a script error or a policy violation."""
     page, complaints = context.new_page(), list[str]()
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if "Content Security Policy" in said.text else None)
+    page.on(
+        "console",
+        lambda message: complaints.append(message.text) if "Content Security Policy" in message.text else None,
+    )
     yield page
     assert complaints == []
 
@@ -99,7 +102,7 @@ def opened(page: Page, address: str, inbox: Inbox) -> Opened:
 
 @pytest.fixture
 def picture(tmp_path: Path) -> Callable[[Page, str], None]:
-    """Takes a picture that a document shows; into the folder that PICTURES names, if any."""
+    """Take a picture for a document; it is stored in the folder that PICTURES names, if any."""
 
     def take(page: Page, name: str) -> None:
         path = Path(os.environ.get("PICTURES", tmp_path)) / name

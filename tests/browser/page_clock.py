@@ -1,4 +1,4 @@
-"""A page's clock that a test turns; between two steps the page takes in every answer."""
+"""A page's clock that tests advance; the page handles every response between two steps."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 Clock = Callable[[float], None]
 
 STEP_S = 20
-"""The page gives a request up that has no answer after 30 s of its clock."""
+"""The page gives up a request without a response after 30 s of its clock."""
 COUNT_FETCHES = """
   window.unanswered = 0;
   const turn = () => new Promise((done) => {
@@ -29,18 +29,18 @@ COUNT_FETCHES = """
     return answer;
   };
 """
-"""Until the page has taken in an answer, the time of its next request isn't set."""
+"""Counts unanswered requests: the page sets the time of its next request only after it has handled a response."""
 
 
 def page_clock(page: Page) -> Clock:
-    """Turns by seconds. Must be called before the page is opened."""
+    """Return a function that advances the clock by seconds. Must be called before the page is opened."""
     page.clock.install()
     page.add_init_script(f"{{{COUNT_FETCHES}}}")
 
     def wait_for_answers() -> None:
         waited_until = monotonic() + 20
         while page.evaluate("window.unanswered"):
-            assert monotonic() < waited_until, "a request has no answer"
+            assert monotonic() < waited_until, "a request has no response"
             page.wait_for_timeout(10)
 
     def turn(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A real demo of a few people, as the tweet service and a person with a browser meet it: each mention is a row."""
+"""A real demo of a few users, used through HTTP and a browser; each mention is a row."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from playwright.sync_api import BrowserContext, Page, expect
-from playwright.sync_api import Request as Asked
+from playwright.sync_api import Request as PageRequest
 
 from notifier.api.auth.identity import issue
 from notifier.api.auth.service_keys import keys_of
@@ -26,14 +26,16 @@ from notifier.domain.ids import UserId
 from tests.support.browser.page import Shown
 
 FOLLOWERS = 100_000
-"""The most for whom collapsing may be switched off."""
-AS_LONG = timedelta(hours=1)
+"""The most followers for which collapsing may be switched off."""
+TOKEN_LIFETIME = timedelta(hours=1)
 
 
-def active(many: int) -> Sequence[str]:
-    """People who were here today, each of whom follows nova and mutes nobody, by the formulas of the fixture."""
-    here = (m for m in range(100, FOLLOWERS) if (m * 619 + 17) % 1000 < 50 and (m + 1) % 211)
-    return [f"u{next(here)}" for _ in range(many)]
+def active(count: int) -> Sequence[str]:
+    """Return users who were active today, follow nova and mute no account, by the formulas of the fixture."""
+    active_members = (
+        member for member in range(100, FOLLOWERS) if (member * 619 + 17) % 1000 < 50 and (member + 1) % 211
+    )
+    return [f"u{next(active_members)}" for _ in range(count)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +46,14 @@ class Served:
     def ready(self) -> Ready:
         return read_ready(self.data)
 
-    def mention(self, *whom: str, author: str = "ada") -> None:
-        """Accepted when it returns, and delivered soon."""
-        body = letter(whom, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=author)
+    def mention(self, *account: str, author: str = "ada") -> None:
+        """Publish a mention; it is accepted when this returns, and delivered soon."""
+        body = letter(account, now=datetime.now(UTC), fresh=lambda: token_hex(8), author=author)
         kind = "application/cloudevents-batch+json"
         self._ask("/v1/events", self.ready.service_key, body=json.dumps(body).encode(), kind=kind)
 
     def token(self, user: str) -> str:
-        return issue(keys_of(Settings(data=self.data)), UserId(user), datetime.now(UTC), AS_LONG)
+        return issue(keys_of(Settings(data=self.data)), UserId(user), datetime.now(UTC), TOKEN_LIFETIME)
 
     def page_of(self, user: str) -> Any:
         return self._ask("/v1/inbox?limit=100", self.token(user))
@@ -62,13 +64,13 @@ class Served:
     def preferences(self, user: str) -> Any:
         return self._ask("/v1/preferences", self.token(user))["preferences"]
 
-    def left_out(self, whom: str, rule: str, *, within: float) -> bool:
-        """Whether fan-out leaves somebody out by the rule, after so many seconds at the most."""
-        asked = ["notifier", "audience", f"@{whom}", "--json", "--data", str(self.data)]
+    def is_suppressed(self, account: str, rule: str, *, within: float) -> bool:
+        """Return whether fan-out suppresses followers of the account by the rule, within so many seconds."""
+        arguments = ["notifier", "audience", f"@{account}", "--json", "--data", str(self.data)]
         until = monotonic() + within
         while monotonic() < until:
-            found = subprocess.run([sys.executable, "-m", *asked], capture_output=True, check=True, text=True)
-            if json.loads(found.stdout)["suppressed"].get(rule):
+            result = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, check=True, text=True)
+            if json.loads(result.stdout)["suppressed"].get(rule):
                 return True
         return False
 
@@ -82,21 +84,21 @@ class Served:
 
     def _ask(self, path: str, token: str, *, body: bytes | None = None, kind: str = "application/json") -> Any:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
-        with urlopen(Request(self.ready.url + path, data=body, headers=headers), timeout=10) as answer:
-            return json.load(answer)
+        with urlopen(Request(self.ready.url + path, data=body, headers=headers), timeout=10) as response:
+            return json.load(response)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab(Shown):
-    """The bare page of one person."""
+    """The inbox page of one user, in a browser tab."""
 
     served: Served
     user: str
-    streams: list[Asked]
-    """Every one that the page has asked for."""
+    streams: list[PageRequest]
+    """Every stream request of the page."""
 
     def live(self) -> "Tab":
-        """With rows that have been looked at, and a stream."""
+        """Open the page, and wait until its rows have been seen and its stream is open."""
         self.open(token=self.served.token(self.user))
         expect(self.rows.first).to_be_visible()
         self.until(lambda: self.streams)
@@ -113,6 +115,6 @@ class Tab(Shown):
 
 def tab(served: Served, context: BrowserContext, user: str, page: Page | None = None) -> Tab:
     page = page or context.new_page()
-    streams: list[Asked] = []
-    page.on("request", lambda asked: streams.append(asked) if asked.url.endswith("/stream") else None)
+    streams: list[PageRequest] = []
+    page.on("request", lambda request: streams.append(request) if request.url.endswith("/stream") else None)
     return Tab(page=page, address=f"{served.ready.url}/static/inbox.html", served=served, user=user, streams=streams)

@@ -1,4 +1,4 @@
-"""How much an open page holds, once what nobody needs any more has been collected."""
+"""How much memory an open page holds after garbage collection."""
 
 from dataclasses import astuple, dataclass
 
@@ -14,32 +14,37 @@ class Size:
 
 
 def size(page: Page) -> Size:
-    talk = page.context.new_cdp_session(page)
-    talk.send("Performance.enable")
-    for _ in range(2):  # what only a collected thing held on to goes with the next one
-        talk.send("HeapProfiler.collectGarbage")
-    found = Size(heap=_heap(talk), **_document(talk))
-    talk.detach()
-    return found
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    for _ in range(2):  # what was held only by a collected object is freed in the second pass
+        session.send("HeapProfiler.collectGarbage")
+    page_size = Size(heap=_heap(session), **_document(session))
+    session.detach()
+    return page_size
 
 
-def not_larger(page: Page, before: Size, *, by: Size) -> None:
-    """What is on its way out is waited for, on a busy machine for seconds; what a page keeps stays, and fails this."""
+def assert_not_larger(page: Page, before: Size, *, limit: Size) -> None:
+    """Wait for pending collections, for seconds on a busy machine. What a page keeps stays, and fails this check."""
     after = size(page)
     for _ in range(40):
-        if all(is_now < was + more for is_now, was, more in zip(*map(astuple, (after, before, by)), strict=True)):
+        if all(
+            current < earlier + allowed
+            for current, earlier, allowed in zip(*map(astuple, (after, before, limit)), strict=True)
+        ):
             return
         page.wait_for_timeout(250)
         after = size(page)
     raise AssertionError(f"{before} has become {after}")
 
 
-def _document(talk: CDPSession) -> dict[str, int]:
-    counted = talk.send("Memory.getDOMCounters")
-    return {"nodes": counted["nodes"], "listeners": counted["jsEventListeners"]}
+def _document(session: CDPSession) -> dict[str, int]:
+    counters = session.send("Memory.getDOMCounters")
+    return {"nodes": counters["nodes"], "listeners": counters["jsEventListeners"]}
 
 
-def _heap(talk: CDPSession) -> int:
+def _heap(session: CDPSession) -> int:
     return next(
-        int(one["value"]) for one in talk.send("Performance.getMetrics")["metrics"] if one["name"] == "JSHeapUsedSize"
+        int(metric["value"])
+        for metric in session.send("Performance.getMetrics")["metrics"]
+        if metric["name"] == "JSHeapUsedSize"
     )

@@ -1,4 +1,4 @@
-"""The demo's page as somebody meets it: by keyboard, on a phone, in the dark, abroad, all day long; and its weight."""
+"""The demo's page: keyboard, phone, dark mode, locale, a whole day, and its weight."""
 
 import re
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from benchmarks.demo_page import DEMO_WIDTHS, SCHEMES, weight_figures
 from tests.browser.demo import SLOW, demo, visiting
-from tests.browser.size import Size, not_larger, size
+from tests.browser.size import Size, assert_not_larger, size
 from tests.support.browser.accessibility import violations
 from tests.support.browser.page_weight import weighed
 from tests.support.browser.states import MadeUp, delivered, demo_states
 
 FOLLOWERS = 200_000
-TURN = """state => {
+SET_VISIBILITY = """state => {
   Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
   document.dispatchEvent(new Event('visibilitychange'));
 }"""
-"""The tab goes to the front or to the back."""
+"""Brings the tab to the front or to the background."""
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -38,7 +38,7 @@ def page(browser: Browser, home: str) -> Iterator[Page]:
 
 
 @pytest.fixture
-def german(browser: Browser) -> Iterator[BrowserContext]:
+def german_context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(viewport={"width": 390, "height": 844}, locale="de-DE", timezone_id="Europe/Berlin")
     context.set_default_timeout(SLOW)
     yield context
@@ -46,14 +46,14 @@ def german(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def abroad(german: BrowserContext, home: str) -> Page:
-    page = german.new_page()
+def abroad(german_context: BrowserContext, home: str) -> Page:
+    page = german_context.new_page()
     page.goto(home)
     expect(page.locator("#line")).to_have_text("live", timeout=SLOW)
     return page
 
 
-def test_everything_can_be_done_with_the_keyboard(page: Page) -> None:
+def test_every_action_works_with_the_keyboard(page: Page) -> None:
     page.locator("#people input").first.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#about")).to_contain_text("Active today")
@@ -65,8 +65,10 @@ def test_everything_can_be_done_with_the_keyboard(page: Page) -> None:
     expect(page.locator("#pause")).to_be_focused()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [*zip(SCHEMES, DEMO_WIDTHS, strict=True)])  # the bench tries all four
-def test_axe_finds_nothing_and_nothing_sticks_out(page: Page, scheme: str, width: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "width"), [*zip(SCHEMES, DEMO_WIDTHS, strict=True)]
+)  # the benchmark tries all four combinations
+def test_axe_finds_no_violation_and_page_fits_width(page: Page, scheme: str, width: int, tmp_path: Path) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 900})
     delivered(page)
@@ -76,13 +78,13 @@ def test_axe_finds_nothing_and_nothing_sticks_out(page: Page, scheme: str, width
         assert page.evaluate("document.documentElement.scrollWidth") <= width, state
 
 
-def test_the_page_with_all_that_it_loads_is_small(browser: Browser, home: str) -> None:
+def test_page_with_its_resources_is_small(browser: Browser, home: str) -> None:
     sizes = weighed(browser, home)
     assert {"/", "/static/demo/main.js", "/static/notifier-inbox/inbox.js", "/v1/inbox"} <= sizes.keys()
     assert [figure.finding for figure in weight_figures(sizes) if not figure.finding.ok] == []
 
 
-def test_numbers_and_times_are_the_visitor_s(abroad: Page) -> None:
+def test_numbers_and_times_use_the_visitors_locale(abroad: Page) -> None:
     expect(abroad.locator("#followers")).to_have_text("200.000", timeout=SLOW)
     expect(abroad.locator(".tier .reached").first).to_contain_text(re.compile(r"within \d+,\d s"), timeout=SLOW)
     time = abroad.locator("notifier-inbox time").first
@@ -90,23 +92,23 @@ def test_numbers_and_times_are_the_visitor_s(abroad: Page) -> None:
     expect(time).to_have_text(re.compile(r"jetzt|vor \d+ Min\."))
 
 
-def test_a_phone_buzzes_once_for_a_burst_and_shows_the_newest_on_top(page: Page) -> None:
+def test_phone_shakes_once_per_burst_and_shows_newest_first(page: Page) -> None:
     page.emulate_media(reduced_motion="no-preference")
     phones, vip = MadeUp(page), page.locator("#phones > li").first
     shaken = "node => { window.shaken = 0; node.addEventListener('animationstart', () => (window.shaken += 1)); }"
     page.evaluate(f"({shaken})(document.querySelector('#phones'))")
-    one = {"kind": "vip", "place": "1", "language": "en", "text": "ada mentioned @nova"}
-    phones.ring(one)
+    alert = {"kind": "vip", "place": "1", "language": "en", "text": "ada mentioned @nova"}
+    phones.ring(alert)
     expect(vip.locator("ol li")).to_have_text([re.compile("ada mentioned @nova")], timeout=SLOW)
-    phones.ring(one, {**one, "place": "2", "language": "de", "text": "bob hat @nova erwähnt"})
+    phones.ring(alert, {**alert, "place": "2", "language": "de", "text": "bob hat @nova erwähnt"})
     expect(vip.locator("ol li")).to_have_text([re.compile("bob hat"), re.compile("sent 2 times")], timeout=SLOW)
     expect(vip.locator("ol p").first).to_have_attribute("lang", "de")
     assert page.evaluate("window.shaken") == 2
-    phones.ring(*({**one, "place": place} for place in "345"))
+    phones.ring(*({**alert, "place": place} for place in "345"))
     expect(vip.locator("ol li")).to_have_text(3 * [re.compile("ada mentioned @nova")], timeout=SLOW)
 
 
-def test_on_a_phone_the_inbox_comes_before_everything_else(abroad: Page) -> None:
+def test_inbox_comes_first_on_a_phone(abroad: Page) -> None:
     def top(selector: str) -> float:
         box: Any = abroad.locator(selector).first.bounding_box()
         return float(box["y"])
@@ -114,18 +116,18 @@ def test_on_a_phone_the_inbox_comes_before_everything_else(abroad: Page) -> None
     assert top("h1") < top("notifier-inbox") < min(top("#storm"), top(".tiles"), top("#tiers"), top("#log"))
 
 
-def test_a_page_in_the_back_gives_its_stream_back_and_comes_back_with_it(abroad: Page) -> None:
+def test_background_page_closes_its_stream_until_visible(abroad: Page) -> None:
     ended: list[str] = []
-    abroad.on("requestfailed", lambda asked: ended.append(asked.url))
-    abroad.evaluate(TURN, "hidden")
+    abroad.on("requestfailed", lambda request: ended.append(request.url))
+    abroad.evaluate(SET_VISIBILITY, "hidden")
     for _ in range(100):
         if any("/v1/system/stream" in url for url in ended):
             break
         abroad.wait_for_timeout(50)
     else:
-        raise AssertionError("it keeps its connection")
+        raise AssertionError("the page keeps its connection")
     with abroad.expect_request("**/v1/system/stream"):
-        abroad.evaluate(TURN, "visible")
+        abroad.evaluate(SET_VISIBILITY, "visible")
     expect(abroad.locator("#line")).to_have_text("live", timeout=SLOW)
     expect(abroad.locator("#mentions")).not_to_have_text("–")
 
@@ -164,21 +166,21 @@ A_DAY = """many => {
 }"""
 
 
-def test_a_page_that_is_open_all_day_does_not_grow(page: Page, home: str) -> None:
+def test_page_open_all_day_does_not_grow(page: Page, home: str) -> None:
     delivered(page)
     page.add_init_script(f"({A_DAY})(60)")
     page.goto(home)
 
-    def passed(snapshots: int) -> None:
+    def wait_for_snapshots(snapshots: int) -> None:
         while page.evaluate("window.snapshots") < snapshots:
             page.wait_for_timeout(100)
 
-    passed(130)  # longer than the charts look back
+    wait_for_snapshots(130)  # longer than the period of the charts
     expect(page.locator("#log > li")).to_have_count(20)
     before = size(page)
-    passed(370)
+    wait_for_snapshots(370)
     expect(page.locator("#log > li")).to_have_count(20)
     points = page.locator(".tier polyline").last.get_attribute("points")
     assert points
     assert len(points.split()) == 120
-    not_larger(page, before, by=Size(nodes=50, listeners=10, heap=200_000))
+    assert_not_larger(page, before, by=Size(nodes=50, listeners=10, heap=200_000))

@@ -1,4 +1,4 @@
-"""The demo's page in a browser: the storm, the pause and its ramp, a killed worker and an emptied Redis."""
+"""The demo's page in a browser: storms, pause and ramp, killed worker, emptied Redis."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -18,11 +18,11 @@ from tests.support.browser.states import delivered
 from tests.support.browser.storm_watcher import TOOK
 
 COLLAPSE = LASTING + 4
-"""Seconds: a storm stays one burst on a slow machine, too, and the next one needn't be waited for long."""
+"""Seconds. A storm stays one burst on a slow machine, too, and the wait for the next one is short."""
 NOVA = "mention:nova"
 SHARDS = -(-FOLLOWERS // SHARD_MEMBERS)
 PRESSED: list[datetime] = [datetime.now(UTC) - timedelta(seconds=LASTING)]
-"""When the storms of this module began."""
+"""The times at which storms of this module began."""
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -39,39 +39,39 @@ def page(browser: Browser, home: str) -> Iterator[Page]:
         yield page
 
 
-def asked(page: Page, path: str, token: str | None) -> Any:
+def get_json(page: Page, path: str, token: str | None) -> Any:
     return page.request.get(page.url + path, headers={"Authorization": f"Bearer {token}"}).json()
 
 
-def vip(page: Page) -> str:
-    """A token."""
+def vip_token(page: Page) -> str:
+    """Return the token of the VIP user."""
     key = page.locator("meta[name=demo-token]").get_attribute("content")
-    return str(asked(page, "demo/people", key)["people"][0]["token"])
+    return str(get_json(page, "demo/people", key)["people"][0]["token"])
 
 
-def storm(page: Page) -> None:
-    """A new burst, which spends a fan-out of the hour's six: so the last one's collapse window is waited for first."""
-    tab = asked(page, "v1/inbox", vip(page))
-    opened = next(datetime.fromisoformat(item["opened_at"]) for item in tab["items"] if item["subject"] == NOVA)
-    over = max(opened + timedelta(seconds=COLLAPSE + 1), PRESSED[-1] + timedelta(seconds=LASTING))
-    page.wait_for_timeout(max(0.0, (over - datetime.now(UTC)).total_seconds()) * 1_000)
-    with page.expect_response("**/demo/storm?of=nova") as answered:
+def start_storm(page: Page) -> None:
+    """Open a new burst, which uses one of the hour's six fan-outs. Waits for the last collapse window first."""
+    inbox = get_json(page, "v1/inbox", vip_token(page))
+    opened = next(datetime.fromisoformat(item["opened_at"]) for item in inbox["items"] if item["subject"] == NOVA)
+    earliest = max(opened + timedelta(seconds=COLLAPSE + 1), PRESSED[-1] + timedelta(seconds=LASTING))
+    page.wait_for_timeout(max(0.0, (earliest - datetime.now(UTC)).total_seconds()) * 1_000)
+    with page.expect_response("**/demo/storm?of=nova") as response:
         page.click("#storm")
     PRESSED.append(datetime.now(UTC))
-    assert "a new burst" in answered.value.json()["says"]
+    assert "a new burst" in response.value.json()["says"]
 
 
-def test_the_page_opens_on_a_burst_and_four_inboxes_that_show_it(page: Page) -> None:
+def test_page_shows_burst_in_four_inboxes(page: Page) -> None:
     delivered(page)
     expect(page.locator("#followers").first).to_contain_text(f"{FOLLOWERS:,}", timeout=SLOW)
-    for kind, served in {"VIP": "P0", "Active": "P1", "Occasional": "P2", "Away": "no row"}.items():
+    for kind, tier in {"VIP": "P0", "Active": "P1", "Occasional": "P2", "Away": "no row"}.items():
         page.get_by_role("radio", name=kind).check()
-        expect(page.locator("#about")).to_contain_text(served)
+        expect(page.locator("#about")).to_contain_text(tier)
         expect(page.locator("notifier-inbox").get_by_text("@nova").first).to_be_visible()
 
 
-def test_a_storm_fills_the_map_and_is_one_notification(page: Page, picture: Callable[[Page, str], None]) -> None:
-    storm(page)
+def test_storm_fills_map_and_is_one_notification(page: Page, picture: Callable[[Page, str], None]) -> None:
+    start_storm(page)
     expect(page.locator("#burst")).to_have_text(re.compile(r"[3-9]\d\d mentions of @nova"), timeout=SLOW)
     row = page.locator("notifier-inbox").get_by_text(re.compile(r"and others, \d{3} mentions of @nova"))
     expect(row.first).to_be_visible()
@@ -80,36 +80,38 @@ def test_a_storm_fills_the_map_and_is_one_notification(page: Page, picture: Call
     expect(page.locator("canvas").first).to_have_attribute(
         "aria-label", f"p0: {SHARDS:,} of {SHARDS:,} shards delivered"
     )
-    assert TOOK.fullmatch(page.locator(".tier").nth(1).locator(".reached").inner_text())  # as the bench reads it
+    assert TOOK.fullmatch(
+        page.locator(".tier").nth(1).locator(".reached").inner_text()
+    )  # in the form that the benchmark reads
     assert "notifier storm --of nova" in page.locator("#log code").first.inner_text()
     assert page.locator("#log code").nth(1).inner_text().startswith("curl -X POST")
 
 
-def test_storm_of_second_celebrity_reaches_a_tenth_of_the_people(page: Page) -> None:
+def test_storm_of_second_celebrity_reaches_a_tenth_of_users(page: Page) -> None:
     option = page.locator('#star option[value="orion"]')
     expect(option).to_have_text(re.compile(r"@orion, \S+ followers"), timeout=SLOW)
     page.locator("#star").select_option("orion")
-    over = PRESSED[-1] + timedelta(seconds=LASTING + 1)
-    page.wait_for_timeout(max(0.0, (over - datetime.now(UTC)).total_seconds()) * 1_000)
-    with page.expect_response("**/demo/storm?of=orion") as answered:
+    earliest = PRESSED[-1] + timedelta(seconds=LASTING + 1)
+    page.wait_for_timeout(max(0.0, (earliest - datetime.now(UTC)).total_seconds()) * 1_000)
+    with page.expect_response("**/demo/storm?of=orion") as response:
         page.click("#storm")
     PRESSED.append(datetime.now(UTC))
-    done = answered.value.json()
-    assert "a new burst" in done["says"]
-    assert "--of orion" in done["cli"]
+    action = response.value.json()
+    assert "a new burst" in action["says"]
+    assert "--of orion" in action["cli"]
     expect(page.locator("#burst")).to_have_text(re.compile(r"\d+ mentions of @orion"), timeout=SLOW)
     expect(page.locator("#named")).to_have_text("@orion")
     expect(page.locator("#followers")).to_have_text(f"{FOLLOWERS // 10:,}")
     expect(page.locator("notifier-inbox").get_by_text("@orion").first).to_be_visible()
 
 
-def test_a_pause_parks_p2_and_the_ramp_delivers_it(page: Page) -> None:
+def test_pause_parks_p2_and_ramp_delivers_it(page: Page) -> None:
     page.click("#pause")
     page.get_by_label("Reason").fill("a test of the pause")
     page.locator("dialog select").select_option("60")
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(page.locator("#pause")).to_have_text("Lift the pause")
-    storm(page)
+    start_storm(page)
     expect(page.locator(".tier").nth(1).locator(".reached")).to_contain_text("within", timeout=SLOW)
     parked = page.locator("#accounts div", has_text="parked").locator("dd")
     expect(parked).to_have_text(re.compile(r"[1-9][\d,]{5,}"), timeout=SLOW)
@@ -120,8 +122,8 @@ def test_a_pause_parks_p2_and_the_ramp_delivers_it(page: Page) -> None:
     expect(parked).to_have_text("0", timeout=SLOW)
 
 
-def test_a_killed_worker_is_replaced_and_the_storm_delivered(page: Page) -> None:
-    storm(page)
+def test_killed_worker_is_replaced_and_storm_delivered(page: Page) -> None:
+    start_storm(page)
     page.locator("#role").select_option("p1")
     page.click("#kill")
     expect(page.locator("#log")).to_contain_text("is queued again when its claim runs out")
@@ -130,7 +132,7 @@ def test_a_killed_worker_is_replaced_and_the_storm_delivered(page: Page) -> None
     delivered(page)
 
 
-def test_redis_is_emptied_and_the_inbox_shows_the_same(page: Page) -> None:
+def test_inbox_is_unchanged_after_redis_flush(page: Page) -> None:
     delivered(page)
     rows = page.locator("notifier-inbox").get_by_text("@nova")
     expect(rows.first).to_be_visible()
@@ -143,7 +145,7 @@ def test_redis_is_emptied_and_the_inbox_shows_the_same(page: Page) -> None:
     delivered(page)
 
 
-def test_the_storms_are_a_few_lines_on_a_phone_in_the_dark(
+def test_storms_are_a_few_rows_on_a_dark_phone(
     page: Page, browser: Browser, picture: Callable[[Page, str], None]
 ) -> None:
     with closing(
@@ -151,7 +153,7 @@ def test_the_storms_are_a_few_lines_on_a_phone_in_the_dark(
             viewport={"width": 390, "height": 500}, device_scale_factor=2, color_scheme="dark", is_mobile=True
         )
     ) as context:
-        phone = Shown(page=context.new_page(), address=f"{page.url}static/inbox.html").open(token=vip(page))
+        phone = Shown(page=context.new_page(), address=f"{page.url}static/inbox.html").open(token=vip_token(page))
         expect(phone.rows.get_by_text(re.compile(r"and others, \d+ mentions of @nova")).first).to_be_visible()
         assert 4 <= phone.rows.count() < 10
         assert violations(phone.page) == []

@@ -1,4 +1,4 @@
-"""`<notifier-inbox>` in a real browser: its rows, and what a person does with them."""
+"""`<notifier-inbox>` in a real browser: its rows and a user's actions."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -10,10 +10,8 @@ from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox, digest, item, items
 from tests.support.browser.page import Opened
 
-NOT_LOOKED_AT = (
-    "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, { looked: 36_000_000 }))"
-)
-"""Rows stay unread, however slow the machine is."""
+NEVER_SEEN = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, { looked: 36_000_000 }))"
+"""Rows stay unread on a machine of any speed."""
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
     "evil\u202egnp.exe",
@@ -24,7 +22,7 @@ HOSTILE = [
 ]
 
 
-def test_rows_show_what_the_server_says(opened: Opened, inbox: Inbox) -> None:
+def test_rows_show_data_of_the_server(opened: Opened, inbox: Inbox) -> None:
     text = "ada and others, 413 mentions of @nova"
     inbox.items[0].update(names=["ada", "bob", "eve"], more=True, count=413, text=text, unread=True)
     opened.live()
@@ -37,15 +35,13 @@ def test_rows_show_what_the_server_says(opened: Opened, inbox: Inbox) -> None:
     expect(opened.badge).to_have_text("1")
 
 
-def test_times_are_told_in_the_language_of_the_element_where_it_was_given_one(opened: Opened) -> None:
+def test_times_use_the_language_of_the_element(opened: Opened) -> None:
     opened.open(before="document.querySelector('notifier-inbox').lang = 'de'")
     expect(opened.rows.first.locator("time")).to_have_text("vor 5 Min.")
 
 
 @pytest.mark.parametrize("page_lang", ["en", "fr"])
-def test_times_are_else_the_person_s_whatever_the_page_s_language(
-    browser: Browser, address: str, inbox: Inbox, page_lang: str
-) -> None:
+def test_times_use_browser_locale_by_default(browser: Browser, address: str, inbox: Inbox, page_lang: str) -> None:
     inbox.items[0].update(names=["ada", "bob", "eve"], more=True)
     context = browser.new_context(locale="de-DE", timezone_id="Europe/Berlin")
     opened = Opened(page=context.new_page(), address=address, inbox=inbox)
@@ -57,9 +53,9 @@ def test_times_are_else_the_person_s_whatever_the_page_s_language(
     context.close()
 
 
-def test_opening_tells_the_page_and_marks_as_read(opened: Opened, inbox: Inbox) -> None:
+def test_opening_row_sends_event_and_marks_as_read(opened: Opened, inbox: Inbox) -> None:
     inbox.items[0]["unread"] = True
-    opened.page.add_init_script(NOT_LOOKED_AT)
+    opened.page.add_init_script(NEVER_SEEN)
     opened.live()
     opened.page.evaluate("document.addEventListener('open', ({ detail }) => (window.went = detail.tweet))")
     opened.burst(0).click()
@@ -68,9 +64,9 @@ def test_opening_tells_the_page_and_marks_as_read(opened: Opened, inbox: Inbox) 
     expect(opened.rows.first).to_have_class("row")
 
 
-def test_a_digest_unfolds_to_what_it_tells_of(opened: Opened, inbox: Inbox) -> None:
+def test_digest_expands_to_its_bursts(opened: Opened, inbox: Inbox) -> None:
     inbox.items[0] = digest(999, "ada mentioned @nova", "bob and others, 7 mentions of @nova", unread=True)
-    opened.page.add_init_script(NOT_LOOKED_AT)
+    opened.page.add_init_script(NEVER_SEEN)
     opened.live()
     row, inside = opened.rows.first, opened.rows.first.locator(".inside li")
     expect(row.locator(".text")).to_have_text("Your digest: 2 mentions of @nova")
@@ -83,13 +79,13 @@ def test_a_digest_unfolds_to_what_it_tells_of(opened: Opened, inbox: Inbox) -> N
         [re.compile("^ada mentioned @nova"), re.compile("^bob and others, 7 mentions of @nova")]
     )
     opened.until(lambda: {"bursts": ["b999"], "mark": "read"} in inbox.calls("PUT /v1/inbox/marks"))
-    expect(inside.first).to_be_visible()  # also when the row is told anew
+    expect(inside.first).to_be_visible()  # also after the row has been updated
     assert violations(opened.page) == []
     opened.page.keyboard.press("Enter")
     expect(inside.first).to_be_hidden()
 
 
-def test_a_digest_s_menu_mutes_nobody_and_hostile_accounts_in_it_stay_text(opened: Opened, inbox: Inbox) -> None:
+def test_digest_menu_cannot_mute_and_escapes_hostile_names(opened: Opened, inbox: Inbox) -> None:
     inbox.items[0] = digest(999, *HOSTILE)
     opened.live()
     opened.burst(0).click()
@@ -99,16 +95,16 @@ def test_a_digest_s_menu_mutes_nobody_and_hostile_accounts_in_it_stay_text(opene
     expect(opened.page.get_by_role("menuitem")).to_have_text(["Mark as unread", "Hide"])
 
 
-def test_a_page_may_cancel_opening(opened: Opened, inbox: Inbox) -> None:
+def test_page_can_cancel_opening(opened: Opened, inbox: Inbox) -> None:
     inbox.items[0]["unread"] = True
     opened.live()
     opened.page.evaluate("document.addEventListener('open', (event) => event.preventDefault())")
     opened.burst(0).click()
-    expect(opened.rows.first).to_have_class("row fresh")  # by looking, not by opening
+    expect(opened.rows.first).to_have_class("row fresh")  # because it was seen, not because it was opened
     assert inbox.calls("PUT /v1/inbox/marks") == []
 
 
-def test_the_keyboard_does_everything(opened: Opened, inbox: Inbox) -> None:
+def test_keyboard_moves_marks_hides_and_restores(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     press = opened.page.keyboard.press
     opened.burst(0).focus()
@@ -131,14 +127,14 @@ def test_the_keyboard_does_everything(opened: Opened, inbox: Inbox) -> None:
     assert marks == [(["b998"], "unread"), (["b998"], "hidden"), (["b998"], "unread")]
 
 
-def test_only_one_row_is_a_stop_of_the_tab_key(opened: Opened) -> None:
+def test_only_one_row_is_in_the_tab_order(opened: Opened) -> None:
     opened.live().burst(2).focus()
     assert opened.inside("root.querySelectorAll('.row [tabindex=\"0\"]').length") == 2
     opened.page.keyboard.press("Tab")
     expect(opened.rows.nth(2).locator(".more")).to_be_focused()
 
 
-def test_the_menu_hides_a_row_and_takes_it_back(opened: Opened, inbox: Inbox) -> None:
+def test_menu_hides_row_and_undo_restores_it(opened: Opened, inbox: Inbox) -> None:
     opened.live().rows.nth(1).hover()
     opened.rows.nth(1).locator(".more").click()
     expect(opened.page.get_by_role("menuitem").first).to_be_focused()
@@ -151,7 +147,7 @@ def test_the_menu_hides_a_row_and_takes_it_back(opened: Opened, inbox: Inbox) ->
     expect(opened.rows).to_have_count(5)
 
 
-def test_the_menu_mutes_an_account_and_hears_it_again(opened: Opened, inbox: Inbox) -> None:
+def test_menu_mutes_and_unmutes_account(opened: Opened, inbox: Inbox) -> None:
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997, unread=True)]
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -167,9 +163,7 @@ def test_the_menu_mutes_an_account_and_hears_it_again(opened: Opened, inbox: Inb
 
 
 @pytest.mark.parametrize("before", ["default", "first"])
-def test_the_menu_leaves_an_account_to_the_digest_and_takes_that_back(
-    opened: Opened, inbox: Inbox, before: str
-) -> None:
+def test_menu_moves_account_to_digest_and_undo_restores_it(opened: Opened, inbox: Inbox, before: str) -> None:
     if before != "default":
         inbox.everything |= {"preferences": [{"subject": "mention:nova", "volume": before, "muted_until": None}]}
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997)]
@@ -184,18 +178,18 @@ def test_the_menu_leaves_an_account_to_the_digest_and_takes_that_back(
     opened.until(lambda: inbox.calls(path) == [{"volume": "digest"}, {"volume": before}])
 
 
-def test_a_day_s_mute_is_until_tomorrow(opened: Opened, inbox: Inbox) -> None:
+def test_mute_for_a_day_ends_tomorrow(opened: Opened, inbox: Inbox) -> None:
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     opened.page.get_by_role("menuitem", name="for a day").click()
     expect(opened.rows).to_have_count(0)
     opened.until(lambda: bool(inbox.calls("PATCH /v1/preferences/mention%3Anova")))
     [change] = inbox.calls("PATCH /v1/preferences/mention%3Anova")
-    away = datetime.fromisoformat(str(change["muted_until"])) - datetime.now(UTC)
-    assert timedelta(hours=23) < away <= timedelta(days=1)
+    muted_for = datetime.fromisoformat(str(change["muted_until"])) - datetime.now(UTC)
+    assert timedelta(hours=23) < muted_for <= timedelta(days=1)
 
 
-def test_a_mute_that_the_server_refuses_is_no_mute_and_can_be_ended_all_the_same(opened: Opened, inbox: Inbox) -> None:
+def test_refused_mute_hides_nothing_and_can_be_undone(opened: Opened, inbox: Inbox) -> None:
     inbox.marks_status = 503
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -207,7 +201,7 @@ def test_a_mute_that_the_server_refuses_is_no_mute_and_can_be_ended_all_the_same
     expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
 
 
-def test_what_comes_before_a_mute_is_answered_is_not_shown(opened: Opened, inbox: Inbox) -> None:
+def test_row_that_arrives_during_a_mute_is_not_shown(opened: Opened, inbox: Inbox) -> None:
     inbox.slow = "forever"
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -216,18 +210,18 @@ def test_what_comes_before_a_mute_is_answered_is_not_shown(opened: Opened, inbox
     opened.page.get_by_role("button", name="Unmute").click()
     expect(opened.rows).to_have_count(0)
     path = "PATCH /v1/preferences/mention%3Anova"
-    opened.until(lambda: [said["muted_until"] for said in inbox.calls(path)] == ["forever", None])
+    opened.until(lambda: [change["muted_until"] for change in inbox.calls(path)] == ["forever", None])
     assert inbox.preferred == ["forever", None]
 
 
-def test_of_oneself_nothing_is_muted(opened: Opened, inbox: Inbox) -> None:
+def test_own_mentions_cannot_be_muted(opened: Opened, inbox: Inbox) -> None:
     inbox.items = [item(999, subject="self:u1", text="ada mentioned you")]
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     expect(opened.page.get_by_role("menuitem")).to_have_count(2)
 
 
-def test_a_mark_that_the_server_refuses_is_taken_back(opened: Opened, inbox: Inbox) -> None:
+def test_refused_mark_is_reverted(opened: Opened, inbox: Inbox) -> None:
     inbox.marks_status = 503
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
@@ -235,7 +229,7 @@ def test_a_mark_that_the_server_refuses_is_taken_back(opened: Opened, inbox: Inb
     expect(opened.rows).to_have_count(5)
 
 
-def test_older_rows_load_on_the_way_down_to_the_end(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_load_while_scrolling_to_the_end(opened: Opened, inbox: Inbox) -> None:
     inbox.items = items(45)
     opened.live().scroll(100_000)
     expect(opened.rows).to_have_count(45)
@@ -245,30 +239,30 @@ def test_older_rows_load_on_the_way_down_to_the_end(opened: Opened, inbox: Inbox
 def test_older_rows_that_fail_wait_for_a_click(opened: Opened, inbox: Inbox) -> None:
     inbox.items, inbox.older_status = items(45), 503
     opened.live().scroll(100_000)
-    again = opened.page.get_by_role("button", name="Older ones didn’t load")
-    expect(again).to_be_visible()
+    retry_button = opened.page.get_by_role("button", name="Older ones didn’t load")
+    expect(retry_button).to_be_visible()
     inbox.older_status = 200
-    again.click()
+    retry_button.click()
     expect(opened.rows).to_have_count(45)
 
 
-def test_the_document_stays_bounded_on_the_way_down(opened: Opened, inbox: Inbox) -> None:
+def test_document_stays_bounded_while_scrolling(opened: Opened, inbox: Inbox) -> None:
     inbox.items = items(420)
     opened.live()
-    last = opened.page.locator("notifier-inbox .end")
+    end_marker = opened.page.locator("notifier-inbox .end")
 
-    def down() -> bool:
+    def reached_end() -> bool:
         opened.scroll(1_000_000)
-        return last.is_visible()
+        return end_marker.is_visible()
 
-    opened.until(down)
+    opened.until(reached_end)
     expect(opened.rows).to_have_count(200)
     opened.pill.click()
     expect(opened.rows).to_have_count(20)
     expect(opened.rows.first.locator("time")).to_have_attribute("datetime", inbox.items[0]["opened_at"])
 
 
-def test_the_document_stays_bounded_through_a_busy_day(opened: Opened, inbox: Inbox) -> None:
+def test_document_stays_bounded_on_a_busy_day(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     for number in range(1000, 1300):
         inbox.arrive(item(number))
@@ -280,7 +274,7 @@ def test_the_document_stays_bounded_through_a_busy_day(opened: Opened, inbox: In
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=["markup", "override", "zalgo", "long", "control", "right to left"])
-def test_a_hostile_name_is_only_a_name(opened: Opened, inbox: Inbox, name: str) -> None:
+def test_hostile_name_is_shown_as_text(opened: Opened, inbox: Inbox, name: str) -> None:
     inbox.items[0].update(
         names=[name, "bob", "eve"], more=True, count=9, text=f"{name} and others, 9 mentions of @nova"
     )

@@ -1,4 +1,4 @@
-"""Missed rows: what is loaded deep stays, what is missing is filled in, and what is read does not move."""
+"""Missed rows: gaps are filled, deep rows are kept, and the scroll position does not move."""
 
 from typing import Any
 
@@ -18,35 +18,35 @@ FIRST_IN_VIEW = """(() => {
 pytestmark = pytest.mark.timeout(120)
 
 
-def deep(opened: Opened, inbox: Inbox, *, loaded: int = 60) -> None:
-    """Opens the page and loads several pages of rows."""
+def load_deep(opened: Opened, inbox: Inbox, *, loaded: int = 60) -> None:
+    """Open the page, and load several pages of rows."""
     inbox.items = items(loaded)
     opened.live().scroll(100_000)
     expect(opened.rows).to_have_count(loaded)
 
 
-def newer(count: int, **changes: Any) -> list[Item]:
+def newer_items(count: int, **changes: Any) -> list[Item]:
     return [item(number, **changes) for number in range(999 + count, 999, -1)]
 
 
 def times(opened: Opened) -> list[str]:
-    found: list[str] = opened.inside("[...root.querySelectorAll('.row time')].map((time) => time.dateTime)")
-    return found
+    row_times: list[str] = opened.inside("[...root.querySelectorAll('.row time')].map((time) => time.dateTime)")
+    return row_times
 
 
 def opened_at(inbox: Inbox) -> list[str]:
-    return [str(one["opened_at"]) for one in inbox.items]
+    return [str(item_["opened_at"]) for item_ in inbox.items]
 
 
-def asked_since(inbox: Inbox, start: int) -> list[str]:
+def calls_since(inbox: Inbox, start: int) -> list[str]:
     return [call.partition("?")[0] for call, _ in inbox.asked[start:]]
 
 
-def test_reset_after_more_than_a_page_keeps_deep_rows_and_the_place(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+def test_reset_after_more_than_a_page_keeps_deep_rows_and_position(opened: Opened, inbox: Inbox) -> None:
+    load_deep(opened, inbox)
     opened.scroll(1_500)
     before = opened.inside(FIRST_IN_VIEW)
-    inbox.items = [*newer(45), *inbox.items]
+    inbox.items = [*newer_items(45), *inbox.items]
     inbox.say("reset")
     expect(opened.pill).to_have_text("45 new")
     expect(opened.rows).to_have_count(60)
@@ -57,28 +57,28 @@ def test_reset_after_more_than_a_page_keeps_deep_rows_and_the_place(opened: Open
 
 
 def test_reset_fills_the_gap_above_deep_rows_of_an_idle_page(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+    load_deep(opened, inbox)
     opened.scroll(0)
-    inbox.items = [*newer(45), *inbox.items]
+    inbox.items = [*newer_items(45), *inbox.items]
     inbox.say("reset")
     expect(opened.rows).to_have_count(105)
     assert times(opened) == opened_at(inbox)
 
 
 def test_row_that_comes_before_the_reload_does_not_hide_a_gap(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+    load_deep(opened, inbox)
     opened.scroll(0)
-    inbox.items = [*newer(45), *inbox.items]
+    inbox.items = [*newer_items(45), *inbox.items]
     inbox.say("reset")
     inbox.arrive(item(1_045))
     expect(opened.rows).to_have_count(106)
     assert times(opened) == opened_at(inbox)
 
 
-def test_more_missed_rows_than_the_document_keeps_begin_anew(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+def test_more_missed_rows_than_document_keeps_restart_the_list(opened: Opened, inbox: Inbox) -> None:
+    load_deep(opened, inbox)
     opened.scroll(0)
-    inbox.items = [*newer(400), *inbox.items]
+    inbox.items = [*newer_items(400), *inbox.items]
     inbox.say("reset")
     opened.until(lambda: times(opened)[:1] == opened_at(inbox)[:1])
     shown = times(opened)
@@ -86,8 +86,8 @@ def test_more_missed_rows_than_the_document_keeps_begin_anew(opened: Opened, inb
     assert len(inbox.calls(PAGE)) <= 6
 
 
-def test_reset_takes_deep_rows_away_that_are_gone_and_keeps_the_place(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+def test_reset_removes_missing_deep_rows_and_keeps_position(opened: Opened, inbox: Inbox) -> None:
+    load_deep(opened, inbox)
     opened.scroll(1_500)
     before = opened.inside(FIRST_IN_VIEW)
     del inbox.items[50], inbox.items[25], inbox.items[3]
@@ -99,28 +99,28 @@ def test_reset_takes_deep_rows_away_that_are_gone_and_keeps_the_place(opened: Op
     assert after[1] == pytest.approx(before[1], abs=1)
 
 
-def test_place_is_kept_when_the_first_row_in_view_goes(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+def test_position_is_kept_when_first_visible_row_is_removed(opened: Opened, inbox: Inbox) -> None:
+    load_deep(opened, inbox)
     opened.scroll(1_500)
-    place = times(opened).index(opened.inside(FIRST_IN_VIEW)[0])
-    del inbox.items[place]
+    index = times(opened).index(opened.inside(FIRST_IN_VIEW)[0])
+    del inbox.items[index]
     inbox.say("reset")
     expect(opened.rows).to_have_count(59)
-    assert abs(times(opened).index(opened.inside(FIRST_IN_VIEW)[0]) - place) <= 1
+    assert abs(times(opened).index(opened.inside(FIRST_IN_VIEW)[0]) - index) <= 1
 
 
 def test_reset_renews_marks_of_deep_rows(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+    load_deep(opened, inbox)
     inbox.items[40]["unread"] = True
     inbox.say("reset")
     expect(opened.page.locator("notifier-inbox .row.unread")).to_have_count(1)
 
 
-def test_gap_that_cannot_be_filled_is_tried_again(opened: Opened, inbox: Inbox) -> None:
-    deep(opened, inbox)
+def test_gap_that_failed_to_load_is_retried(opened: Opened, inbox: Inbox) -> None:
+    load_deep(opened, inbox)
     opened.scroll(0)
     inbox.older_status = 503
-    inbox.items = [*newer(45), *inbox.items]
+    inbox.items = [*newer_items(45), *inbox.items]
     inbox.say("reset")
     expect(opened.page.get_by_text("Notifications didn’t load")).to_be_visible()
     expect(opened.rows).to_have_count(60)
@@ -129,51 +129,51 @@ def test_gap_that_cannot_be_filled_is_tried_again(opened: Opened, inbox: Inbox) 
     expect(opened.page.get_by_text("Notifications didn’t load")).to_be_hidden()
 
 
-def test_growth_of_an_unknown_burst_fetches_its_subject_alone(opened: Opened, inbox: Inbox) -> None:
+def test_growth_of_unknown_burst_fetches_only_its_subject(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     start = len(inbox.asked)
-    inbox.items = [*newer(2), *inbox.items]
+    inbox.items = [*newer_items(2), *inbox.items]
     inbox.say("group", inbox.items[1] | {"count": 2})
     expect(opened.rows).to_have_count(7)
     assert times(opened) == opened_at(inbox)
-    assert asked_since(inbox, start) == [GAP]
+    assert calls_since(inbox, start) == [GAP]
     assert f"from={inbox.items[1]['seq']}&" in inbox.asked[start][0]
 
 
-def test_growth_again_and_again_is_one_fetch(opened: Opened, inbox: Inbox) -> None:
+def test_repeated_growth_is_one_fetch(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     start = len(inbox.asked)
-    inbox.items = [*newer(3), *inbox.items]
+    inbox.items = [*newer_items(3), *inbox.items]
     for count in range(2, 20):
-        for one in inbox.items[1:3]:
-            inbox.say("group", one | {"count": count})
+        for item_ in inbox.items[1:3]:
+            inbox.say("group", item_ | {"count": count})
     expect(opened.rows).to_have_count(8)
-    assert asked_since(inbox, start) == [GAP]
+    assert calls_since(inbox, start) == [GAP]
     assert f"from={inbox.items[2]['seq']}&" in inbox.asked[start][0]
 
 
 @pytest.mark.parametrize("status", [404, 503])
-def test_page_is_loaded_again_where_the_gap_route_fails(opened: Opened, inbox: Inbox, status: int) -> None:
+def test_page_is_reloaded_when_the_gap_route_fails(opened: Opened, inbox: Inbox, status: int) -> None:
     inbox.gap_status = status
     opened.live()
     start = len(inbox.asked)
-    inbox.items = [*newer(2), *inbox.items]
+    inbox.items = [*newer_items(2), *inbox.items]
     inbox.say("group", inbox.items[1])
     expect(opened.rows).to_have_count(7)
-    assert asked_since(inbox, start) == [GAP, PAGE]
+    assert calls_since(inbox, start) == [GAP, PAGE]
 
 
-def test_growth_in_many_subjects_loads_the_page_instead(opened: Opened, inbox: Inbox) -> None:
+def test_growth_in_many_subjects_loads_the_page(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     start = len(inbox.asked)
-    inbox.items = [*(one | {"subject": f"mention:a{one['burst']}"} for one in newer(6)), *inbox.items]
-    for one in inbox.items[1:6]:
-        inbox.say("group", one)
+    inbox.items = [*(item_ | {"subject": f"mention:a{item_['burst']}"} for item_ in newer_items(6)), *inbox.items]
+    for item_ in inbox.items[1:6]:
+        inbox.say("group", item_)
     expect(opened.rows).to_have_count(11)
-    assert asked_since(inbox, start) == [PAGE]
+    assert calls_since(inbox, start) == [PAGE]
 
 
-def test_growth_below_all_that_is_loaded_is_left_out(opened: Opened, inbox: Inbox) -> None:
+def test_growth_below_loaded_rows_is_ignored(opened: Opened, inbox: Inbox) -> None:
     inbox.items = items(60)
     opened.page.route("**/v1/inbox?cursor=*", lambda route: route.abort())
     opened.live()
@@ -181,14 +181,14 @@ def test_growth_below_all_that_is_loaded_is_left_out(opened: Opened, inbox: Inbo
     inbox.say("group", inbox.items[50] | {"count": 9})
     inbox.say("group", inbox.items[0] | {"text": "grown"})
     expect(opened.rows.first.locator(".text")).to_have_text("grown")
-    opened.page.wait_for_timeout(1_500)  # longer than a fetch is put off
+    opened.page.wait_for_timeout(1_500)  # longer than the delay of a fetch
     expect(opened.rows).to_have_count(20)
-    assert asked_since(inbox, start) == []
+    assert calls_since(inbox, start) == []
 
 
 def test_missed_rows_wait_behind_the_pill_while_the_user_reads(opened: Opened, inbox: Inbox) -> None:
     opened.live().burst(0).focus()
-    inbox.items = [*newer(2), *inbox.items]
+    inbox.items = [*newer_items(2), *inbox.items]
     inbox.say("group", inbox.items[1])
     expect(opened.pill).to_have_text("2 new")
     expect(opened.rows).to_have_count(5)
@@ -197,12 +197,12 @@ def test_missed_rows_wait_behind_the_pill_while_the_user_reads(opened: Opened, i
     assert times(opened) == opened_at(inbox)
 
 
-def test_older_rows_go_on_where_they_ended_after_a_gap_was_filled(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_continue_after_a_filled_gap(opened: Opened, inbox: Inbox) -> None:
     inbox.items = items(100)
     opened.live().scroll(100_000)
     expect(opened.rows).to_have_count(70)
     opened.scroll(0)
-    inbox.items = [*newer(30), *inbox.items]
+    inbox.items = [*newer_items(30), *inbox.items]
     inbox.say("reset")
     expect(opened.rows).to_have_count(100)
     opened.scroll(100_000)

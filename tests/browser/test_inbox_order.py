@@ -1,4 +1,4 @@
-"""Marks on several devices: the page never shows an older state after a newer one, and ends as the server has it."""
+"""Marks on several devices: never an older state after a newer one."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.page import Opened
 
 PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
-NOT_LOOKED_AT = PACE % "{ looked: 36_000_000 }"
+NEVER_SEEN = PACE % "{ looked: 36_000_000 }"
 LOG = """() => {
   const root = document.querySelector('notifier-inbox').shadowRoot;
   const row = root.querySelectorAll('.row')[1];
@@ -20,7 +20,7 @@ LOG = """() => {
   const log = () => JSON.stringify(state()) === JSON.stringify(window.states.at(-1)) || window.states.push(state());
   new MutationObserver(log).observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
 }"""
-"""Logs each state that the second row and the badge are in."""
+"""Logs each state of the second row and the badge."""
 MARKS, PAGE = "PUT /v1/inbox/marks", "GET /v1/inbox"
 
 pytestmark = pytest.mark.timeout(120)
@@ -33,47 +33,47 @@ def log(opened: Opened) -> None:
 def unread_states(opened: Opened) -> list[bool]:
     states: list[Any] = opened.page.evaluate("window.states")
     unread = [state[0] for state in states]
-    return [state for place, state in enumerate(unread) if place == 0 or state != unread[place - 1]]
+    return [state for index, state in enumerate(unread) if index == 0 or state != unread[index - 1]]
 
 
 def badges(opened: Opened) -> list[str]:
     states: list[Any] = opened.page.evaluate("window.states")
     counts = [state[1] for state in states]
-    return [count for place, count in enumerate(counts) if place == 0 or count != counts[place - 1]]
+    return [count for index, count in enumerate(counts) if index == 0 or count != counts[index - 1]]
 
 
-def heard(opened: Opened) -> None:
-    """Returns when the page has taken in everything that the stream said before."""
-    text = f"heard {opened.inbox.issued}"
+def sync(opened: Opened) -> None:
+    """Return when the page has handled every earlier stream event."""
+    text = f"sync {opened.inbox.issued}"
     opened.inbox.say("group", opened.inbox.items[0] | {"text": text})
     expect(opened.rows.first.locator(".text")).to_have_text(text)
 
 
 def mark(opened: Opened, key: str) -> None:
-    """Marks the second row by a key."""
-    asked = len(opened.inbox.calls(MARKS))
+    """Mark the second row by a key."""
+    count = len(opened.inbox.calls(MARKS))
     opened.burst(1).focus()
     opened.page.keyboard.press(key)
-    opened.until(lambda: len(opened.inbox.calls(MARKS)) > asked)
+    opened.until(lambda: len(opened.inbox.calls(MARKS)) > count)
 
 
-def page_on_its_way(opened: Opened) -> None:
-    """The page as it is now is asked for, and the answer is held."""
-    asked = len(opened.inbox.calls(PAGE))
+def hold_page_response(opened: Opened) -> None:
+    """Request the page as it is now, and hold the response."""
+    count = len(opened.inbox.calls(PAGE))
     opened.inbox.stale = True
     opened.inbox.gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
-    opened.until(lambda: len(opened.inbox.calls(PAGE)) > asked)
+    opened.until(lambda: len(opened.inbox.calls(PAGE)) > count)
 
 
-def page_arrives(opened: Opened) -> None:
-    """Releases the held answer, and returns when it was taken in and drawn: only then the next page is asked for."""
-    asked = len(opened.inbox.calls(PAGE))
+def release_page_response(opened: Opened) -> None:
+    """Release the held response, and return when it is drawn: the next page is requested only after that."""
+    count = len(opened.inbox.calls(PAGE))
     opened.inbox.gate.set()
     opened.inbox.gate.clear()
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
-    opened.until(lambda: len(opened.inbox.calls(PAGE)) > asked)
-    opened.page.evaluate("new Promise((resolve) => setTimeout(resolve, 100))")  # behind the timer that draws
+    opened.until(lambda: len(opened.inbox.calls(PAGE)) > count)
+    opened.page.evaluate("new Promise((resolve) => setTimeout(resolve, 100))")  # after the timer that draws
     opened.inbox.gate.set()
 
 
@@ -85,12 +85,12 @@ def test_own_mark_is_not_undone_by_an_older_event(opened: Opened, inbox: Inbox) 
     mark(opened, "u")
     inbox.say("marked", older)
     inbox.say("count", {"count": 0, "more": False})
-    heard(opened)
+    sync(opened)
     expect(opened.badge).to_have_text("1")
     inbox.mark_gate.set()
     opened.until(lambda: inbox.marked == ["unread"])
-    heard(opened)
-    opened.page.wait_for_timeout(1_200)  # longer than events are kept back
+    sync(opened)
+    opened.page.wait_for_timeout(1_200)  # longer than events are delayed
     assert unread_states(opened) == [False, True]
     assert badges(opened)[-1] == "1"
     assert len(badges(opened)) == 2
@@ -102,50 +102,50 @@ def test_own_hide_is_not_undone_by_an_older_event(opened: Opened, inbox: Inbox) 
     inbox.mark_gate.clear()
     mark(opened, "Delete")
     inbox.say("marked", older)
-    heard(opened)
+    sync(opened)
     assert opened.rows.count() == 4
     inbox.mark_gate.set()
     opened.until(lambda: inbox.marked == ["hidden"])
-    heard(opened)
-    opened.page.wait_for_timeout(1_200)  # longer than events are kept back
+    sync(opened)
+    opened.page.wait_for_timeout(1_200)  # longer than events are delayed
     assert opened.rows.count() == 4
 
 
 def test_own_mark_is_not_undone_by_an_older_page(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     log(opened)
-    page_on_its_way(opened)
+    hold_page_response(opened)
     mark(opened, "u")
-    page_arrives(opened)
-    heard(opened)
+    release_page_response(opened)
+    sync(opened)
     assert unread_states(opened) == [False, True]
 
 
-def test_own_mark_is_not_undone_by_an_older_page_where_there_is_no_stream(opened: Opened, inbox: Inbox) -> None:
+def test_own_mark_is_not_undone_by_older_page_without_stream(opened: Opened, inbox: Inbox) -> None:
     inbox.stream_status = 404
     opened.open()
     expect(opened.rows).to_have_count(5)
     log(opened)
-    inbox.items[4]["count"] = 2  # or the page would be a 304
-    page_on_its_way(opened)
+    inbox.items[4]["count"] = 2  # otherwise the page would be a 304
+    hold_page_response(opened)
     mark(opened, "u")
-    page_arrives(opened)
+    release_page_response(opened)
     opened.until(lambda: inbox.marked == ["unread"])
     polls = len(inbox.calls(PAGE))
     opened.until(lambda: len(inbox.calls(PAGE)) > polls + 1)
     assert unread_states(opened) == [False, True]
 
 
-def test_page_asked_for_before_a_mark_was_answered_does_not_undo_it(opened: Opened, inbox: Inbox) -> None:
+def test_page_requested_during_a_mark_does_not_undo_it(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     log(opened)
     inbox.mark_gate.clear()
     mark(opened, "u")
-    page_on_its_way(opened)
-    page_arrives(opened)
+    hold_page_response(opened)
+    release_page_response(opened)
     inbox.mark_gate.set()
     opened.until(lambda: inbox.marked == ["unread"])
-    heard(opened)
+    sync(opened)
     assert unread_states(opened) == [False, True]
 
 
@@ -153,42 +153,42 @@ def test_undone_hide_is_not_hidden_again_by_an_older_page(opened: Opened, inbox:
     opened.live()
     mark(opened, "Delete")
     opened.until(lambda: inbox.marked == ["hidden"])
-    page_on_its_way(opened)
+    hold_page_response(opened)
     opened.page.keyboard.press("z")
     expect(opened.rows).to_have_count(5)
     opened.until(lambda: len(inbox.marked) == 2)
     counting = "new MutationObserver(() => window.counts.add(root.querySelectorAll('.row').length))"
     opened.page.evaluate("window.counts = new Set()")
     opened.inside(f"{counting}.observe(root, {{ subtree: true, childList: true }})")
-    page_arrives(opened)
-    heard(opened)
+    release_page_response(opened)
+    sync(opened)
     assert set(opened.page.evaluate("[...window.counts]")) <= {5}
 
 
-def test_refused_mark_is_taken_back_on_a_page_on_its_way_too(opened: Opened, inbox: Inbox) -> None:
+def test_refused_mark_is_reverted_on_a_held_page(opened: Opened, inbox: Inbox) -> None:
     opened.live()
-    page_on_its_way(opened)
+    hold_page_response(opened)
     inbox.marks_status = 503
     mark(opened, "u")
     expect(opened.rows.nth(1)).not_to_have_class(re.compile("unread"))
-    page_arrives(opened)
-    heard(opened)
+    release_page_response(opened)
+    sync(opened)
     expect(opened.rows.nth(1)).not_to_have_class(re.compile("unread"))
 
 
-def test_seen_rows_do_not_become_unread_by_an_older_page(opened: Opened, inbox: Inbox) -> None:
+def test_older_page_does_not_make_seen_rows_unread(opened: Opened, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
-    opened.open(before=NOT_LOOKED_AT)
+    opened.open(before=NEVER_SEEN)
     opened.until(lambda: bool(inbox.lines))
     expect(opened.rows.nth(1)).to_have_class(re.compile("unread"))
     log(opened)
-    page_on_its_way(opened)
+    hold_page_response(opened)
     opened.page.evaluate(PACE % "{ looked: 10 }")
     opened.turn("visible")
     opened.until(lambda: inbox.calls("PUT /v1/inbox/seen"))
     expect(opened.badge).to_be_hidden()
-    page_arrives(opened)
-    heard(opened)
+    release_page_response(opened)
+    sync(opened)
     assert unread_states(opened) == [True, False]
     expect(opened.badge).to_be_hidden()
 
@@ -202,7 +202,7 @@ def test_growth_does_not_make_a_read_row_unread(opened: Opened, inbox: Inbox) ->
     assert unread_states(opened) == [False]
 
 
-def test_older_rows_have_what_the_stream_said_meanwhile(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_include_recent_stream_events(opened: Opened, inbox: Inbox) -> None:
     inbox.items = items(45)
     inbox.gate.set()
     opened.live()
@@ -212,18 +212,18 @@ def test_older_rows_have_what_the_stream_said_meanwhile(opened: Opened, inbox: I
     opened.until(lambda: any("cursor=" in call for call, _ in inbox.asked))
     inbox.items = [*inbox.items[:30], inbox.items[30] | {"unread": True}, *inbox.items[31:]]
     inbox.say("marked", inbox.items[30])
-    heard(opened)
+    sync(opened)
     inbox.gate.set()
     expect(opened.rows).to_have_count(45)
     expect(opened.rows.nth(30)).to_have_class(re.compile("unread"))
 
 
-def test_marks_of_two_devices_at_once_end_as_the_server_has_them(opened: Opened, inbox: Inbox) -> None:
+def test_concurrent_marks_of_two_devices_end_as_on_the_server(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     inbox.mark_gate.clear()
     mark(opened, "u")
     inbox.mark_gate.set()
     opened.until(lambda: inbox.marked == ["unread"])
-    inbox.mark(["b998"], "read")  # on another device, before the page has taken in its own
+    inbox.mark(["b998"], "read")  # on another device, before the page has handled its own mark
     expect(opened.rows.nth(1)).not_to_have_class(re.compile("unread"))
     expect(opened.badge).to_be_hidden()

@@ -1,4 +1,4 @@
-"""An open inbox page while nothing happens: no request beside a stream, and answers of 304 without one."""
+"""An idle inbox page: no request with a stream, and 304 responses without one."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ LONGEST_POLL_S = 38
 """With a quarter of jitter."""
 PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
 SLOW = PACE % "{ silence: 36_000_000, times: 36_000_000 }"
-"""The clock of these tests runs ahead of the heartbeats, and no row says a later time."""
+"""The clock of these tests runs ahead of the heartbeats, and the times of rows do not change."""
 WATCH = """() => {
   const log = (records) => window.mutations.push(...records.map(({ type, target }) => `${type} ${target.className}`));
   window.mutations = [];
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
-def clock(page: Page, alone: None, inbox: Inbox) -> Clock:
-    """Turns the page's clock by seconds; the page takes in every answer before and after."""
+def clock(page: Page, own_context: None, inbox: Inbox) -> Clock:
+    """Return a function that advances the page's clock by seconds; the page handles every response before and after."""
     inbox.poll_interval = POLL_S
     return page_clock(page)
 
 
 def streaming(opened: Opened, clock: Clock) -> int:
-    """Opens the page and waits for its stream; returns the number of requests so far."""
+    """Open the page, wait for its stream, and return the number of requests so far."""
     opened.open(before=SLOW)
     opened.until(lambda: bool(opened.inbox.lines))
     expect(opened.rows).to_have_count(len(opened.inbox.items))
@@ -43,7 +43,7 @@ def streaming(opened: Opened, clock: Clock) -> int:
 
 
 def polling(opened: Opened, *, status: int = 404) -> None:
-    """Opens the page without a stream."""
+    """Open the page without a stream."""
     opened.inbox.stream_status = status
     opened.open(before=SLOW)
     expect(opened.rows).to_have_count(len(opened.inbox.items))
@@ -51,33 +51,33 @@ def polling(opened: Opened, *, status: int = 404) -> None:
 
 
 def poll(opened: Opened, clock: Clock) -> None:
-    """Waits for one poll and its answer."""
+    """Wait for one poll and its response."""
     before = len(opened.inbox.calls(PAGE))
     clock(LONGEST_POLL_S)
     opened.until(lambda: len(opened.inbox.calls(PAGE)) > before)
     clock(0)
 
 
-def asked_since(inbox: Inbox, start: int) -> list[str]:
+def calls_since(inbox: Inbox, start: int) -> list[str]:
     return [call.partition("?")[0] for call, _ in inbox.asked[start:]]
 
 
-def heard(opened: Opened) -> None:
-    """Returns when the page has taken in everything that the stream said before."""
-    text = f"heard {opened.inbox.issued}"
-    opened.inbox.items[-1] |= {"text": text}  # a page that is loaded meanwhile says it, too
+def sync(opened: Opened) -> None:
+    """Return when the page has handled every earlier stream event."""
+    text = f"sync {opened.inbox.issued}"
+    opened.inbox.items[-1] |= {"text": text}  # a page that is loaded meanwhile has it, too
     opened.inbox.say("group", opened.inbox.items[-1])
     expect(opened.rows.last.locator(".text")).to_have_text(text)
 
 
-def gone(opened: Opened) -> None:
-    """Returns when the page has closed its stream."""
+def wait_until_closed(opened: Opened) -> None:
+    """Return when the page has closed its stream."""
 
-    def left() -> bool:
+    def is_closed() -> bool:
         opened.inbox.raw(": anybody?\n\n")
         return not opened.inbox.lines
 
-    opened.until(left)
+    opened.until(is_closed)
 
 
 def now(opened: Opened) -> Any:
@@ -87,8 +87,8 @@ def now(opened: Opened) -> Any:
 def test_open_stream_sends_no_request_while_nothing_happens(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     clock(600)
-    heard(opened)
-    assert asked_since(inbox, start) == []
+    sync(opened)
+    assert calls_since(inbox, start) == []
 
 
 def test_polls_are_304_and_change_nothing_on_the_page(opened: Opened, inbox: Inbox, clock: Clock) -> None:
@@ -101,110 +101,110 @@ def test_polls_are_304_and_change_nothing_on_the_page(opened: Opened, inbox: Inb
     assert opened.page.evaluate("window.mutations") == []
 
 
-def test_polls_keep_to_the_interval_of_the_server(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_polls_respect_the_interval_of_the_server(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     start, polls = now(opened), len(inbox.calls(PAGE))
     for _ in range(6):
         poll(opened, clock)
     assert len(inbox.calls(PAGE)) - polls <= (now(opened) - start) / POLL_S
-    assert len(inbox.calls(STREAM)) == 1  # there is none, and it is asked for again after ten minutes
+    assert len(inbox.calls(STREAM)) == 1  # there is none, and it is requested again after ten minutes
 
 
-def test_hidden_tab_gives_its_stream_back_and_sends_nothing(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_hidden_tab_closes_its_stream_and_sends_nothing(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
-    opened.page.evaluate(PACE % "{ settle: 60_000 }")  # the stream gets that long before the page is asked for
+    opened.page.evaluate(PACE % "{ settle: 60_000 }")  # the stream has that long before the page is requested
     opened.turn("hidden")
     clock(61)
-    gone(opened)
+    wait_until_closed(opened)
     clock(3_600)
-    assert asked_since(inbox, start) == []
+    assert calls_since(inbox, start) == []
     inbox.arrive(item(1000))
     opened.turn("visible")
     expect(opened.rows).to_have_count(6)
-    heard(opened)
-    assert asked_since(inbox, start) == [STREAM]
+    sync(opened)
+    assert calls_since(inbox, start) == [STREAM]
     assert "Last-Event-ID" in inbox.calls(STREAM)[1]
 
 
-def test_hidden_tab_does_not_poll_and_asks_once_in_front(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_hidden_tab_does_not_poll_and_loads_once_when_visible(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     poll(opened, clock)
     opened.turn("hidden")
     start = len(inbox.asked)
     clock(300)
-    assert asked_since(inbox, start) == []
+    assert calls_since(inbox, start) == []
     opened.turn("visible")
-    opened.until(lambda: asked_since(inbox, start) == [PAGE])
+    opened.until(lambda: calls_since(inbox, start) == [PAGE])
     clock(POLL_S - 10)
-    assert asked_since(inbox, start) == [PAGE]
+    assert calls_since(inbox, start) == [PAGE]
     poll(opened, clock)
 
 
-def test_tab_that_comes_to_the_front_again_and_again_asks_seldom(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_tab_that_is_shown_repeatedly_loads_once(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     poll(opened, clock)
     start = len(inbox.asked)
     opened.turn(*10 * ("hidden", "visible"))
     clock(10)
-    opened.until(lambda: asked_since(inbox, start) == [PAGE])
+    opened.until(lambda: calls_since(inbox, start) == [PAGE])
 
 
-def test_tab_in_front_with_its_stream_still_open_asks_nothing(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_visible_tab_with_open_stream_sends_no_request(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     opened.turn("hidden")
     clock(30)
     opened.turn("visible")
     clock(300)
-    heard(opened)
-    assert asked_since(inbox, start) == []
+    sync(opened)
+    assert calls_since(inbox, start) == []
 
 
-def test_reset_in_a_hidden_tab_waits_until_it_is_in_front(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_reset_in_hidden_tab_waits_until_it_is_visible(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     opened.turn("hidden")
     inbox.say("reset")
-    heard(opened)
+    sync(opened)
     clock(30)
-    assert asked_since(inbox, start) == []
+    assert calls_since(inbox, start) == []
     opened.turn("visible")
-    opened.until(lambda: asked_since(inbox, start) == [PAGE])
+    opened.until(lambda: calls_since(inbox, start) == [PAGE])
 
 
-def test_reset_with_an_unchanged_page_is_304_and_changes_nothing(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_reset_with_unchanged_page_is_304_and_changes_nothing(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     opened.page.evaluate(WATCH)
     inbox.say("reset")
     reset = f"as-of-{inbox.issued}"
-    opened.until(lambda: asked_since(inbox, start) == [PAGE])
+    opened.until(lambda: calls_since(inbox, start) == [PAGE])
     opened.until(lambda: inbox.not_modified == 1)
     clock(5)
     assert opened.page.evaluate("window.mutations") == []
     inbox.raw(CLOSE)
     clock(5)
     opened.until(lambda: len(inbox.calls(STREAM)) == 2)
-    assert inbox.calls(STREAM)[1]["Last-Event-ID"] == reset  # the page made up for it
+    assert inbox.calls(STREAM)[1]["Last-Event-ID"] == reset  # the page has made up for the reset
 
 
 def test_resets_close_together_are_one_load(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     for _ in range(50):
         inbox.say("reset")
-    opened.until(lambda: PAGE in asked_since(inbox, start))
+    opened.until(lambda: PAGE in calls_since(inbox, start))
     clock(60)
-    heard(opened)
-    assert asked_since(inbox, start) == [PAGE]
+    sync(opened)
+    assert calls_since(inbox, start) == [PAGE]
 
 
-def test_resets_without_end_do_not_put_the_load_off_for_ever(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_continuous_resets_do_not_delay_the_load_forever(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     for _ in range(30):
         inbox.say("reset")
-        heard(opened)
+        sync(opened)
         clock(0.5)
-    assert 1 <= asked_since(inbox, start).count(PAGE) <= 5
+    assert 1 <= calls_since(inbox, start).count(PAGE) <= 5
 
 
-def test_full_streams_are_polled_for_until_one_is_free(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_page_polls_while_streams_are_full(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     inbox.stream_refusal, inbox.retry_after = "streams_full", 1
     polling(opened, status=503)
     for _ in range(3):
@@ -218,14 +218,14 @@ def test_full_streams_are_polled_for_until_one_is_free(opened: Opened, inbox: In
     for _ in range(60):
         clock(2)
     opened.until(lambda: bool(inbox.lines))
-    heard(opened)
+    sync(opened)
     start = len(inbox.asked)
     clock(300)
-    heard(opened)
-    assert asked_since(inbox, start) == []
+    sync(opened)
+    assert calls_since(inbox, start) == []
 
 
-def test_stream_waits_as_long_as_the_server_asks(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_stream_respects_retry_after(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     inbox.stream_refusal, inbox.retry_after = "streams_full", 120
     polling(opened, status=503)
     poll(opened, clock)
@@ -239,9 +239,7 @@ def test_stream_waits_as_long_as_the_server_asks(opened: Opened, inbox: Inbox, c
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["refused", "cut at once"])
-def test_stream_that_fails_again_and_again_is_tried_less_and_less(
-    opened: Opened, inbox: Inbox, clock: Clock, cut: bool
-) -> None:
+def test_failing_stream_backs_off(opened: Opened, inbox: Inbox, clock: Clock, cut: bool) -> None:
     inbox.stream_cut = cut
     polling(opened, status=200 if cut else 503)
     start = now(opened)
@@ -249,11 +247,11 @@ def test_stream_that_fails_again_and_again_is_tried_less_and_less(
         if len(inbox.calls(STREAM)) > 6:
             break
         clock(0.5)
-    assert now(opened) - start >= 0.5 + 1 + 2 + 4 + 8 + 16  # each time at least half of the back-off
+    assert now(opened) - start >= 0.5 + 1 + 2 + 4 + 8 + 16  # each wait is at least half of the back-off
     poll(opened, clock)
 
 
-def test_browser_that_cannot_read_a_stream_polls(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_browser_without_stream_support_polls(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     opened.open(before=f"delete window.TextDecoderStream; {SLOW}")
     expect(opened.rows).to_have_count(5)
     poll(opened, clock)
@@ -263,7 +261,7 @@ def test_browser_that_cannot_read_a_stream_polls(opened: Opened, inbox: Inbox, c
     assert inbox.calls(STREAM) == []
 
 
-def test_failed_poll_waits_as_long_as_the_server_asks(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_failed_poll_respects_retry_after(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     inbox.status, inbox.retry_after = 503, 200
     poll(opened, clock)
@@ -273,11 +271,11 @@ def test_failed_poll_waits_as_long_as_the_server_asks(opened: Opened, inbox: Inb
     assert len(inbox.calls(PAGE)) == polls
     inbox.status = 200
     clock(70)
-    clock(1)  # for the page to be drawn
+    clock(1)  # until the page has been drawn
     expect(opened.page.get_by_text("Notifications didn’t load")).to_be_hidden()
 
 
-def test_partial_page_is_asked_for_again_until_it_is_whole(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_partial_page_is_reloaded_until_complete(opened: Opened, inbox: Inbox, clock: Clock) -> None:
     inbox.partial = True
     start = streaming(opened, clock)
     for _ in range(3):
@@ -285,7 +283,7 @@ def test_partial_page_is_asked_for_again_until_it_is_whole(opened: Opened, inbox
     inbox.partial = False
     poll(opened, clock)
     expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_hidden()
-    assert asked_since(inbox, start) == 4 * [PAGE]
+    assert calls_since(inbox, start) == 4 * [PAGE]
     clock(120)
-    heard(opened)
-    assert asked_since(inbox, start) == 4 * [PAGE]
+    sync(opened)
+    assert calls_since(inbox, start) == 4 * [PAGE]

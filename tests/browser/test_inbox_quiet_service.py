@@ -1,4 +1,4 @@
-"""An open inbox page on the real service while nothing happens: no request beside a stream, 304 without one."""
+"""An idle inbox page on the real service: no request with a stream, 304 without one."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assig
 """The clock of these tests runs ahead of the heartbeats."""
 LONGEST_POLL_MS = 38_000
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("alone")]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("own_context")]
 
 
 @pytest.fixture(scope="module")
@@ -25,50 +25,52 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def mine(served: Served, context: BrowserContext, page: Page) -> Tab:
+def opened_tab(served: Served, context: BrowserContext, page: Page) -> Tab:
     page.clock.install()
     page.add_init_script(PACE)
-    mine = tab(served, context, next(PEOPLE), page)
+    opened_tab = tab(served, context, next(PEOPLE), page)
     served.mention("nova", author="ada")
-    mine.until(lambda: "ada mentioned @nova" in served.texts(mine.user))
-    return mine
+    opened_tab.until(lambda: "ada mentioned @nova" in served.texts(opened_tab.user))
+    return opened_tab
 
 
-def full(route: Route) -> None:
+def refuse_stream(route: Route) -> None:
     problem = json.dumps({"type": "/problems/streams_full", "code": "streams_full", "status": 503})
     route.fulfill(status=503, headers={"Retry-After": "1"}, content_type="application/problem+json", body=problem)
 
 
-def test_open_stream_sends_no_request_while_nothing_happens(served: Served, mine: Tab) -> None:
-    asked: list[str] = []
-    mine.live()
-    mine.page.clock.run_for(10_000)
-    mine.until(lambda: served.badge(mine.user) == 0)
-    mine.page.on("request", lambda request: asked.append(request.url))
-    mine.page.clock.run_for(600_000)
-    assert asked == []
+def test_open_stream_sends_no_request_while_nothing_happens(served: Served, first_tab: Tab) -> None:
+    requests: list[str] = []
+    first_tab.live()
+    first_tab.page.clock.run_for(10_000)
+    first_tab.until(lambda: served.badge(first_tab.user) == 0)
+    first_tab.page.on("request", lambda request: requests.append(request.url))
+    first_tab.page.clock.run_for(600_000)
+    assert requests == []
     served.mention("nova", author="zoe")
-    expect(mine.row("zoe")).to_be_visible()
+    expect(first_tab.row("zoe")).to_be_visible()
 
 
-def test_full_streams_are_polled_for_until_one_is_free(served: Served, mine: Tab) -> None:
+def test_page_polls_while_streams_are_full(served: Served, first_tab: Tab) -> None:
     polls: list[int] = []
-    mine.page.route("**/v1/inbox/stream", full)
-    mine.page.on("response", lambda answer: polls.append(answer.status) if "/v1/inbox?" in answer.url else None)
-    mine.live()
-    mine.page.clock.run_for(10_000)
+    first_tab.page.route("**/v1/inbox/stream", refuse_stream)
+    first_tab.page.on(
+        "response", lambda response: polls.append(response.status) if "/v1/inbox?" in response.url else None
+    )
+    first_tab.live()
+    first_tab.page.clock.run_for(10_000)
     for _ in range(4):
         before = len(polls)
-        mine.page.clock.run_for(LONGEST_POLL_MS)
-        mine.until(lambda before=before: len(polls) > before)
+        first_tab.page.clock.run_for(LONGEST_POLL_MS)
+        first_tab.until(lambda before=before: len(polls) > before)
     assert polls[-1] == 304
     served.mention("nova", author="yan")
-    mine.until(lambda: "yan mentioned @nova" in served.texts(mine.user))
-    mine.page.clock.run_for(LONGEST_POLL_MS)
-    expect(mine.row("yan")).to_be_visible()
-    mine.page.unroute("**/v1/inbox/stream")
-    streams = len(mine.streams)
-    mine.page.clock.run_for(80_000)  # longer than the longest back-off
-    mine.until(lambda: len(mine.streams) > streams)
+    first_tab.until(lambda: "yan mentioned @nova" in served.texts(first_tab.user))
+    first_tab.page.clock.run_for(LONGEST_POLL_MS)
+    expect(first_tab.row("yan")).to_be_visible()
+    first_tab.page.unroute("**/v1/inbox/stream")
+    streams = len(first_tab.streams)
+    first_tab.page.clock.run_for(80_000)  # longer than the longest back-off
+    first_tab.until(lambda: len(first_tab.streams) > streams)
     served.mention("nova", author="xia")
-    expect(mine.row("xia")).to_be_visible()
+    expect(first_tab.row("xia")).to_be_visible()

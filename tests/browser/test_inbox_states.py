@@ -1,4 +1,4 @@
-"""`<notifier-inbox>` in every state: nothing, failure, pages to go on from, offline, expired, a phone, axe."""
+"""`<notifier-inbox>` in every state: empty, failed, partial, offline, expired, phone, accessibility."""
 
 import pytest
 from playwright.sync_api import BrowserContext, Route, expect
@@ -10,7 +10,7 @@ from tests.support.browser.page import Opened
 from tests.support.browser.states import inbox_states
 
 
-def test_nothing_here_says_so(opened: Opened, inbox: Inbox) -> None:
+def test_empty_inbox_shows_message(opened: Opened, inbox: Inbox) -> None:
     inbox.items = []
     opened.open()
     expect(opened.page.get_by_text("Nothing here yet")).to_be_visible()
@@ -18,30 +18,30 @@ def test_nothing_here_says_so(opened: Opened, inbox: Inbox) -> None:
     expect(opened.rows).to_have_count(1)
 
 
-def test_a_first_page_on_which_nothing_may_be_seen_is_gone_on_from(opened: Opened, inbox: Inbox) -> None:
+def test_page_without_visible_rows_loads_the_next(opened: Opened, inbox: Inbox) -> None:
     inbox.items, inbox.passed = items(60), True
     opened.open()
     expect(opened.rows).to_have_count(50)
-    asked = len(inbox.calls("GET /v1/inbox"))
-    inbox.badge = {"count": 1, "more": False}  # or the page would be the same
+    count = len(inbox.calls("GET /v1/inbox"))
+    inbox.badge = {"count": 1, "more": False}  # otherwise the page would be the same
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
-    opened.until(lambda: len(inbox.calls("GET /v1/inbox")) > asked)
-    opened.page.wait_for_timeout(300)  # longer than it takes to show the page
+    opened.until(lambda: len(inbox.calls("GET /v1/inbox")) > count)
+    opened.page.wait_for_timeout(300)  # longer than the page needs to be shown
     expect(opened.rows).to_have_count(50)
     expect(opened.pill).to_be_hidden()
 
 
-def test_where_going_on_from_an_empty_page_fails_there_is_another_try(opened: Opened, inbox: Inbox) -> None:
+def test_failure_after_empty_page_offers_retry(opened: Opened, inbox: Inbox) -> None:
     inbox.items, inbox.passed, inbox.older_status = items(60), True, 503
     opened.open()
-    older = opened.page.get_by_role("button", name="Older ones didn’t load. Try again")
-    expect(older).to_be_visible()
+    retry_button = opened.page.get_by_role("button", name="Older ones didn’t load. Try again")
+    expect(retry_button).to_be_visible()
     inbox.older_status = 200
-    older.click()
+    retry_button.click()
     expect(opened.rows).to_have_count(50)
 
 
-def test_what_is_older_is_found_though_the_first_page_was_partial(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_load_after_a_partial_page(opened: Opened, inbox: Inbox) -> None:
     inbox.items, inbox.partial = items(60), True
     opened.open()
     expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_visible()
@@ -51,37 +51,40 @@ def test_what_is_older_is_found_though_the_first_page_was_partial(opened: Opened
     expect(opened.rows).to_have_count(60)
 
 
-def test_what_is_older_is_found_though_there_was_nothing_before(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_load_after_an_empty_page(opened: Opened, inbox: Inbox) -> None:
     inbox.items = []
     opened.open()
     opened.until(lambda: bool(inbox.lines))
-    inbox.items = items(60)  # while nothing was heard
+    inbox.items = items(60)  # while no event was received
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(opened.rows).to_have_count(20)
     opened.inside("root.querySelector('.older').click()")
     expect(opened.rows).to_have_count(60)
 
 
-def test_older_rows_that_come_after_the_list_began_anew_leave_no_gap(opened: Opened, inbox: Inbox) -> None:
-    whole, held = items(100), list[Route]()
-    inbox.items = whole[40:]
-    # From the beginning: where frames come late, the foot is in view until the first page is drawn, and asks by itself.
-    opened.page.route("**/v1/inbox?cursor=*", lambda route: route.fallback() if held else held.append(route))
+def test_late_older_rows_leave_no_gap_after_list_restarts(opened: Opened, inbox: Inbox) -> None:
+    all_items, held_requests = items(100), list[Route]()
+    inbox.items = all_items[40:]
+    # Routed from the beginning: if frames are late, the end of the list is in view until the first page is drawn, and
+    # the page requests older rows by itself.
+    opened.page.route(
+        "**/v1/inbox?cursor=*", lambda route: route.fallback() if held_requests else held_requests.append(route)
+    )
     opened.live()
     opened.inside("root.querySelector('.older').click()")
-    opened.until(lambda: bool(held))
-    late, inbox.items = (
+    opened.until(lambda: bool(held_requests))
+    late_page, inbox.items = (
         inbox.page(inbox.items[19]["burst"], 50),
-        whole,
-    )  # more than a page has come, and no stream told of it
+        all_items,
+    )  # more than a page has arrived, without a stream event
     opened.page.evaluate("window.dispatchEvent(new Event('online'))")
     expect(opened.rows).to_have_count(20)
-    opened.until(lambda: opened.inside("root.querySelector('time').dateTime") == whole[0]["opened_at"])
-    held[0].fulfill(json=late)
+    opened.until(lambda: opened.inside("root.querySelector('time').dateTime") == all_items[0]["opened_at"])
+    held_requests[0].fulfill(json=late_page)
     expect(opened.rows).to_have_count(70)
 
 
-def test_a_failure_offers_another_try(opened: Opened, inbox: Inbox) -> None:
+def test_failure_offers_retry(opened: Opened, inbox: Inbox) -> None:
     inbox.status = 503
     opened.open()
     expect(opened.page.get_by_text("Notifications didn’t load").first).to_be_visible()
@@ -90,7 +93,7 @@ def test_a_failure_offers_another_try(opened: Opened, inbox: Inbox) -> None:
     expect(opened.rows).to_have_count(5)
 
 
-def test_offline_shows_what_it_has(opened: Opened, context: BrowserContext, inbox: Inbox) -> None:
+def test_offline_page_keeps_its_rows(opened: Opened, context: BrowserContext, inbox: Inbox) -> None:
     opened.live()
     context.set_offline(True)
     expect(opened.page.get_by_text("You’re offline.")).to_be_visible()
@@ -101,8 +104,8 @@ def test_offline_shows_what_it_has(opened: Opened, context: BrowserContext, inbo
     expect(opened.rows).to_have_count(6)
 
 
-def test_a_partial_page_says_that_something_may_be_missing(opened: Opened, inbox: Inbox) -> None:
-    inbox.partial, inbox.poll_interval = True, 600  # by itself the page would be loaded again on a slow machine
+def test_partial_page_shows_warning(opened: Opened, inbox: Inbox) -> None:
+    inbox.partial, inbox.poll_interval = True, 600  # so that the page is not reloaded automatically on a slow machine
     opened.open()
     expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_visible()
     inbox.partial = False
@@ -110,17 +113,17 @@ def test_a_partial_page_says_that_something_may_be_missing(opened: Opened, inbox
     expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_hidden()
 
 
-def test_a_token_that_ran_out_is_renewed_once(opened: Opened, inbox: Inbox) -> None:
+def test_expired_token_is_renewed_once(opened: Opened, inbox: Inbox) -> None:
     opened.open(before="document.querySelector('notifier-inbox').getToken = async () => 'good'", token="old")
     expect(opened.rows).to_have_count(5)
 
 
-def test_without_another_token_the_session_has_ended(opened: Opened) -> None:
+def test_session_ends_without_a_new_token(opened: Opened) -> None:
     opened.open(token="old")
     expect(opened.page.get_by_text("Your session has ended").first).to_be_visible()
 
 
-def test_rows_stay_when_the_session_ends_under_them(opened: Opened, inbox: Inbox) -> None:
+def test_rows_stay_when_the_session_ends(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     inbox.token = "other"
     inbox.say("reset")
@@ -128,7 +131,7 @@ def test_rows_stay_when_the_session_ends_under_them(opened: Opened, inbox: Inbox
     expect(opened.rows).to_have_count(5)
 
 
-def test_another_token_drops_what_was_shown(opened: Opened, inbox: Inbox) -> None:
+def test_new_token_clears_the_rows(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     inbox.token, inbox.items = "other", [item(7, text="for somebody else")]
     opened.page.evaluate("document.querySelector('notifier-inbox').token = 'other'")
@@ -136,14 +139,14 @@ def test_another_token_drops_what_was_shown(opened: Opened, inbox: Inbox) -> Non
     expect(opened.burst(0)).to_have_text("for somebody else")
 
 
-def test_no_token_stands_in_an_address(opened: Opened, inbox: Inbox) -> None:
+def test_token_is_in_no_url(opened: Opened, inbox: Inbox) -> None:
     opened.live()
     assert [call for call, _ in inbox.asked if inbox.token in call] == []
     assert inbox.calls("GET /v1/inbox/stream")[0]["Authorization"] == "Bearer good"
 
 
 @pytest.mark.parametrize(("width", "side"), [(320, "ltr"), (360, "rtl")])
-def test_nothing_sticks_out_of_a_phone(opened: Opened, inbox: Inbox, width: int, side: str) -> None:
+def test_rows_fit_the_width_of_a_phone(opened: Opened, inbox: Inbox, width: int, side: str) -> None:
     inbox.items[0].update(
         names=["x" * 500, "y" * 500], more=True, text="x" * 500 + " and others, 12890 mentions of @nova"
     )
@@ -157,16 +160,18 @@ def test_nothing_sticks_out_of_a_phone(opened: Opened, inbox: Inbox, width: int,
     assert (dot["x"] < avatar["x"]) == (side == "ltr")
 
 
-@pytest.mark.parametrize(("scheme", "width"), [*zip(SCHEMES, INBOX_WIDTHS, strict=True)])  # the bench tries all four
-def test_axe_finds_nothing_in_any_state(opened: Opened, scheme: str, width: int) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "width"), [*zip(SCHEMES, INBOX_WIDTHS, strict=True)]
+)  # the benchmark tries all four combinations
+def test_axe_finds_no_violation_in_any_state(opened: Opened, scheme: str, width: int) -> None:
     opened.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     opened.page.set_viewport_size({"width": width, "height": 700})
-    found = {state: violations(opened.page) for state in inbox_states(opened)}
-    assert len(found) == 11
-    assert {state: rules for state, rules in found.items() if rules} == {}
+    violations_by_state = {state: violations(opened.page) for state in inbox_states(opened)}
+    assert len(violations_by_state) == 11
+    assert {state: rules for state, rules in violations_by_state.items() if rules} == {}
 
 
-def test_nothing_moves_for_whoever_wants_that(opened: Opened, inbox: Inbox) -> None:
+def test_reduced_motion_disables_animations(opened: Opened, inbox: Inbox) -> None:
     moving = "root.getAnimations().length"
     inbox.gate.clear()
     opened.page.emulate_media(reduced_motion="reduce")
@@ -184,9 +189,7 @@ def test_nothing_moves_for_whoever_wants_that(opened: Opened, inbox: Inbox) -> N
     assert opened.inside(moving) == 0
 
 
-def test_what_stood_before_the_digest_can_t_be_asked_so_nothing_is_changed_nor_taken_back(
-    opened: Opened, inbox: Inbox
-) -> None:
+def test_unreadable_preferences_leave_account_unchanged(opened: Opened, inbox: Inbox) -> None:
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     inbox.status = 503

@@ -1,4 +1,4 @@
-"""`<notifier-inbox>` on a page of another origin, of a real `notifier up` that names it: loaded, live, marked."""
+"""`<notifier-inbox>` on a page of another origin that `notifier up` allows."""
 
 import threading
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ EMBEDDER = """<!doctype html>
 </html>
 """
 
-ASKS = """([url, token]) => fetch(url, { headers: { Authorization: `Bearer ${token}` } })
+FETCH = """([url, token]) => fetch(url, { headers: { Authorization: `Bearer ${token}` } })
   .then(() => 'read', () => 'kept')"""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Another application; `api` says whose inbox it shows."""
+    """Another application; `api` is the service whose inbox it shows."""
 
     api = ""
 
@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def embedder() -> Iterator[str]:
-    """The origin of one, on a port of its own."""
+    """Yield the origin of another application, on its own port."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     yield f"http://localhost:{server.server_port}"
@@ -56,19 +56,19 @@ def embedder() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def named() -> Iterator[str]:
+def allowed_origin() -> Iterator[str]:
     with embedder() as origin:
         yield origin
 
 
 @pytest.fixture(scope="module")
-def running(named: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def running(allowed_origin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     data = tmp_path_factory.mktemp("embedded")
     notifier(
         "fixture", "--followers", "1000", "--universe", "1000", "--celebrities", "1", "--data", str(data), "--json"
     )
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("NOTIFIER_ORIGINS", f"https://app.example,{named}")
+        environment.setenv("NOTIFIER_ORIGINS", f"https://app.example,{allowed_origin}")
         running = start(data, data / "asked-for.json")
     Handler.api = running.ready.url
     try:
@@ -77,10 +77,10 @@ def running(named: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         running.end()
 
 
-def notifier(*words: str) -> str:
-    done = CliRunner().invoke(main, words, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output.strip()
+def notifier(*arguments: str) -> str:
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output.strip()
 
 
 @pytest.fixture
@@ -89,27 +89,27 @@ def token(running: Running) -> str:
 
 
 @pytest.mark.timeout(120)
-def test_an_embedder_s_page_shows_an_inbox_live(running: Running, named: str, page: Page, token: str) -> None:
+def test_page_of_allowed_origin_shows_live_inbox(running: Running, allowed_origin: str, page: Page, token: str) -> None:
     with calling(running.ready, token) as caller:
-        page.goto(named)
+        page.goto(allowed_origin)
         streams = "/v1/inbox/stream"
-        with page.expect_response(lambda answer: answer.url.endswith(streams) and answer.status == 200):
+        with page.expect_response(lambda response: response.url.endswith(streams) and response.status == 200):
             page.evaluate(SHOW, token)
         row = page.locator("notifier-inbox .row")
         expect(row).to_have_count(0)
         assert caller.accepted("one")
-        expect(row).to_have_count(1)  # by the stream: the page was loaded before it
+        expect(row).to_have_count(1)  # by the stream, because the page was loaded before the event
         expect(row.locator(".open")).to_contain_text("mentioned you")
-        with page.expect_response(lambda answer: answer.url.endswith("/v1/inbox/marks")) as marked:
+        with page.expect_response(lambda response: response.url.endswith("/v1/inbox/marks")) as mark_response:
             row.locator(".open").click()
-        assert marked.value.status == 204
+        assert mark_response.value.status == 204
         page.evaluate("document.querySelector('notifier-inbox').token = 'nobody'")
         expect(page.locator("notifier-inbox")).to_contain_text("sign in", ignore_case=True)
 
 
 @pytest.mark.timeout(120)
-def test_a_page_that_is_not_named_gets_neither_element_nor_inbox(running: Running, page: Page, token: str) -> None:
-    with embedder() as unnamed:
-        page.goto(unnamed)
+def test_page_of_other_origin_gets_neither_element_nor_inbox(running: Running, page: Page, token: str) -> None:
+    with embedder() as other_origin:
+        page.goto(other_origin)
         assert page.evaluate("customElements.get('notifier-inbox') === undefined")
-        assert page.evaluate(ASKS, [f"{running.ready.url}/v1/inbox", token]) == "kept"
+        assert page.evaluate(FETCH, [f"{running.ready.url}/v1/inbox", token]) == "kept"
