@@ -1,4 +1,4 @@
-"""What every test of the project shares: how hypothesis looks for counterexamples, the real engines, who begins."""
+"""Shared setup of all tests: hypothesis, garbage collection, test order and engines."""
 
 import gc
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +18,11 @@ settings.load_profile("notifier")
 
 WAITING = ("test_cluster_broken", "test_clustered", "test_log_sharing", "services")
 COMPUTING = ("mutants", "simulation", "browser", "cli", "contracts")
-"""Files and rooms that take longest, by what they do meanwhile: for engines, or by themselves. They come first, for a
-process that began one last would end minutes behind the others; and by turns, or processors would idle and then be
-shared."""
+"""The slowest files and folders: those that wait for engines, and those that compute.
+
+They start first, because a process that began one last would end minutes after the others. They alternate, because
+otherwise processors would idle and then be shared.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,11 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 YOUNG = 20_000
-"""Objects. By Python's own 700 the garbage collector has a tenth of a simulation's time, and hardly finds a thing."""
+"""Objects.
+
+At Python's default of 700 the garbage collector takes a tenth of a simulation's time and frees almost nothing.
+"""
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: the garbage collector needn't walk half a million objects again and again."""
+    """Freeze all imported objects, so that the garbage collector does not walk half a million of them repeatedly."""
     _first_property()
     gc.collect()
     gc.freeze()
@@ -46,14 +51,21 @@ def pytest_collection_finish() -> None:
 @settings(database=None, max_examples=1)
 @given(st.none())
 def _first_property(_: None) -> None:
-    """In the first property of a process, hypothesis asks the garbage collector who else holds its random numbers.
-    A collection in another thread at that moment would hide the answer, and fail that property."""
+    """Run a first property before any other thread exists.
+
+    In the first property of a process, hypothesis asks the garbage collector which objects hold its random numbers. A
+    collection in another thread at that moment would hide the answer and fail the property.
+    """
 
 
-def _queue(files: Iterable[str], words: Sequence[str]) -> list[str]:
-    """Those that one of the words names, in the words' order."""
-    named = [(words.index(found[0]), file) for file in files if (found := [w for w in words if w in file.split("/")])]
-    return [file for _, file in sorted(named)]
+def _queue(files: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return the files that contain one of the names, in the order of the names."""
+    positions = [
+        (names.index(matches[0]), file)
+        for file in files
+        if (matches := [name for name in names if name in file.split("/")])
+    ]
+    return [file for _, file in sorted(positions)]
 
 
 def _file(item: pytest.Item) -> str:
@@ -67,11 +79,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineRecord
 
 @pytest.fixture(scope="session")
 def cassandra(fleet: Mapping[str, EngineRecord]) -> CassandraAccess:
-    """One node, in a keyspace that isn't there; whoever kills it starts one of his own instead."""
+    """One node, without a keyspace. A test that kills a node starts its own instead."""
     return CassandraAccess(hosts=[fleet["cassandra"].host], port=fleet["cassandra"].port)
 
 
 @pytest.fixture(scope="session")
 def kafka(fleet: Mapping[str, EngineRecord]) -> str:
-    """A broker's address; whoever kills it starts one of his own instead."""
+    """Return the address of a broker. A test that kills a broker starts its own instead."""
     return fleet["kafka"].address

@@ -1,4 +1,4 @@
-"""One thread is struck at every port call of a course of events, and every promise is kept all the same."""
+"""Crash points: one thread fails at every port call of a scenario, and all invariants hold."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -19,53 +19,58 @@ from tests.support.simulator.scenarios.catalog import (
 )
 from tests.support.simulator.script import Fault, Happening, How, Script, Stalled
 
-Course = Callable[[], Script]
-Strike = Callable[[str], Fault]
+Scenario = Callable[[], Script]
+MakeFault = Callable[[str], Fault]
 
 pytestmark = pytest.mark.timeout(300)
 
 
-def broken(course: Course, strike: Strike, every: int = 1) -> list[str]:
-    struck = list(points(course(), strike, every=every))
-    assert len(struck) > 50, "the course has hardly a point to strike at"
-    return [f"{thread}, point {number}: {trial}" for thread, number, trial in struck if trial.wrong]
+def failures(scenario: Scenario, fault: MakeFault, every: int = 1) -> list[str]:
+    trials = list(points(scenario(), fault, every=every))
+    assert len(trials) > 50, "the scenario has too few crash points"
+    return [f"{thread}, point {number}: {trial}" for thread, number, trial in trials if trial.wrong]
 
 
-@pytest.mark.parametrize("course", [one_mention, a_join])
-def test_a_process_may_die_before_and_behind_every_port_call(course: Course) -> None:
-    assert broken(course, dies) == []
+@pytest.mark.parametrize("scenario", [one_mention, a_join])
+def test_process_may_crash_before_or_after_every_port_call(scenario: Scenario) -> None:
+    assert failures(scenario, dies) == []
 
 
-def test_a_process_may_die_while_a_tier_is_paused() -> None:
-    assert broken(a_pause, dies, every=11) == []
+def test_process_may_crash_while_tier_is_paused() -> None:
+    assert failures(a_pause, dies, every=11) == []
 
 
 @pytest.mark.parametrize("how", list(How))
-def test_every_port_call_may_fail_before_in_the_middle_of_and_after_its_effect(how: How) -> None:
-    assert broken(one_mention, fails(how), every=3) == []
+def test_port_call_may_fail_before_during_or_after_its_effect(how: How) -> None:
+    assert failures(one_mention, fails(how), every=3) == []
 
 
-def test_who_opens_the_tab_becomes_active_whatever_becomes_of_the_roll_up() -> None:
-    """It dies, fails or sleeps past its lease, before and behind each of its calls; in the end its work is done."""
-    strikes = [dies, sleeps, *map(fails, How)]
-    struck = [one for strike in strikes for one in points(a_look(), strike, every=2, within="/rollup")]
-    assert len(struck) > 50, "the course has hardly a point to strike at"
-    assert [f"{thread}, point {number}: {done}" for thread, number, done in struck if done.wrong] == []
+def test_opening_inbox_activates_user_despite_rollup_faults() -> None:
+    """The roll-up crashes, fails or stalls past its lease before and after each of its calls.
+
+    Its work is done in the end.
+    """
+    faults = [dies, sleeps, *map(fails, How)]
+    trials = [point for fault in faults for point in points(a_look(), fault, every=2, within="/rollup")]
+    assert len(trials) > 50, "the scenario has too few crash points"
+    assert [f"{thread}, point {number}: {result}" for thread, number, result in trials if result.wrong] == []
 
 
-def test_every_thread_may_sleep_past_its_claims_and_leases_anywhere() -> None:
-    assert broken(one_mention, sleeps, every=3) == []
+def test_thread_may_stall_past_its_claims_and_leases_anywhere() -> None:
+    assert failures(one_mention, sleeps, every=3) == []
 
 
-def test_nothing_is_marked_as_seen_before_it_could_be_seen() -> None:
-    assert [str(done) for done in sleeps_and_dies(watched()) if done.wrong] == []
+def test_burst_is_not_marked_seen_before_it_is_visible() -> None:
+    assert [str(result) for result in stalled_and_crashed(watched()) if result.wrong] == []
 
 
-def sleeps_and_dies(course: Script) -> Iterator[Trial]:
-    """The pump sleeps longer than a page needs to settle, at each point of its coordinator, and never wakes up."""
+def stalled_and_crashed(scenario: Script) -> Iterator[Trial]:
+    """Stall the pump at each point of its coordinator for longer than a page needs to settle; it then resumes or
+    crashes.
+    """
     thread = "pump-1/celebrity"
-    for n in range(len(trial(course).points[thread])):
-        slept = Happening(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))
-        died = Happening(point=(thread, n + 2), what=dies(thread))
-        yield trial(course.with_more(slept))
-        yield trial(course.with_more(slept, died))
+    for n in range(len(trial(scenario).points[thread])):
+        stall = Happening(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))
+        crash = Happening(point=(thread, n + 2), what=dies(thread))
+        yield trial(scenario.with_more(stall))
+        yield trial(scenario.with_more(stall, crash))

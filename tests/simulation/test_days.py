@@ -1,11 +1,11 @@
-"""Some days of people who want digests: lists and badges are the oracle's at every look, and in the end."""
+"""Lists and badges of digest readers match the oracle over some days."""
 
 from tests.support.simulator.checks import verdict
 from tests.support.simulator.scenarios.quiet_hours import some_days
 from tests.support.simulator.simulation import World
 
 
-def test_digests_are_what_the_oracle_says_whatever_is_said_and_marked_meanwhile() -> None:
+def test_digests_match_oracle_while_preferences_and_marks_change() -> None:
     world = World(some_days())
     world.run()
     assert verdict(world) == [], "\n".join(f"{step} {text}" for step, _, text in world.scheduler.story)

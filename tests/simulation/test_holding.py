@@ -1,4 +1,4 @@
-"""What is held is told once, whoever dies, fails or sleeps while it is held and while it is let go."""
+"""A held mention is published once, whatever fails while it is held or released."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from tests.support.simulator.simulation import World
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_a_storm_is_held_and_let_go_while_it_lasts() -> None:
+def test_storm_is_held_and_released_while_it_lasts() -> None:
     world = World(a_hold())
     world.run()
     assert verdict(world) == []
@@ -23,8 +23,8 @@ def test_a_storm_is_held_and_let_go_while_it_lasts() -> None:
 
 
 @pytest.mark.parametrize("thread", ["/router", "desk/operator"])
-@pytest.mark.parametrize("strike", [dies, sleeps, fails(How.AFTER)], ids=["dies", "sleeps", "fails"])
-def test_who_holds_and_who_lets_go_may_be_struck_at_every_call(thread: str, strike: Callable[[str], Fault]) -> None:
-    struck = list(points(a_hold(), strike, every=43 if thread == "/router" else 11, within=thread))
-    assert len(struck) > 2, "the course has hardly a point to strike at"
-    assert [f"{name}, point {number}: {done}" for name, number, done in struck if done.wrong] == []
+@pytest.mark.parametrize("fault", [dies, sleeps, fails(How.AFTER)], ids=["dies", "sleeps", "fails"])
+def test_holding_and_releasing_survive_faults_at_every_call(thread: str, fault: Callable[[str], Fault]) -> None:
+    trials = list(points(a_hold(), fault, every=43 if thread == "/router" else 11, within=thread))
+    assert len(trials) > 2, "the scenario has too few crash points"
+    assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []

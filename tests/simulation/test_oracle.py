@@ -1,4 +1,4 @@
-"""The oracle shares no code with what it checks, and knows right from wrong."""
+"""The oracle shares no code with the product, and detects wrong results."""
 
 import sys
 from dataclasses import replace
@@ -41,13 +41,13 @@ def seen_by(person: Person, oracle: Oracle = ORACLE, marked: Marked | None = Non
     return replace(oracle, people=people).list(person.name, marked or Marked(), NOON)
 
 
-def test_the_oracle_imports_nothing_of_ours() -> None:
+def test_oracle_imports_no_product_code() -> None:
     names = {name for module in modules("tests/support/oracle") for name in module.imports()}
-    others = {name for name in names if not name.startswith("tests.support.oracle")}
-    assert {name.partition(".")[0] for name in others} <= set(sys.stdlib_module_names)
+    outside = {name for name in names if not name.startswith("tests.support.oracle")}
+    assert {name.partition(".")[0] for name in outside} <= set(sys.stdlib_module_names)
 
 
-def test_a_follower_sees_a_burst_and_the_mentioned_her_own() -> None:
+def test_follower_and_mentioned_account_see_their_bursts() -> None:
     assert seen_by(KIM) == [KEY]
     assert seen_by(NOVA) == [OWN.key]
 
@@ -70,11 +70,11 @@ def test_a_follower_sees_a_burst_and_the_mentioned_her_own() -> None:
         *("blocks the account", "is blocked by the account", "was blocked at the opening"),
     ],
 )
-def test_whoever_a_rule_leaves_out_sees_nothing(person: Person) -> None:
+def test_excluded_user_sees_nothing(person: Person) -> None:
     assert seen_by(person) == []
 
 
-def test_a_digest_stands_from_its_hour_on_and_has_marks_of_its_own() -> None:
+def test_digest_appears_at_its_hour_and_has_its_own_marks() -> None:
     def listed(hours: float, person: Person = KIM, marked: Marked | None = None) -> list[tuple[str, str, int]]:
         oracle = ORACLE.of(replace(person, volume={"nova": "digest"}))
         return oracle.list("kim", marked or Marked(), NOON + timedelta(hours=hours))
@@ -93,25 +93,25 @@ def test_a_digest_stands_from_its_hour_on_and_has_marks_of_its_own() -> None:
     assert wants.list("kim", Marked(), NOON + timedelta(hours=30)) == [("digest", "kim", 20260106)]
 
 
-def told(sequence: int, minutes: int, *, left: bool = False) -> Told:
+def follow_change(sequence: int, minutes: int, *, left: bool = False) -> Told:
     return Told(person="kim", owner="nova", sequence=sequence, at=NOON + timedelta(minutes=minutes), left=left)
 
 
-def test_who_follows_sees_what_opens_from_then_on() -> None:
-    assert seen_by(replace(KIM, follows={}).after([told(1, 0)])) == [KEY]
-    assert seen_by(replace(KIM, follows={}).after([told(1, 1)])) == []
-    assert seen_by(KIM.after([told(1, 1, left=True), told(2, 2)])) == []
+def test_follower_sees_bursts_opened_after_follow() -> None:
+    assert seen_by(replace(KIM, follows={}).after([follow_change(1, 0)])) == [KEY]
+    assert seen_by(replace(KIM, follows={}).after([follow_change(1, 1)])) == []
+    assert seen_by(KIM.after([follow_change(1, 1, left=True), follow_change(2, 2)])) == []
 
 
-def test_a_leave_is_not_undone_by_a_follow_that_comes_late() -> None:
-    """In whatever order both are heard; of two with one number the leave counts."""
-    left, late = told(5, 0, left=True), told(4, -1)
-    for said in ([left, late], [late, left], [told(5, -1), left]):
-        assert seen_by(KIM.after(said)) == []
-    assert seen_by(KIM.after([left, told(6, 0)])) == [KEY]
+def test_late_follow_does_not_undo_unfollow() -> None:
+    """Regardless of arrival order. With equal sequence numbers the unfollow wins."""
+    unfollow, late_follow = follow_change(5, 0, unfollow=True), follow_change(4, -1)
+    for changes in ([unfollow, late_follow], [late_follow, unfollow], [follow_change(5, -1), unfollow]):
+        assert seen_by(KIM.after(changes)) == []
+    assert seen_by(KIM.after([unfollow, follow_change(6, 0)])) == [KEY]
 
 
-def test_who_was_unblocked_sees_what_opens_from_then_on_and_a_late_block_is_none() -> None:
+def test_late_block_loses_to_newer_unblock() -> None:
     def parted(sequence: int, until: datetime, *, other: str = "nova", theirs: bool = True) -> Parted:
         return Parted(person="kim", other=other, theirs=theirs, sequence=sequence, until=until)
 
@@ -124,7 +124,7 @@ def test_who_was_unblocked_sees_what_opens_from_then_on_and_a_late_block_is_none
     assert seen_by(KIM.after([parted(1, NOON + timedelta(hours=1), other="ada")])) == [KEY]
 
 
-def test_of_what_a_person_asked_for_the_latest_counts_about_each_thing() -> None:
+def test_latest_preference_wins_per_field() -> None:
     def asked(minutes: int, *, volume: str | None = None, since: datetime | None = None) -> Asked:
         return Asked(person="kim", owner="nova", at=NOON + timedelta(minutes=minutes), volume=volume, since=since)
 
@@ -137,28 +137,34 @@ def test_of_what_a_person_asked_for_the_latest_counts_about_each_thing() -> None
     assert KIM.after([replace(mute, person="lee")]) == replace(KIM, muted=frozenset())
 
 
-def test_somebody_in_two_tiers_in_none_or_in_another_than_the_person_could_be_in_is_wrong() -> None:
-    left = KIM.after([told(2, 0, left=True)])
+def test_member_in_no_two_or_impossible_tiers_is_reported() -> None:
+    unfollowed = KIM.after([follow_change(2, 0, unfollowed=True)])
     vip = replace(KIM, vip=True)
     none = frozenset[int]()
 
     def wrong(
         possible: list[Person], *, p0: frozenset[int] = none, p1: frozenset[int] = none, more: int = 0
     ) -> list[str]:
-        found = Division(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
-        return list(misplaced(ORACLE, found, [BURST], 0, {"kim": possible}))
+        division = Division(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
+        return list(misplaced(ORACLE, division, [BURST], 0, {"kim": possible}))
 
-    me = frozenset({KIM.member})
-    assert wrong([KIM], p1=me) == wrong([KIM, left]) == wrong([KIM, left], p1=me) == wrong([KIM, vip], p0=me) == []
-    assert wrong([KIM], p0=me, p1=me)[0] == "1 is in 2 tiers"
+    kim = frozenset({KIM.member})
+    assert (
+        wrong([KIM], p1=kim)
+        == wrong([KIM, unfollowed])
+        == wrong([KIM, unfollowed], p1=kim)
+        == wrong([KIM, vip], p0=kim)
+        == []
+    )
+    assert wrong([KIM], p0=kim, p1=kim)[0] == "1 is in 2 tiers"
     assert wrong([KIM]) == ["1 is in (None, False), and may be in [('p1', True)]"]
-    assert wrong([KIM], p0=me) == ["1 is in ('p0', True), and may be in [('p1', True)]"]
-    assert wrong([left], p1=me) == ["1 is in ('p1', True), and may be in [('outside', False)]"]
-    assert wrong([KIM], p1=me | {9}) == ["9 is nobody"]
-    assert wrong([KIM], p1=me, more=1) == ["1 are dormant, and 0 to 0 may be"]
+    assert wrong([KIM], p0=kim) == ["1 is in ('p0', True), and may be in [('p1', True)]"]
+    assert wrong([unfollowed], p1=kim) == ["1 is in ('p1', True), and may be in [('outside', False)]"]
+    assert wrong([KIM], p1=kim | {9}) == ["9 is nobody"]
+    assert wrong([KIM], p1=kim, more=1) == ["1 are dormant, and 0 to 0 may be"]
 
 
-def test_a_protected_authors_burst_is_for_her_followers() -> None:
+def test_protected_authors_burst_is_visible_to_followers_only() -> None:
     secret = replace(ORACLE, tweets={"e1": Tweet(id="e1", author="eve", mentioned=("nova",), protected=True)})
     assert seen_by(KIM, secret) == []
     follower = replace(KIM, follows={"nova": NOON, "eve": NOON})
@@ -166,27 +172,27 @@ def test_a_protected_authors_burst_is_for_her_followers() -> None:
     assert seen_by(replace(follower, muted=frozenset({"eve"})), secret) == [KEY]
 
 
-def test_the_days_first_is_for_those_who_want_no_more() -> None:
+def test_volume_first_shows_only_first_burst_of_day() -> None:
     second = Seen(key=("mention", "nova", 2), opened_at=NOON + timedelta(hours=1), tweets=("e1",))
     later = replace(ORACLE, bursts={**ORACLE.bursts, second.key: second})
     assert seen_by(KIM, later) == [second.key, KEY]
     assert seen_by(replace(KIM, volume={"nova": "first"}), later) == [KEY]
 
 
-def test_where_the_days_first_is_taken_back_the_next_to_open_is_it() -> None:
+def test_next_burst_is_first_of_day_after_retraction() -> None:
     keys = [("mention", "nova", n) for n in (1, 2, 3, 4)]
     bursts = {k: Seen(key=k, opened_at=NOON + timedelta(hours=k[2]), tweets=("e1",), opened=2 * k[2]) for k in keys}
 
-    def firsts(**gone: int) -> list[int]:
-        told = {k: replace(b, gone=gone.get(f"of_{k[2]}")) for k, b in bursts.items()}
-        return [k[2] for k, b in told.items() if replace(ORACLE, bursts=told).first_of_day(b)]
+    def firsts(**retracted: int) -> list[int]:
+        states = {k: replace(b, gone=retracted.get(f"of_{k[2]}")) for k, b in bursts.items()}
+        return [k[2] for k, b in states.items() if replace(ORACLE, bursts=states).first_of_day(b)]
 
     assert (firsts(), firsts(of_2=5)) == ([1], [1])
     assert (firsts(of_1=3), firsts(of_1=5), firsts(of_1=9)) == ([1, 2], [1, 3], [1])
     assert firsts(of_1=3, of_2=7) == [1, 2, 4]
 
 
-def test_a_mark_speaks_before_what_was_seen() -> None:
+def test_mark_overrides_seen() -> None:
     seen = Marked(seen=[(NOON, ())])
     assert ORACLE.unread(BURST, Marked())
     assert not ORACLE.unread(BURST, seen)
@@ -194,7 +200,7 @@ def test_a_mark_speaks_before_what_was_seen() -> None:
     assert seen_by(KIM, marked=Marked(marks={KEY: "hidden"})) == []
 
 
-def test_a_phone_rings_for_what_is_new_and_opened_by_nobody_who_is_blocked() -> None:
+def test_alert_is_sent_for_new_bursts_of_unblocked_authors() -> None:
     tweets = {**ORACLE.tweets, "e2": Tweet(id="e2", author="bob", mentioned=("nova",))}
     joined = replace(BURST, tweets=("e1", "e2"))
     oracle = replace(ORACLE, tweets=tweets, bursts={KEY: joined})
@@ -214,7 +220,7 @@ def test_a_phone_rings_for_what_is_new_and_opened_by_nobody_who_is_blocked() -> 
     assert not any(rings(marked=Marked(marks={KEY: mark})) for mark in ("read", "unread", "hidden"))
 
 
-def test_everybody_is_in_one_tier_or_left_out_by_a_rule() -> None:
+def test_every_follower_is_in_one_tier_or_excluded() -> None:
     vip, idle = (
         replace(KIM, name="vip", member=3, vip=True),
         replace(KIM, name="idle", member=4, idle=timedelta(days=40)),
@@ -222,13 +228,13 @@ def test_everybody_is_in_one_tier_or_left_out_by_a_rule() -> None:
     muted = replace(KIM, name="muted", member=5, muted=frozenset({"nova"}))
     eager = replace(idle, name="eager", member=6, asked=True)
     oracle = replace(ORACLE, people={person.name: person for person in (KIM, NOVA, vip, idle, muted, eager)})
-    found = oracle.divide(BURST, 0)
-    assert found.tiers == {"p0": {3}, "p1": {1}, "p2": frozenset()}
-    assert (found.dormant, found.suppressed, found.push) == (2, 1, frozenset({1, 3, 6}))
+    division = oracle.divide(BURST, 0)
+    assert division.tiers == {"p0": {3}, "p1": {1}, "p2": frozenset()}
+    assert (division.dormant, division.suppressed, division.push) == (2, 1, frozenset({1, 3, 6}))
     assert oracle.divide(replace(BURST, standard=True), 0).tiers["p2"] == {4, 6}
 
 
-def test_a_mention_that_is_nowhere_or_twice_is_wrong() -> None:
+def test_missing_or_duplicate_mention_is_reported() -> None:
     assert list(ORACLE.sequencing(["e1"])) == []
     assert list(replace(ORACLE, bursts={KEY: BURST}).sequencing(["e1"])) == ["e1 is in no burst of self:nova"]
     twice = replace(
@@ -237,25 +243,25 @@ def test_a_mention_that_is_nowhere_or_twice_is_wrong() -> None:
     assert list(twice.sequencing(["e1"])) == ["e1 is in 2 bursts of mention:nova"]
 
 
-def test_bursts_closer_than_the_window_or_beyond_the_budget_are_wrong() -> None:
-    def apart(by: timedelta, n: int) -> Oracle:
+def test_bursts_too_close_or_over_budget_are_reported() -> None:
+    def spaced(gap: timedelta, n: int) -> Oracle:
         keys = [("mention", "nova", i) for i in range(1, n + 1)]
-        return replace(ORACLE, bursts={k: Seen(key=k, opened_at=NOON + by * k[2], tweets=("e1",)) for k in keys})
+        return replace(ORACLE, bursts={k: Seen(key=k, opened_at=NOON + gap * k[2], tweets=("e1",)) for k in keys})
 
     minute = timedelta(minutes=1)
-    assert list(apart(minute, 6).spacing(minute, ["nova"])) == []
-    assert list(apart(minute / 2, 2).spacing(minute, ())) == ["two bursts of mention:nova are closer than 0:01:00"]
-    assert list(apart(minute, 9).spacing(minute, ["nova"])) == ["mention:nova had 8 fan-outs within 0:07:00"]
+    assert list(spaced(minute, 6).spacing(minute, ["nova"])) == []
+    assert list(spaced(minute / 2, 2).spacing(minute, ())) == ["two bursts of mention:nova are closer than 0:01:00"]
+    assert list(spaced(minute, 9).spacing(minute, ["nova"])) == ["mention:nova had 8 fan-outs within 0:07:00"]
 
 
-def test_what_is_taken_back_is_so_for_its_author_and_what_was_written_until_then() -> None:
+def test_retractions_apply_to_own_author_and_earlier_tweets() -> None:
     tweet = Tweet(id="e1", author="ada", mentioned=("nova", "lyra"), at=NOON)
     delete = Withdrawn(what="delete", author="ada", tweet="e1")
     protect = Withdrawn(what="protect", author="ada", at=NOON)
     edits = [Withdrawn(what="edit", author="ada", tweet="e1", mentioned=("lyra",), sequence=n) for n in (1, 2)]
 
-    def states(*words: Withdrawn) -> list[State]:
-        return [replace(ORACLE, tweets={"e1": tweet}, words=words).state("e1", name) for name in ("nova", "lyra")]
+    def states(*retractions: Withdrawn) -> list[State]:
+        return [replace(ORACLE, tweets={"e1": tweet}, words=retractions).state("e1", name) for name in ("nova", "lyra")]
 
     assert states(delete) == states(protect, replace(protect, what="erase")) == [State.GONE] * 2
     assert states(protect) == [State.PRIVATE] * 2
@@ -264,7 +270,7 @@ def test_what_is_taken_back_is_so_for_its_author_and_what_was_written_until_then
     assert states(replace(delete, author="bob"), replace(protect, at=NOON - timedelta(minutes=1))) == [State.PUBLIC] * 2
 
 
-def test_a_phone_rings_no_more_once_the_tweet_was_taken_back_that_opened_the_burst() -> None:
+def test_alert_is_cancelled_when_opening_tweet_is_retracted() -> None:
     tweets = {**ORACLE.tweets, "e2": Tweet(id="e2", author="bob", mentioned=("nova",))}
     joined = replace(BURST, tweets=("e1", "e2"))
     oracle = replace(ORACLE, tweets=tweets, bursts={KEY: joined})
@@ -275,7 +281,7 @@ def test_a_phone_rings_no_more_once_the_tweet_was_taken_back_that_opened_the_bur
     assert seen_by(KIM, replace(oracle, words=[first, second])) == []
 
 
-def test_a_taken_back_mention_need_not_be_in_a_burst_and_one_that_stands_must() -> None:
+def test_only_retracted_mentions_may_be_in_no_burst() -> None:
     nowhere = replace(ORACLE, bursts={})
     assert len(list(nowhere.sequencing(["e1"]))) == 2
     assert list(replace(nowhere, words=[Withdrawn(what="delete", author="ada", tweet="e1")]).sequencing(["e1"])) == []

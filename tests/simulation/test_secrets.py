@@ -1,4 +1,4 @@
-"""More secrets than a purse has fan-outs: what is pulled alone is so for ever, whoever dies on the way."""
+"""More restricted bursts than the budget has fan-outs: pull-only bursts stay so after crashes."""
 
 from dataclasses import replace
 
@@ -16,20 +16,20 @@ def played() -> World:
     return world
 
 
-def test_the_course_spends_the_purse_and_the_oracle_agrees() -> None:
+def test_scenario_exhausts_budget_and_oracle_agrees() -> None:
     world = played()
     assert verdict(world) == []
-    spared = [key for key, burst in world.ground.bursts.by_key.items() if burst.pull_only]
-    assert len(spared) >= 3
-    assert {key.subject.owner for key in spared} == set(BUDGETED)
+    pull_only = [key for key, burst in world.ground.bursts.by_key.items() if burst.pull_only]
+    assert len(pull_only) >= 3
+    assert {key.subject.owner for key in pull_only} == set(BUDGETED)
 
 
-@pytest.mark.parametrize("spared", [True, False])
-def test_the_oracle_notices_who_is_fanned_out_or_spared_against_the_budget(spared: bool) -> None:
+@pytest.mark.parametrize("pull_only", [True, False])
+def test_oracle_reports_fan_out_that_contradicts_budget(pull_only: bool) -> None:
     oracle = played().sight.oracle()
-    wrong = replace(oracle, bursts={key: replace(burst, spared=spared) for key, burst in oracle.bursts.items()})
+    wrong = replace(oracle, bursts={key: replace(burst, spared=pull_only) for key, burst in oracle.bursts.items()})
     assert list(oracle.sparing(BUDGETED)) == []
-    if spared:
+    if pull_only:
         assert "('mention', 'nova', 1) is not fanned out, though the budget isn't spent" in wrong.sparing(BUDGETED)
         assert any("has every right to be" in text for text in wrong.sparing(BUDGETED))
     else:
@@ -37,7 +37,7 @@ def test_the_oracle_notices_who_is_fanned_out_or_spared_against_the_budget(spare
 
 
 @pytest.mark.timeout(300)
-def test_a_process_may_die_while_secrets_are_told() -> None:
-    struck = list(points(many_secrets(), dies, every=20, twins=False))
-    assert len(struck) > 20, "the course has hardly a point to strike at"
-    assert [f"{thread}, point {number}: {trial}" for thread, number, trial in struck if trial.wrong] == []
+def test_process_may_crash_while_restricted_bursts_are_published() -> None:
+    trials = list(points(many_secrets(), dies, every=20, twins=False))
+    assert len(trials) > 20, "the scenario has too few crash points"
+    assert [f"{thread}, point {number}: {trial}" for thread, number, trial in trials if trial.wrong] == []

@@ -1,4 +1,4 @@
-"""Random courses with every kind of fault at random steps; a failing seed tells its shortest story."""
+"""Random scenarios with faults at random steps; a failing seed reports its shortest story."""
 
 import pytest
 
@@ -19,7 +19,7 @@ PROVED = 80
         *(pytest.param(first, marks=pytest.mark.prove) for first in range(CHUNK * CHUNKS, CHUNK * PROVED, CHUNK)),
     ],
 )
-def test_every_promise_is_kept_whatever_goes_wrong(first: int) -> None:
+def test_invariants_hold_under_random_faults(first: int) -> None:
     for seed in range(first, first + CHUNK):
-        done = trial(scripted(seed))
-        assert not done.wrong, f"{shortest(done)}"
+        result = trial(scripted(seed))
+        assert not result.wrong, f"{shortest(result)}"

@@ -1,4 +1,4 @@
-"""The simulator itself: it repeats itself, does what it is told, and really opens tabs."""
+"""The simulator is deterministic, follows its script and opens inboxes."""
 
 import subprocess
 import sys
@@ -12,22 +12,22 @@ from tests.support.simulator.scenarios.catalog import one_mention
 from tests.support.simulator.script import Changed, Happening, Killed, Opened, Script, Tweeted
 
 
-def test_the_same_script_has_the_same_story() -> None:
+def test_same_script_gives_same_story() -> None:
     first, second = trial(scripted(11)), trial(scripted(11))
     assert first.points == second.points
     assert first.story == second.story
 
 
-def test_the_same_seed_is_the_same_run_in_every_process() -> None:
-    """What fails in one is found again in the next: nothing goes by the order of a set of words."""
-    told = [
+def test_same_seed_gives_same_run_in_every_process() -> None:
+    """A failure in one process is reproduced in the next: nothing depends on the order of a set of strings."""
+    program = [
         "from tests.support.simulator.scenarios.catalog import a_crossing, a_graph",
         "from tests.support.simulator.run import trial",
         "print([trial(course()).points for course in (a_crossing, a_graph)])",
     ]
     runs = [
         subprocess.run(
-            [sys.executable, "-c", "\n".join(told)],
+            [sys.executable, "-c", "\n".join(program)],
             cwd=ROOT,
             env={"PYTHONHASHSEED": seed},
             capture_output=True,
@@ -39,34 +39,34 @@ def test_the_same_seed_is_the_same_run_in_every_process() -> None:
     assert runs[0] == runs[1]
 
 
-def test_another_seed_orders_the_same_course_otherwise() -> None:
-    course = one_mention()
-    assert trial(course).points != trial(replace(course, seed=2)).points
+def test_other_seed_orders_same_scenario_differently() -> None:
+    scenario = one_mention()
+    assert trial(scenario).points != trial(replace(scenario, seed=2)).points
 
 
-def test_a_killed_process_starts_again_and_finishes_the_work() -> None:
+def test_killed_process_restarts_and_finishes_its_work() -> None:
     killed = Happening(step=40, what=Killed(process="pump-1", back_after=timedelta(seconds=1)))
-    done = trial(one_mention().with_more(killed))
-    told = [text for _, _, text in done.story]
-    assert any(text.startswith("pump-1 is killed") for text in told)
-    assert "pump-1 starts again" in told
-    assert not done.wrong
+    result = trial(one_mention().with_more(killed))
+    story = [text for _, _, text in result.story]
+    assert any(text.startswith("pump-1 is killed") for text in story)
+    assert "pump-1 starts again" in story
+    assert not result.wrong
 
 
-def test_tabs_are_opened_while_things_happen() -> None:
+def test_inboxes_are_opened_during_the_run() -> None:
     assert trial(one_mention()).visits == 2
 
 
-def test_the_shortest_story_leaves_out_what_does_not_matter() -> None:
+def test_shortest_story_omits_irrelevant_steps() -> None:
     needed = Happening(step=3, what=Tweeted(id="e1", author="ada", mentioned=("nova",)))
     idle = Happening(step=5, what=Changed(person="pat", what="push"))
     opened = Happening(step=9, what=Opened(person="kim"))
 
     def judged(script: Script) -> Trial:
-        done = trial(script)
-        return replace(done, wrong=["for a test"] if needed in script.happenings else [])
+        result = trial(script)
+        return replace(result, wrong=["for a test"] if needed in script.happenings else [])
 
     script = Script(seed=1, steps=50, happenings=[idle, needed, opened], workers=2)
-    found = shortest(judged(script), play=judged)
-    assert list(found.script.happenings) == [needed]
-    assert found.script.workers == 1
+    shortest_ = shortest(judged(script), play=judged)
+    assert list(shortest_.script.happenings) == [needed]
+    assert shortest_.script.workers == 1

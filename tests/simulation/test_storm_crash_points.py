@@ -1,4 +1,4 @@
-"""Every process dies at every port call of a storm of 20 mentions, and every promise is kept.
+"""A process may crash at every port call of a storm of 20 mentions.
 
 `make test` tries every seventh call, `make prove` all of them.
 """
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.prove) for share in range(1, SHARES))])
-def test_a_process_may_die_before_and_behind_every_port_call_of_a_storm(share: int) -> None:
-    struck = list(points(a_storm(), dies, every=SHARES, start=share, twins=False))
-    assert len(struck) > 100, "the storm has hardly a point to strike at"
-    assert [f"{thread}, point {number}: {trial}" for thread, number, trial in struck if trial.wrong] == []
+def test_process_may_crash_at_every_port_call_of_a_storm(share: int) -> None:
+    trials = list(points(a_storm(), dies, every=SHARES, start=share, twins=False))
+    assert len(trials) > 100, "the storm has too few crash points"
+    assert [f"{thread}, point {number}: {trial}" for thread, number, trial in trials if trial.wrong] == []
