@@ -65,15 +65,15 @@ def own_context() -> None:
 @pytest.fixture
 def context(request: pytest.FixtureRequest, browser: Browser) -> Iterator[BrowserContext]:
     """Close the test's pages afterwards, and go online again."""
-    own_context_ = new_context(browser) if "own_context" in request.fixturenames else None
-    context: BrowserContext = own_context_ or request.getfixturevalue("shared_context")
+    separate = new_context(browser) if "own_context" in request.fixturenames else None
+    context: BrowserContext = separate or request.getfixturevalue("shared_context")
     before = context.pages
     yield context
     for page in [page for page in context.pages if page not in before]:
         page.close()
     context.set_offline(False)
-    if own_context_:
-        own_context_.close()
+    if separate:
+        separate.close()
 
 
 def new_context(browser: Browser) -> BrowserContext:

@@ -46,7 +46,7 @@ def german_context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def abroad(german_context: BrowserContext, home: str) -> Page:
+def german_page(german_context: BrowserContext, home: str) -> Page:
     page = german_context.new_page()
     page.goto(home)
     expect(page.locator("#line")).to_have_text("live", timeout=SLOW)
@@ -84,10 +84,10 @@ def test_page_with_its_resources_is_small(browser: Browser, home: str) -> None:
     assert [figure.finding for figure in weight_figures(sizes) if not figure.finding.ok] == []
 
 
-def test_numbers_and_times_use_the_visitors_locale(abroad: Page) -> None:
-    expect(abroad.locator("#followers")).to_have_text("200.000", timeout=SLOW)
-    expect(abroad.locator(".tier .reached").first).to_contain_text(re.compile(r"within \d+,\d s"), timeout=SLOW)
-    time = abroad.locator("notifier-inbox time").first
+def test_numbers_and_times_use_the_visitors_locale(german_page: Page) -> None:
+    expect(german_page.locator("#followers")).to_have_text("200.000", timeout=SLOW)
+    expect(german_page.locator(".tier .reached").first).to_contain_text(re.compile(r"within \d+,\d s"), timeout=SLOW)
+    time = german_page.locator("notifier-inbox time").first
     expect(time).to_have_attribute("title", re.compile(r" um \d\d:\d\d"), timeout=SLOW)
     expect(time).to_have_text(re.compile(r"jetzt|vor \d+ Min\."))
 
@@ -108,28 +108,28 @@ def test_phone_shakes_once_per_burst_and_shows_newest_first(page: Page) -> None:
     expect(vip.locator("ol li")).to_have_text(3 * [re.compile("ada mentioned @nova")], timeout=SLOW)
 
 
-def test_inbox_comes_first_on_a_phone(abroad: Page) -> None:
+def test_inbox_comes_first_on_a_phone(german_page: Page) -> None:
     def top(selector: str) -> float:
-        box: Any = abroad.locator(selector).first.bounding_box()
+        box: Any = german_page.locator(selector).first.bounding_box()
         return float(box["y"])
 
     assert top("h1") < top("notifier-inbox") < min(top("#storm"), top(".tiles"), top("#tiers"), top("#log"))
 
 
-def test_background_page_closes_its_stream_until_visible(abroad: Page) -> None:
+def test_background_page_closes_its_stream_until_visible(german_page: Page) -> None:
     ended: list[str] = []
-    abroad.on("requestfailed", lambda request: ended.append(request.url))
-    abroad.evaluate(SET_VISIBILITY, "hidden")
+    german_page.on("requestfailed", lambda request: ended.append(request.url))
+    german_page.evaluate(SET_VISIBILITY, "hidden")
     for _ in range(100):
         if any("/v1/system/stream" in url for url in ended):
             break
-        abroad.wait_for_timeout(50)
+        german_page.wait_for_timeout(50)
     else:
         raise AssertionError("the page keeps its connection")
-    with abroad.expect_request("**/v1/system/stream"):
-        abroad.evaluate(SET_VISIBILITY, "visible")
-    expect(abroad.locator("#line")).to_have_text("live", timeout=SLOW)
-    expect(abroad.locator("#mentions")).not_to_have_text("–")
+    with german_page.expect_request("**/v1/system/stream"):
+        german_page.evaluate(SET_VISIBILITY, "visible")
+    expect(german_page.locator("#line")).to_have_text("live", timeout=SLOW)
+    expect(german_page.locator("#mentions")).not_to_have_text("–")
 
 
 A_DAY = """many => {

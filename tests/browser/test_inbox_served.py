@@ -52,14 +52,14 @@ def test_rows_seen_in_one_tab_are_seen_in_the_other(served: Served, context: Bro
     first_tab.live().burst(0).focus()
     second_tab.burst(0).focus()
     served.mention("nova", author="zoe")
-    for tab_ in (first_tab, second_tab):
-        expect(tab_.pill).to_have_text("1 new")
-        expect(tab_.badge).to_have_text("1")
-        expect(tab_.page).to_have_title("(1) Notifications")
+    for page_tab in (first_tab, second_tab):
+        expect(page_tab.pill).to_have_text("1 new")
+        expect(page_tab.badge).to_have_text("1")
+        expect(page_tab.page).to_have_title("(1) Notifications")
     first_tab.pill.click()
-    for tab_ in (first_tab, second_tab):
-        expect(tab_.badge).to_be_hidden()
-        expect(tab_.page).to_have_title("Notifications")
+    for page_tab in (first_tab, second_tab):
+        expect(page_tab.badge).to_be_hidden()
+        expect(page_tab.page).to_have_title("Notifications")
     assert served.badge(first_tab.user) == 0
 
 
@@ -71,24 +71,24 @@ def test_marks_of_one_tab_show_in_the_other(served: Served, context: BrowserCont
     press = first_tab.page.keyboard.press
     first_tab.row("yan").locator(".open").focus()
     press("u")
-    for tab_ in (first_tab, second_tab):
-        expect_unread(tab_, "yan")
-        expect(tab_.badge).to_have_text("1")
+    for page_tab in (first_tab, second_tab):
+        expect_unread(page_tab, "yan")
+        expect(page_tab.badge).to_have_text("1")
     second_tab.row("yan").locator(".open").click()  # opening marks as read
-    for tab_ in (first_tab, second_tab):
-        expect_read(tab_, "yan")
-        expect(tab_.badge).to_be_hidden()
+    for page_tab in (first_tab, second_tab):
+        expect_read(page_tab, "yan")
+        expect(page_tab.badge).to_be_hidden()
     first_tab.row("xia").locator(".open").focus()
     press("u")
     expect(second_tab.badge).to_have_text("1")
     press("Delete")
-    for tab_ in (first_tab, second_tab):
-        expect(tab_.row("xia")).to_have_count(0)
-        expect(tab_.badge).to_be_hidden()
+    for page_tab in (first_tab, second_tab):
+        expect(page_tab.row("xia")).to_have_count(0)
+        expect(page_tab.badge).to_be_hidden()
     press("z")
-    for tab_ in (first_tab, second_tab):
-        expect_unread(tab_, "xia")
-        expect(tab_.badge).to_have_text("1")
+    for page_tab in (first_tab, second_tab):
+        expect_unread(page_tab, "xia")
+        expect(page_tab.badge).to_have_text("1")
     assert served.badge(first_tab.user) == 1
     second_tab.page.reload()
     second_tab.open(token=served.token(first_tab.user))
@@ -103,14 +103,14 @@ def test_mute_and_unmute_apply_to_both_tabs(served: Served, context: BrowserCont
     first_tab.row("mia").hover()
     first_tab.row("mia").locator(".more").click()
     first_tab.page.get_by_role("menuitem", name="Mute @nova", exact=True).click()
-    for tab_ in (first_tab, second_tab):
-        expect(tab_.rows).to_have_count(0, timeout=SLOW)
+    for page_tab in (first_tab, second_tab):
+        expect(page_tab.rows).to_have_count(0, timeout=SLOW)
     served.mention("nova", author="liv")
     first_tab.page.get_by_role("button", name="Unmute").click()
     first_tab.until(lambda: served.preferences(first_tab.user) == [])
     served.mention("nova", author="kai")
-    for tab_ in (first_tab, second_tab):
-        expect(tab_.row("kai")).to_be_visible(timeout=SLOW)
+    for page_tab in (first_tab, second_tab):
+        expect(page_tab.row("kai")).to_be_visible(timeout=SLOW)
     assert served.texts(first_tab.user) == ["kai mentioned @nova"]
 
 
@@ -121,13 +121,13 @@ def test_account_wide_off_shows_only_own_mentions(served: Served, context: Brows
     first_tab.page.get_by_role("button", name="Notification settings").click()
     first_tab.page.get_by_label("Only mentions of me").check()
     first_tab.page.get_by_role("button", name="Save").click()
-    for tab_ in (first_tab, second_tab):
-        expect(tab_.rows).to_have_count(0, timeout=SLOW)
+    for page_tab in (first_tab, second_tab):
+        expect(page_tab.rows).to_have_count(0, timeout=SLOW)
     assert served.is_suppressed("nova", "overall_off", within=60)  # `mute_effective_s`
     served.mention("nova", author="una")
     served.mention(first_tab.user, author="vic")
-    for tab_ in (first_tab, second_tab):
-        expect(tab_.row("vic")).to_be_visible(timeout=SLOW)
+    for page_tab in (first_tab, second_tab):
+        expect(page_tab.row("vic")).to_be_visible(timeout=SLOW)
     assert served.texts(first_tab.user) == ["vic mentioned you"]
 
 
@@ -227,8 +227,8 @@ def _tab_to(page: Page, name: str) -> None:
 
 
 def test_inbox_works_on_a_dark_phone(served: Served, browser: Browser) -> None:
-    looks = {"viewport": {"width": 390, "height": 760}, "device_scale_factor": 2, "color_scheme": "dark"}
-    context = browser.new_context(**looks, has_touch=True, is_mobile=True, locale="en-GB")  # type: ignore[arg-type] # a mapping of several types
+    emulation = {"viewport": {"width": 390, "height": 760}, "device_scale_factor": 2, "color_scheme": "dark"}
+    context = browser.new_context(**emulation, has_touch=True, is_mobile=True, locale="en-GB")  # type: ignore[arg-type] # a mapping of several types
     context.set_default_timeout(SLOW)
     phone = tab(served, context, next(PEOPLE))
     for author in ("ines", "hugo", "gina"):

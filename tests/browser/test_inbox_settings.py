@@ -22,7 +22,7 @@ def settings_button(opened: Opened) -> Locator:
 
 
 @pytest.fixture
-def abroad(browser: Browser, address: str, inbox: Inbox) -> Iterator[Opened]:
+def tokyo_page(browser: Browser, address: str, inbox: Inbox) -> Iterator[Opened]:
     """A page in a browser in Tokyo."""
     context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
     yield Opened(page=context.new_page(), address=address, inbox=inbox)
@@ -57,63 +57,63 @@ def test_saving_default_alerts_opts_in(opened: Opened, inbox: Inbox) -> None:
     assert inbox.calls(PATH)[1:] == [{"push": False}]
 
 
-def test_quiet_hours_use_time_zone_of_browser(abroad: Opened, inbox: Inbox) -> None:
-    settings_button(abroad.live()).click()
-    dialog(abroad).get_by_label("Quiet hours").check()
-    expect(dialog(abroad).get_by_label("From", exact=True)).to_have_value("22:00")
-    dialog(abroad).get_by_label("To", exact=True).fill("06:30")
-    dialog(abroad).get_by_role("button", name="Save").click()
-    expect(dialog(abroad)).to_have_count(0)
+def test_quiet_hours_use_time_zone_of_browser(tokyo_page: Opened, inbox: Inbox) -> None:
+    settings_button(tokyo_page.live()).click()
+    dialog(tokyo_page).get_by_label("Quiet hours").check()
+    expect(dialog(tokyo_page).get_by_label("From", exact=True)).to_have_value("22:00")
+    dialog(tokyo_page).get_by_label("To", exact=True).fill("06:30")
+    dialog(tokyo_page).get_by_role("button", name="Save").click()
+    expect(dialog(tokyo_page)).to_have_count(0)
     assert inbox.calls(PATH) == [{"quiet_hours": {"from": "22:00", "to": "06:30"}, "time_zone": "Asia/Tokyo"}]
-    settings_button(abroad).click()
-    dialog(abroad).get_by_label("Quiet hours").uncheck()
-    dialog(abroad).get_by_role("button", name="Save").click()
-    expect(dialog(abroad)).to_have_count(0)
+    settings_button(tokyo_page).click()
+    dialog(tokyo_page).get_by_label("Quiet hours").uncheck()
+    dialog(tokyo_page).get_by_role("button", name="Save").click()
+    expect(dialog(tokyo_page)).to_have_count(0)
     assert inbox.calls(PATH)[1:] == [{"quiet_hours": None}]
 
 
-def test_digest_hour_uses_time_zone_of_browser(abroad: Opened, inbox: Inbox) -> None:
-    settings_button(abroad.live()).click()
-    expect(dialog(abroad).get_by_label("Time zone")).to_be_hidden()
-    dialog(abroad).get_by_label("One digest a day").check()
-    expect(dialog(abroad).get_by_label("Comes at")).to_have_value("18")
-    dialog(abroad).get_by_label("Comes at").select_option("7")
-    dialog(abroad).get_by_role("button", name="Save").click()
-    expect(dialog(abroad)).to_have_count(0)
+def test_digest_hour_uses_time_zone_of_browser(tokyo_page: Opened, inbox: Inbox) -> None:
+    settings_button(tokyo_page.live()).click()
+    expect(dialog(tokyo_page).get_by_label("Time zone")).to_be_hidden()
+    dialog(tokyo_page).get_by_label("One digest a day").check()
+    expect(dialog(tokyo_page).get_by_label("Comes at")).to_have_value("18")
+    dialog(tokyo_page).get_by_label("Comes at").select_option("7")
+    dialog(tokyo_page).get_by_role("button", name="Save").click()
+    expect(dialog(tokyo_page)).to_have_count(0)
     assert inbox.calls(PATH) == [{"volume": "digest", "time_zone": "Asia/Tokyo", "digest_hour": 7}]
-    settings_button(abroad).click()
-    expect(dialog(abroad).get_by_label("One digest a day")).to_be_checked()
-    expect(dialog(abroad).get_by_label("Time zone")).to_have_value("Asia/Tokyo")
-    dialog(abroad).get_by_label("Time zone").select_option("UTC")
-    dialog(abroad).get_by_role("button", name="Save").click()
-    expect(dialog(abroad)).to_have_count(0)
-    settings_button(abroad).click()
-    expect(dialog(abroad).get_by_label("Time zone")).to_have_value("UTC")
+    settings_button(tokyo_page).click()
+    expect(dialog(tokyo_page).get_by_label("One digest a day")).to_be_checked()
+    expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("Asia/Tokyo")
+    dialog(tokyo_page).get_by_label("Time zone").select_option("UTC")
+    dialog(tokyo_page).get_by_role("button", name="Save").click()
+    expect(dialog(tokyo_page)).to_have_count(0)
+    settings_button(tokyo_page).click()
+    expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("UTC")
     assert inbox.calls(PATH)[1:] == [{"time_zone": "UTC"}]
 
 
-def test_time_zone_can_be_set_with_an_account_in_digest(abroad: Opened, inbox: Inbox) -> None:
+def test_time_zone_can_be_set_with_an_account_in_digest(tokyo_page: Opened, inbox: Inbox) -> None:
     nova = {"subject": "mention:nova", "volume": "digest", "muted_until": None}
     inbox.everything |= {"preferences": [nova]}
-    settings_button(abroad.live()).click()
-    expect(dialog(abroad).get_by_label("Time zone")).to_have_value("UTC")
-    dialog(abroad).get_by_label("Time zone").select_option("Asia/Tokyo")
-    dialog(abroad).get_by_role("button", name="Save").click()
-    expect(dialog(abroad)).to_have_count(0)
+    settings_button(tokyo_page.live()).click()
+    expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("UTC")
+    dialog(tokyo_page).get_by_label("Time zone").select_option("Asia/Tokyo")
+    dialog(tokyo_page).get_by_role("button", name="Save").click()
+    expect(dialog(tokyo_page)).to_have_count(0)
     assert inbox.calls(PATH) == [{"time_zone": "Asia/Tokyo"}]
 
 
-def test_saved_time_zone_is_kept_in_another_browser_zone(abroad: Opened, inbox: Inbox) -> None:
+def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: Opened, inbox: Inbox) -> None:
     inbox.everything |= {"quiet_hours": {"from": "23:00", "to": "05:00"}, "time_zone": "Europe/Berlin"}
-    settings_button(abroad.live()).click()
-    expect(dialog(abroad).get_by_label("Time zone")).to_have_value("Europe/Berlin")
-    dialog(abroad).get_by_label("To", exact=True).fill("23:00")
-    dialog(abroad).get_by_role("button", name="Save").click()
-    expect(dialog(abroad).get_by_role("alert")).to_have_text("Quiet hours begin and end at different times.")
-    dialog(abroad).get_by_label("Time zone").select_option("America/New_York")
-    dialog(abroad).get_by_label("To", exact=True).fill("05:00")
-    dialog(abroad).get_by_role("button", name="Save").click()
-    expect(dialog(abroad)).to_have_count(0)
+    settings_button(tokyo_page.live()).click()
+    expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("Europe/Berlin")
+    dialog(tokyo_page).get_by_label("To", exact=True).fill("23:00")
+    dialog(tokyo_page).get_by_role("button", name="Save").click()
+    expect(dialog(tokyo_page).get_by_role("alert")).to_have_text("Quiet hours begin and end at different times.")
+    dialog(tokyo_page).get_by_label("Time zone").select_option("America/New_York")
+    dialog(tokyo_page).get_by_label("To", exact=True).fill("05:00")
+    dialog(tokyo_page).get_by_role("button", name="Save").click()
+    expect(dialog(tokyo_page)).to_have_count(0)
     assert inbox.calls(PATH) == [{"time_zone": "America/New_York"}]
 
 
@@ -184,8 +184,13 @@ def test_token_of_another_user_closes_dialog(opened: Opened, inbox: Inbox) -> No
 def test_dialog_fits_phone_without_axe_violations(
     browser: Browser, address: str, inbox: Inbox, scheme: str, width: int
 ) -> None:
-    looks = {"viewport": {"width": width, "height": 640}, "color_scheme": scheme, "has_touch": True, "is_mobile": True}
-    context = browser.new_context(**looks, locale="en-GB")  # type: ignore[arg-type] # a mapping of several types
+    device = {
+        "viewport": {"width": width, "height": 640},
+        "color_scheme": scheme,
+        "has_touch": True,
+        "is_mobile": True,
+    }
+    context = browser.new_context(**device, locale="en-GB")  # type: ignore[arg-type] # a mapping of several types
     opened = Opened(page=context.new_page(), address=address, inbox=inbox)
     settings_button(opened.live()).tap()
     dialog(opened).get_by_label("Quiet hours").tap()

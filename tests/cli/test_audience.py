@@ -102,7 +102,7 @@ def test_preview_matches_next_mention(folder: Path, notifier: Notifier) -> None:
     }
     assert (preview["dormant"], preview["suppressed"]) == (snapshot["dormant"], snapshot["suppressed"])
     rows = notifier("dump", "inbox", "--ndjson", "--burst", "mention:nova#1", "--data", str(folder)).stdout
-    assert len(rows.splitlines()) == sum(tier_["rows"] for tier_ in preview["tiers"].values())
+    assert len(rows.splitlines()) == sum(counts["rows"] for counts in preview["tiers"].values())
 
 
 def test_preview_reports_retracted_tweet(folder: Path, notifier: Notifier) -> None:

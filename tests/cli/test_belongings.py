@@ -103,10 +103,10 @@ def test_foreign_demo_json_does_not_make_demo_folder(content: str, tmp_path: Pat
 
 
 def failing_at(number: int) -> Callable[[Path], None]:
-    left = iter(range(number, -1, -1))
+    calls_left = iter(range(number, -1, -1))
 
     def failing(path: Path) -> None:
-        if not next(left):
+        if not next(calls_left):
             raise OSError(5, "Input/output error")
         remove(path)
 

@@ -114,4 +114,4 @@ def test_interrupt_ends_every_process_of_contest(tmp_path: Path) -> None:
 
 
 def children(pid: int) -> list[int]:
-    return [int(pid_) for pid_ in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -45,9 +45,9 @@ class Starts:
 
 @pytest.fixture
 def starts() -> Iterator[Starts]:
-    starts_ = Starts()
-    yield starts_
-    for process in starts_.processes:
+    starts = Starts()
+    yield starts
+    for process in starts.processes:
         process.kill()
         process.communicate()
 

@@ -147,13 +147,13 @@ def test_rows_of_truncated_file_are_in_bitmaps(tmp_path: Path, notifier: Notifie
     data, file = tmp_path / "data", tmp_path / "users.csv.gz"
     rng = random.Random(1)
     rows = ["user,vip", *(f"u{n},{'true' if rng.random() < 0.5 else 'false'}" for n in range(2_000))]
-    whole = gzip.compress("".join(f"{row}\n" for row in rows).encode())
-    file.write_bytes(whole[:-300])
+    compressed = gzip.compress("".join(f"{row}\n" for row in rows).encode())
+    file.write_bytes(compressed[:-300])
     arguments = ("import", "users", str(file), "--at-once", "100", "--data", str(data))
     result = notifier(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("The file can't be imported.")
-    file.write_bytes(whole)
+    file.write_bytes(compressed)
     assert notifier(*arguments).exit_code == 0
     expected = {row.partition(",")[0] for row in rows if row.endswith("true")}
     assert flags(data)["vip"] == expected

@@ -81,8 +81,8 @@ def case(*windows: Window, entries: Sequence[LedgerEntry] = (), overall: Overall
     return Case(**defaults | fields)
 
 
-def alerting_of(case_: Case) -> Alerting:
-    [alerting] = alertings(case_)
+def alerting_of(case: Case) -> Alerting:
+    [alerting] = alertings(case)
     assert alerting.platform is Platform.FCM
     return alerting
 
@@ -165,8 +165,8 @@ def test_seen_burst_is_not_sent_again() -> None:
     assert alerting_of(seen_by(case(window()))).rule is None
 
 
-def seen_by(case_: Case) -> Case:
-    return replace(case_, viewer=replace(case_.viewer, marks=Marks(seen_at=NOON + HOUR)))
+def seen_by(case: Case) -> Case:
+    return replace(case, viewer=replace(case.viewer, marks=Marks(seen_at=NOON + HOUR)))
 
 
 SUPPRESSED: Mapping[Unpushed | HiddenReason | ExplainRule, Case] = {
@@ -245,7 +245,7 @@ def test_dormant_members_wait_for_their_own_slices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case_", "rule"),
+    ("case", "rule"),
     [
         (case(), State.PLANNED),
         (case(seal=None), State.PLANNED),
@@ -254,14 +254,14 @@ def test_dormant_members_wait_for_their_own_slices() -> None:
     ],
     ids=["planned", "not sealed", "no plan", "queued"],
 )
-def test_alert_to_come_is_explained_by_state_of_its_slice(case_: Case, rule: State) -> None:
-    assert (alerting_of(case_).told, alerting_of(case_).rule) == (AlertState.TO_COME, rule)
+def test_alert_to_come_is_explained_by_state_of_its_slice(case: Case, rule: State) -> None:
+    assert (alerting_of(case).told, alerting_of(case).rule) == (AlertState.TO_COME, rule)
 
 
 def test_every_provider_with_a_device_or_a_batch_is_explained() -> None:
     apple = Device(member=BOB, address=AppleToken(token="a" * 64, topic="app"), registered_at=NOON)
-    alertings_ = alertings(case(window(), devices=[apple]))
-    assert [(alerting.platform, alerting.told) for alerting in alertings_] == [
+    explained = alertings(case(window(), devices=[apple]))
+    assert [(alerting.platform, alerting.told) for alerting in explained] == [
         (Platform.APNS, AlertState.TO_COME),
         (Platform.FCM, AlertState.SENT),
     ]

@@ -165,11 +165,11 @@ def check_recovery(caller: Caller, prefix: str) -> None:
     """Check that events of the outage are delivered, and that calls no longer wait for the cache."""
     until(lambda: caller.cache() == "ok", STARTS_WITHIN)
     until(lambda: all(caller.settled(f"{prefix}-{n}") for n in range(CALLS)), STARTS_WITHIN)
-    until(lambda: fast(lambda: caller.accepted(f"after-{prefix}-{monotonic()}")), STARTS_WITHIN)
-    until(lambda: fast(lambda: caller.tab().is_success), STARTS_WITHIN)
+    until(lambda: is_fast(lambda: caller.accepted(f"after-{prefix}-{monotonic()}")), STARTS_WITHIN)
+    until(lambda: is_fast(lambda: caller.tab().is_success), STARTS_WITHIN)
 
 
-def fast(call: Callable[[], bool]) -> bool:
+def is_fast(call: Callable[[], bool]) -> bool:
     """Return whether the call is faster than any call that still waits for a cache."""
     began = monotonic()
     assert call()

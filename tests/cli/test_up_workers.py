@@ -38,9 +38,9 @@ def service(small_world: Path) -> Iterator[Shared]:
 @pytest.fixture
 def running(service: Shared) -> Running:
     """Wait until both processes answer: `up` itself waits for the first only."""
-    service_ = service.running()
-    until(lambda: all(_has_started(service_, name) for name in PROCESSES), STARTS_WITHIN)
-    return service_
+    up = service.running()
+    until(lambda: all(_has_started(up, name) for name in PROCESSES), STARTS_WITHIN)
+    return up
 
 
 @pytest.fixture

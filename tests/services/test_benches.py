@@ -37,10 +37,10 @@ _OF_MEMBERS = "SELECT member, seq FROM one_per_partition"
 
 @pytest.fixture
 def stock(cluster: Cluster) -> Iterator[Stock]:
-    with closing(Stock(cluster.access)) as stock_:
-        yield stock_
+    with closing(Stock(cluster.access)) as stock:
+        yield stock
         for table in ("one_per_partition", "member_rows"):
-            stock_.session.execute(f"DROP TABLE IF EXISTS {table}")
+            stock.session.execute(f"DROP TABLE IF EXISTS {table}")
 
 
 def stored(cluster: Cluster, seq: int) -> set[Any]:

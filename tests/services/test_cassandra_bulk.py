@@ -57,7 +57,7 @@ def test_rows_refused_by_busy_node_are_retried(cluster: Cluster, error: ErrorMes
     row_sets = [rows(MIXED, shard=shard) for shard in range(20)]
     inbox.write(row_sets)
     assert handler.refusals == 0
-    assert stored(cluster) == sum(rows_.written for rows_ in row_sets)
+    assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets)
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
@@ -80,7 +80,7 @@ def test_concurrent_callers_write_all_their_rows(cluster: Cluster) -> None:
     row_sets = [rows(MIXED, shard=shard) for shard in range(64)]
     with ThreadPoolExecutor(8) as callers:
         list(callers.map(lambda first: inbox.write(row_sets[first::8]), range(8)))
-    assert stored(cluster) == sum(rows_.written for rows_ in row_sets)
+    assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets)
 
 
 def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
@@ -109,16 +109,18 @@ class ChangedDriver(ProtocolHandler):  # type: ignore[misc]  # the driver ships 
 def test_changed_driver_is_logged_once_and_its_batches_are_used(
     cluster: Cluster, handler: type[ProtocolHandler], caplog: pytest.LogCaptureFixture
 ) -> None:
-    bulk, rows_ = Bulk(cluster, handler=handler), rows(MIXED)
+    bulk, shard_rows = Bulk(cluster, handler=handler), rows(MIXED)
     with caplog.at_level(logging.WARNING, logger="notifier.adapters.cassandra.bulk.writer"):
-        bulk.send(messages(rows_, 60, bulk.query_id()))
-        bulk.send(messages(rows_, 60, bulk.query_id()))
+        bulk.send(messages(shard_rows, 60, bulk.query_id()))
+        bulk.send(messages(shard_rows, 60, bulk.query_id()))
     assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [WARNING]
-    assert stored(cluster) == rows_.written
-    is_bitmap = [len(stored_members) == RANGE_BYTES for stored_members in rows_.members]
+    assert stored(cluster) == shard_rows.written
+    is_bitmap = [len(stored_members) == RANGE_BYTES for stored_members in shard_rows.members]
     for index in (is_bitmap.index(True), is_bitmap.index(False)):
-        row = InboxRow(burst=KEY, opened_at=rows_.opened_at, tier=rows_.tier, members=rows_.members[index])
-        members = [rows_.ranges[index] * RANGE_MEMBERS + offset for offset in row.places().tolist()[:3]]
+        row = InboxRow(
+            burst=KEY, opened_at=shard_rows.opened_at, tier=shard_rows.tier, members=shard_rows.members[index]
+        )
+        members = [shard_rows.ranges[index] * RANGE_MEMBERS + offset for offset in row.places().tolist()[:3]]
         assert [newest(cluster, member) for member in members] == [[row]] * 3
 
 
@@ -159,7 +161,7 @@ def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
         inbox.write(row_sets[1:2])
         cluster.change("ALTER TABLE inbox ADD another int")
         inbox.write(row_sets[2:3])
-        assert stored(cluster) == sum(rows_.written for rows_ in row_sets[:3])
+        assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets[:3])
         assert handler.forgotten
         engine.freeze()
         with pytest.raises(StoreUnavailable):

@@ -77,7 +77,7 @@ def test_one_of_sixteen_contenders_wins_each_version(cluster: Cluster) -> None:
         return won
 
     with ThreadPoolExecutor(16) as threads:
-        won = sorted(version for versions_ in threads.map(contend, range(16)) for version in versions_)
+        won = sorted(version for versions_won in threads.map(contend, range(16)) for version in versions_won)
     assert len(won) == len(set(won))
     assert set(won) <= set(range(1, versions + 1))
     assert len(won) > versions // 2

@@ -37,4 +37,4 @@ def test_retracted_text_is_in_no_cell_after_a_late_write(cluster: Cluster, clock
     assert len([cell for cell in cells(cluster) if b"words of eve" in cell]) == 1
     retractions = CassandraRetractions(cluster)
     mentions = retractions.read([*retractions.along([tweet_trail(retracted.mention.author, retracted.mention.tweet)])])
-    assert sorted(mentions.values(), key=lambda mention_: mention_.event) == [erased.mention, kept.mention]
+    assert sorted(mentions.values(), key=lambda stored: stored.event) == [erased.mention, kept.mention]

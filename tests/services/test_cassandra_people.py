@@ -138,10 +138,10 @@ def test_viewer_is_read_across_pages_of_the_driver(cluster: Cluster, people: Cas
         "INSERT INTO marks (block, member, subject, seq, mark) VALUES (200, ?, 'mention:nova', ?, 'read')",
         [(ADA.member, seq) for seq in range(5_500)],
     )
-    viewer_ = viewer(people)
-    assert len(viewer_.follows) == 6_000
-    assert set(subjects) < set(viewer_.follows)
-    assert len(viewer_.marks.by_burst) == 5_500
+    loaded = viewer(people)
+    assert len(loaded.follows) == 6_000
+    assert set(subjects) < set(loaded.follows)
+    assert len(loaded.marks.by_burst) == 5_500
 
 
 def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people: CassandraPeople) -> None:
@@ -158,8 +158,8 @@ def test_import_of_many_shards_is_stored_in_both_tables(cluster: Cluster, people
     assert viewer(people).follows == {NOVA: START}
     earlier_burst = burst(opened_at=START - timedelta(milliseconds=1))
     assert [
-        int(np.bitwise_count(CassandraSpared(cluster).read(burst_, [39], START)[39].never).sum())
-        for burst_ in (earlier_burst, burst())
+        int(np.bitwise_count(CassandraSpared(cluster).read(opened_burst, [39], START)[39].never).sum())
+        for opened_burst in (earlier_burst, burst())
     ] == [
         SHARD_MEMBERS,
         0,

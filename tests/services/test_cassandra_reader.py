@@ -36,8 +36,10 @@ def test_all_pages_of_result_are_read(cluster: Cluster) -> None:
     row_sets = [rows(0.01, shard=shard) for shard in range(160)]
     CassandraInbox(cluster, ManualClock()).write(row_sets)
     result = run(patient_reader(cluster)(RANGES))
-    assert len(result) == sum(rows_.written for rows_ in row_sets) > 5_000  # the size of a page
-    assert {row.member_range for row in result} == {member_range for rows_ in row_sets for member_range in rows_.ranges}
+    assert len(result) == sum(shard_rows.written for shard_rows in row_sets) > 5_000  # the size of a page
+    assert {row.member_range for row in result} == {
+        member_range for shard_rows in row_sets for member_range in shard_rows.ranges
+    }
 
 
 def test_results_have_the_order_of_the_queries(cluster: Cluster) -> None:
@@ -46,7 +48,9 @@ def test_results_have_the_order_of_the_queries(cluster: Cluster) -> None:
     window = cluster.execute("SELECT inbox_window FROM inbox LIMIT 1")[0][0]
     ranges = range(4 * SHARD_RANGES + 1, -1, -1)
     answers = run(patient_reader(cluster).each(OF_RANGE, [(member_range, window) for member_range in ranges]))
-    assert [members for [(members,)] in answers[:1:-1]] == [members for rows_ in row_sets for members in rows_.members]
+    assert [members for [(members,)] in answers[:1:-1]] == [
+        members for shard_rows in row_sets for members in shard_rows.members
+    ]
     assert answers[:2] == [[], []]
 
 

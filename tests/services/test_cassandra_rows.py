@@ -79,9 +79,9 @@ SHAPES = st.fixed_dictionaries(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shape=SHAPES, ttl=st.integers(1, 7_776_000))
 def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dict[str, Any], ttl: int) -> None:
-    rows_ = rows(**shape)
-    expected = bound(rows_, ttl)
-    for message in messages(rows_, ttl, Bulk(shared_cluster).query_id()):
+    inbox_rows = rows(**shape)
+    expected = bound(inbox_rows, ttl)
+    for message in messages(inbox_rows, ttl, Bulk(shared_cluster).query_id()):
         driver_batch = BatchStatement(batch_type=BatchType.UNLOGGED)
         for values in expected[: len(message)]:
             driver_batch.add(shared_cluster.prepared(message.statement), values)
@@ -97,24 +97,24 @@ def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dic
 def test_node_logs_no_warning_about_messages(cluster: Cluster, share: float, owner: str) -> None:
     handler = handler_with(warned=set())
     bulk, key = Bulk(cluster, handler=handler), BurstKey(Subject(Kind.MENTION, UserId(owner)), 1)
-    rows_ = rows(share, key=key)
-    bulk.send(messages(rows_, 60, bulk.query_id()))
+    inbox_rows = rows(share, key=key)
+    bulk.send(messages(inbox_rows, 60, bulk.query_id()))
     assert handler.warned == set()
-    assert stored(cluster) == rows_.written
+    assert stored(cluster) == inbox_rows.written
 
 
 def test_row_has_ttl_and_expired_row_is_not_written(cluster: Cluster) -> None:
     clock = ManualClock()
-    inbox, rows_ = CassandraInbox(cluster, clock), rows(MIXED)
-    assert {len(members) == RANGE_BYTES for members in rows_.members} == {True, False}
+    inbox, inbox_rows = CassandraInbox(cluster, clock), rows(MIXED)
+    assert {len(members) == RANGE_BYTES for members in inbox_rows.members} == {True, False}
     clock.advance(timedelta(days=30))
-    inbox.write([rows_])
+    inbox.write([inbox_rows])
     ttl = int((RETENTION - timedelta(days=30)).total_seconds())
     assert all(ttl - 60 < row_ttl <= ttl for (row_ttl,) in cluster.execute(TTLS))
-    assert stored(cluster) == rows_.written
+    assert stored(cluster) == inbox_rows.written
     clock.advance(RETENTION - timedelta(days=30) - timedelta(milliseconds=999))
-    inbox.write([replace(rows_, burst=BurstKey(NOVA, 2))])
-    assert stored(cluster) == rows_.written
+    inbox.write([replace(inbox_rows, burst=BurstKey(NOVA, 2))])
+    assert stored(cluster) == inbox_rows.written
 
 
 def test_rows_expire(cluster: Cluster) -> None:

@@ -40,9 +40,9 @@ def access(cassandra: CassandraAccess) -> CassandraAccess:
 
 @pytest.fixture
 def cluster(access: CassandraAccess) -> Iterator[Cluster]:
-    cluster_ = Cluster(access)
-    yield cluster_
-    cluster_.close()
+    cluster = Cluster(access)
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture
@@ -252,18 +252,18 @@ TABLES = {name: options for options, names in TABLES_BY_OPTIONS.items() for name
 
 @pytest.fixture(scope="module")
 def shipped(cassandra: CassandraAccess) -> Iterator[Cluster]:
-    cluster_ = Cluster(replace(cassandra, keyspace="shipped"))
+    cluster = Cluster(replace(cassandra, keyspace="shipped"))
     for phase in Phase:
-        migrate(cluster_, phase)
-    yield cluster_
-    cluster_.close()
+        migrate(cluster, phase)
+    yield cluster
+    cluster.close()
 
 
 def test_tables_have_expected_compaction_ttl_and_grace(shipped: Cluster) -> None:
-    tables_ = shipped.execute("SELECT * FROM system_schema.tables WHERE keyspace_name = 'shipped'")
+    rows = shipped.execute("SELECT * FROM system_schema.tables WHERE keyspace_name = 'shipped'")
     assert {
         row.table_name: TableOptions(_compaction(row.compaction), row.default_time_to_live, row.gc_grace_seconds)
-        for row in tables_
+        for row in rows
         if row.table_name != "migrations"
     } == TABLES
 

@@ -32,13 +32,13 @@ def echo_engine(folder: Path, program: str = SERVER) -> Engine:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine_ = echo_engine(tmp_path / "echo")
-    engine_.start()
+    engine = echo_engine(tmp_path / "echo")
+    engine.start()
     try:
-        engine_.ready()
-        yield engine_
+        engine.ready()
+        yield engine
     finally:
-        engine_.kill()
+        engine.kill()
 
 
 def echoed(engine: Engine, within: float) -> bytes:

@@ -27,8 +27,8 @@ SLOW_PLAN, SLOW_PLANS = 1.5, 0.3
 
 @pytest.fixture
 def logs(kafka: str) -> Iterator[InKafka]:
-    with in_kafka(kafka) as logs_:
-        yield logs_
+    with in_kafka(kafka) as logs:
+        yield logs
 
 
 ROUND = [f"{n} {n * n}" for n in range(40)]

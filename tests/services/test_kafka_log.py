@@ -38,19 +38,19 @@ pytestmark = [
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine_ = broker(tmp_path, Settings.read().jars.expanduser(), port=free_port())
-    engine_.start()
+    engine = broker(tmp_path, Settings.read().jars.expanduser(), port=free_port())
+    engine.start()
     try:
-        engine_.ready()
-        yield engine_
+        engine.ready()
+        yield engine
     finally:
-        engine_.kill()
+        engine.kill()
 
 
 @pytest.fixture
 def logs(engine: Engine) -> Iterator[InKafka]:
-    with in_kafka(engine.address) as logs_:
-        yield logs_
+    with in_kafka(engine.address) as logs:
+        yield logs
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -141,14 +141,14 @@ def test_acknowledged_records_survive_broker_kills(engine: Engine, logs: InKafka
     assert set(acknowledged) <= keys_read
 
 
-def enough(acknowledged: Sequence[str], count_: int) -> bool:
-    return len(acknowledged) >= count_
+def enough(acknowledged: Sequence[str], least: int) -> bool:
+    return len(acknowledged) >= least
 
 
-def append_until_accepted(logs: InKafka, record_: Record) -> None:
+def append_until_accepted(logs: InKafka, record: Record) -> None:
     deadline = time.monotonic() + 30
     while True:
         try:
-            return logs.log.append([record_])
+            return logs.log.append([record])
         except LogUnavailable:
             assert time.monotonic() < deadline, "the broker never came back"

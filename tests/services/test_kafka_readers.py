@@ -38,8 +38,8 @@ PACKED = b"x" * 1_000
 
 @pytest.fixture
 def logs(kafka: str) -> Iterator[InKafka]:
-    with in_kafka(kafka) as logs_:
-        yield logs_
+    with in_kafka(kafka) as logs:
+        yield logs
 
 
 def test_restarted_instance_gets_its_partitions_before_lease_ends(
@@ -161,9 +161,7 @@ def test_killed_reader_is_replaced_when_lease_ends(logs: InKafka) -> None:
 def test_recreated_topic_is_read_from_its_beginning(
     logs: InKafka,
 ) -> None:
-    """Offsets restart at zero: neither committed offsets nor applied positions of the old topic say anything about the new
-    one.
-    """
+    """Offsets restart at zero: committed offsets and applied positions of the old topic are meaningless."""
     append(logs, *KEYS)
     reader = logs.subscribe(STREAM, "router", "one")
     before = poll(logs, reader, due=len(KEYS))

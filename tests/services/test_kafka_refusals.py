@@ -32,9 +32,9 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def access(kafka: str) -> Access:
-    access_ = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
-    migrate(access_)
-    return access_
+    access = Access(servers=kafka, prefix=f"t{uuid4().hex[:8]}.")
+    migrate(access)
+    return access
 
 
 @pytest.fixture
@@ -53,15 +53,15 @@ def three_brokers(tmp_path: Path) -> Iterator[list[Engine]]:
 def test_unreachable_broker_bounds_every_thread(servers: str) -> None:
     before = {*threading.enumerate()}
     log = KafkaLog(Access(servers=servers))
-    took: list[float] = []
-    threads = [threading.Thread(target=lambda: took.append(time_to_refusal(log))) for _ in range(3)]
+    durations: list[float] = []
+    threads = [threading.Thread(target=lambda: durations.append(time_to_refusal(log))) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     log.close()
-    assert len(took) == len(threads)
-    assert max(took) < BOUNDED
+    assert len(durations) == len(threads)
+    assert max(durations) < BOUNDED
     assert {*threading.enumerate()} <= before
 
 

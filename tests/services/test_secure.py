@@ -153,13 +153,13 @@ def create_user(port: int, ca: Path) -> None:
 def open_profile() -> Iterator[Callable[[Settings], Clustered]]:
     with ExitStack() as stack:
 
-        def open_profile_(settings: Settings) -> Clustered:
+        def choose_profile(settings: Settings) -> Clustered:
             profile = choose(settings)
             assert isinstance(profile, Clustered)
             stack.callback(profile.close)
             return profile
 
-        yield open_profile_
+        yield choose_profile
 
 
 OpenProfile = Callable[[Settings], Clustered]

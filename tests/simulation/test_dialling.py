@@ -74,13 +74,11 @@ def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
     assert phones == {*Platform}
     alerts = Counter[tuple[Subject, int, Platform, int]]()
     for at, windows in world.ground.sent.windows.items():
-        for member, window in (
-            (Member(m), window_) for window_ in windows.values() for m in members(window_.told, at.shard)
-        ):
+        for member, window in ((Member(m), batch) for batch in windows.values() for m in members(batch.told, at.shard)):
             seqs = (at.burst.seq, *window.tells(member))
             alerts.update((at.burst.subject, seq, at.platform, member) for seq in seqs)
     assert alerts.total() > 10
-    assert [window_ for window_, n in alerts.items() if n > 1] == []
+    assert [alert for alert, n in alerts.items() if n > 1] == []
 
 
 SCENARIOS = {"nights": (nights, 59), "mornings": (mornings, 181)}

@@ -95,8 +95,8 @@ def late_follow() -> Script:
     """Kim unfollows, and an older follow arrives afterwards."""
     changes = [(10, "unfollow", 9), (400, "follow", 8)]
     happenings = [
-        Happening(step=step, what=Changed(person="kim", what=what, whom="nova", sequence=sequence))
-        for step, what, sequence in changes
+        Happening(step=step, what=Changed(person="kim", what=kind, whom="nova", sequence=sequence))
+        for step, kind, sequence in changes
     ]
     tweet = Happening(step=800, what=Tweeted(id="e1", author="ada", mentioned=("nova",)))
     return Script(

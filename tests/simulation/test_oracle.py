@@ -112,24 +112,24 @@ def test_late_follow_does_not_undo_unfollow() -> None:
 
 
 def test_late_block_loses_to_newer_unblock() -> None:
-    def parted(sequence: int, until: datetime, *, other: str = "nova", theirs: bool = True) -> Parted:
+    def user_block(sequence: int, until: datetime, *, other: str = "nova", theirs: bool = True) -> Parted:
         return Parted(person="kim", other=other, theirs=theirs, sequence=sequence, until=until)
 
-    block, lifted = parted(4, FOR_EVER), parted(5, NOON)
+    block, lifted = user_block(4, FOR_EVER), user_block(5, NOON)
     assert seen_by(KIM.after([block])) == []
     assert seen_by(KIM.after([block, lifted])) == seen_by(KIM.after([lifted, block])) == [KEY]
-    assert seen_by(KIM.after([lifted, parted(5, FOR_EVER)])) == []
-    assert seen_by(KIM.after([block, parted(5, NOON + timedelta(milliseconds=1))])) == []
-    assert seen_by(KIM.after([lifted, parted(1, FOR_EVER, theirs=False)])) == []
-    assert seen_by(KIM.after([parted(1, NOON + timedelta(hours=1), other="ada")])) == [KEY]
+    assert seen_by(KIM.after([lifted, user_block(5, FOR_EVER)])) == []
+    assert seen_by(KIM.after([block, user_block(5, NOON + timedelta(milliseconds=1))])) == []
+    assert seen_by(KIM.after([lifted, user_block(1, FOR_EVER, theirs=False)])) == []
+    assert seen_by(KIM.after([user_block(1, NOON + timedelta(hours=1), other="ada")])) == [KEY]
 
 
 def test_latest_preference_wins_per_field() -> None:
-    def asked(minutes: int, *, volume: str | None = None, since: datetime | None = None) -> Asked:
+    def preference(minutes: int, *, volume: str | None = None, since: datetime | None = None) -> Asked:
         return Asked(person="kim", owner="nova", at=NOON + timedelta(minutes=minutes), volume=volume, since=since)
 
-    mute, volume = asked(1, since=FOR_EVER), asked(2, volume="first")
-    unmuted = asked(3, since=NOON + timedelta(minutes=3))
+    mute, volume = preference(1, since=FOR_EVER), preference(2, volume="first")
+    unmuted = preference(3, since=NOON + timedelta(minutes=3))
     assert KIM.after([volume, mute]).muted == {"nova"}
     assert KIM.after([unmuted, volume, mute]).muted == frozenset()
     assert KIM.after([unmuted, volume, mute]).volume == {"nova": "first"}
@@ -137,12 +137,12 @@ def test_latest_preference_wins_per_field() -> None:
     assert KIM.after([replace(mute, person="lee")]) == replace(KIM, muted=frozenset())
 
 
-def test_member_in_no_two_or_impossible_tiers_is_reported() -> None:
+def test_member_with_wrong_tiers_is_reported() -> None:
     unfollowed = KIM.after([follow_change(2, 0, unfollowed=True)])
     vip = replace(KIM, vip=True)
     none = frozenset[int]()
 
-    def wrong(
+    def problems(
         possible: list[Person], *, p0: frozenset[int] = none, p1: frozenset[int] = none, more: int = 0
     ) -> list[str]:
         division = Division(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
@@ -150,18 +150,18 @@ def test_member_in_no_two_or_impossible_tiers_is_reported() -> None:
 
     kim = frozenset({KIM.member})
     assert (
-        wrong([KIM], p1=kim)
-        == wrong([KIM, unfollowed])
-        == wrong([KIM, unfollowed], p1=kim)
-        == wrong([KIM, vip], p0=kim)
+        problems([KIM], p1=kim)
+        == problems([KIM, unfollowed])
+        == problems([KIM, unfollowed], p1=kim)
+        == problems([KIM, vip], p0=kim)
         == []
     )
-    assert wrong([KIM], p0=kim, p1=kim)[0] == "1 is in 2 tiers"
-    assert wrong([KIM]) == ["1 is in (None, False), and may be in [('p1', True)]"]
-    assert wrong([KIM], p0=kim) == ["1 is in ('p0', True), and may be in [('p1', True)]"]
-    assert wrong([unfollowed], p1=kim) == ["1 is in ('p1', True), and may be in [('outside', False)]"]
-    assert wrong([KIM], p1=kim | {9}) == ["9 is nobody"]
-    assert wrong([KIM], p1=kim, more=1) == ["1 are dormant, and 0 to 0 may be"]
+    assert problems([KIM], p0=kim, p1=kim)[0] == "1 is in 2 tiers"
+    assert problems([KIM]) == ["1 is in (None, False), and may be in [('p1', True)]"]
+    assert problems([KIM], p0=kim) == ["1 is in ('p0', True), and may be in [('p1', True)]"]
+    assert problems([unfollowed], p1=kim) == ["1 is in ('p1', True), and may be in [('outside', False)]"]
+    assert problems([KIM], p1=kim | {9}) == ["9 is nobody"]
+    assert problems([KIM], p1=kim, more=1) == ["1 are dormant, and 0 to 0 may be"]
 
 
 def test_protected_authors_burst_is_visible_to_followers_only() -> None:

@@ -67,6 +67,6 @@ def test_shortest_story_omits_irrelevant_steps() -> None:
         return replace(result, wrong=["for a test"] if needed in script.happenings else [])
 
     script = Script(seed=1, steps=50, happenings=[idle, needed, opened], workers=2)
-    shortest_ = shortest(judged(script), play=judged)
-    assert list(shortest_.script.happenings) == [needed]
-    assert shortest_.script.workers == 1
+    shortest_trial = shortest(judged(script), play=judged)
+    assert list(shortest_trial.script.happenings) == [needed]
+    assert shortest_trial.script.workers == 1
