@@ -132,14 +132,14 @@ def test_background_page_closes_its_stream_until_visible(german_page: Page) -> N
     expect(german_page.locator("#mentions")).not_to_have_text("–")
 
 
-A_DAY = """many => {
-  // Each snapshot comes many times, and each time is another second: counts grow, workers die, the system falls behind.
+A_DAY = """copies => {
+  // Send each snapshot many times, each as another second: counts grow, workers die, the system falls behind.
   const fetched = window.fetch;
   window.snapshots = 0;
-  const told = (block) => {
+  const repeated = (block) => {
     const [event, data] = block.split("\\n");
     if (event !== "event: system") return block + "\\n\\n";
-    return Array.from({ length: many }, () => {
+    return Array.from({ length: copies }, () => {
       const system = JSON.parse(data.slice(6));
       window.snapshots += 1;
       system.running.count += window.snapshots;
@@ -152,15 +152,15 @@ A_DAY = """many => {
   window.fetch = async (path, options) => {
     const answer = await fetched(path, options);
     if (path !== "/v1/system/stream") return answer;
-    let rest = "";
-    const often = new TransformStream({
+    let partial = "";
+    const repeater = new TransformStream({
       transform(text, out) {
-        const blocks = (rest + text).split("\\n\\n");
-        rest = blocks.pop();
-        for (const block of blocks) out.enqueue(told(block));
+        const blocks = (partial + text).split("\\n\\n");
+        partial = blocks.pop();
+        for (const block of blocks) out.enqueue(repeated(block));
       },
     });
-    const texts = answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(often);
+    const texts = answer.body.pipeThrough(new TextDecoderStream()).pipeThrough(repeater);
     return new Response(texts.pipeThrough(new TextEncoderStream()));
   };
 }"""

@@ -57,9 +57,9 @@ def test_opening_row_sends_event_and_marks_as_read(opened: Opened, inbox: Inbox)
     inbox.items[0]["unread"] = True
     opened.page.add_init_script(NEVER_SEEN)
     opened.live()
-    opened.page.evaluate("document.addEventListener('open', ({ detail }) => (window.went = detail.tweet))")
+    opened.page.evaluate("document.addEventListener('open', ({ detail }) => (window.opened = detail.tweet))")
     opened.burst(0).click()
-    assert opened.page.evaluate("window.went") == "t999"
+    assert opened.page.evaluate("window.opened") == "t999"
     opened.until(lambda: {"bursts": ["b999"], "mark": "read"} in inbox.calls("PUT /v1/inbox/marks"))
     expect(opened.rows.first).to_have_class("row")
 

@@ -265,10 +265,10 @@ def test_events_are_parsed_in_any_chunks(page: Page, address: str) -> None:
           const text = ': beat\\r\\nevent: row\\r\\ndata: {"a":\\r\\ndata: 1}\\r\\nid: 7\\r\\n\\r\\n'
             + 'retry: 20\\rdata: x\\r\\rdata:y\\n\\n';
           return Array.from({ length: text.length }, (_, cut) => {
-            const told = [];
-            const feed = reader((event) => told.push([event.type, event.data ?? event.retry, event.id].join('|')));
+            const events = [];
+            const feed = reader((event) => events.push([event.type, event.data ?? event.retry, event.id].join('|')));
             [text.slice(0, cut), text.slice(cut)].forEach(feed);
-            return told.join(' ');
+            return events.join(' ');
           });
         }"""
     )

@@ -221,7 +221,7 @@ def _tab_to(page: Page, name: str) -> None:
     button = page.get_by_role("button", name=name, exact=True)
     for _ in range(6):
         page.keyboard.press("Tab")
-        if button.evaluate("one => one.getRootNode().activeElement === one"):
+        if button.evaluate("node => node.getRootNode().activeElement === node"):
             return
     raise AssertionError(f"the Tab key never reaches {name}")
 

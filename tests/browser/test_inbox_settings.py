@@ -205,9 +205,10 @@ def test_dialog_fits_phone_without_axe_violations(
     )
     assert opened.inside("(d => d.scrollWidth <= d.clientWidth)(root.querySelector('dialog'))")
     assert opened.inside(
-        "[...root.querySelectorAll('dialog .named')].every((one) => one.scrollWidth <= one.clientWidth)"
+        "[...root.querySelectorAll('dialog .named')].every((node) => node.scrollWidth <= node.clientWidth)"
     )
     assert (
-        opened.inside("Math.min(...[...root.querySelectorAll('dialog .choice')].map((one) => one.offsetHeight))") >= 44
+        opened.inside("Math.min(...[...root.querySelectorAll('dialog .choice')].map((node) => node.offsetHeight))")
+        >= 44
     )
     context.close()

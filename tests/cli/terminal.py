@@ -13,7 +13,7 @@ import termios
 from collections.abc import Mapping, Sequence
 from time import monotonic
 
-from tests.cli.several import BETWEEN
+from tests.cli.command_batch import SEPARATOR
 from tests.repo.sources import ROOT
 
 ENDS_WITHIN = 30.0
@@ -38,7 +38,7 @@ def run_in_terminal(
 def run_all_in_terminal(commands: Sequence[Sequence[str]], *, width: int) -> list[str]:
     """Return the output of each command, including colors. All run in one process, which fails unless all succeed."""
     arguments = [json.dumps(command) for command in commands]
-    shown = _run(["tests.cli.several", *arguments], width=width).split(f"{BETWEEN}\n")
+    shown = _run(["tests.cli.command_batch", *arguments], width=width).split(f"{SEPARATOR}\n")
     assert len(shown) == len(commands) + 1, shown
     return shown[:-1]
 
@@ -91,7 +91,7 @@ def _read(master: int, keys: str, after: str) -> str:
             continue
         try:
             chunk = os.read(master, 65_536)
-        except OSError:  # its last process has closed it
+        except OSError:  # the last process has closed the terminal
             break
         if not chunk:
             break

@@ -29,7 +29,7 @@ from notifier.profiles import choose
 from notifier.profiles.profile import Profile
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.system import System, build_system
-from tests.services.own import own
+from tests.services.own_folder import prepare_folder
 from tests.services.waiting import until
 from tests.support.example_event import accept
 
@@ -107,7 +107,7 @@ class Service:
 
 @pytest.fixture
 def service(tmp_path: Path, fleet: Mapping[str, EngineRecord]) -> Iterator[Service]:
-    data = own(tmp_path, fleet, [DATABASE] * 7)
+    data = prepare_folder(tmp_path, fleet, [DATABASE] * 7)
     with closing(choose(Settings.read(data=data, profile="cluster"))) as profile:
         profile.migrate()
         profile.prepare()

@@ -14,7 +14,7 @@ from notifier.devkit.check.latency_report import TIMED
 from notifier.devkit.check.run import CheckPlan, trial
 from notifier.devkit.engines.fleet import EngineRecord
 from notifier.devkit.fixture.world import World
-from tests.services.own import own
+from tests.services.own_folder import prepare_folder
 
 pytestmark = pytest.mark.timeout(480)
 
@@ -27,7 +27,7 @@ DATABASES = range(7, 14)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, fleet: Mapping[str, EngineRecord]) -> Path:
-    return own(tmp_path_factory.mktemp("clustered"), fleet, DATABASES)
+    return prepare_folder(tmp_path_factory.mktemp("clustered"), fleet, DATABASES)
 
 
 def test_storm_matches_formulas(data: Path) -> None:

@@ -42,7 +42,7 @@ from notifier.profiles import choose
 from notifier.profiles.cluster import Clustered
 from notifier.topics import GROUPS, MENTIONS
 from tests.contracts.test_heads import FIRST
-from tests.services.terminating import terminating
+from tests.services.tls_proxy import tls_proxy
 from tests.support.contract_examples import NOVA
 from tests.support.lossy_cassandra import ON_ENGINES
 from tests.support.test_ca import Authority
@@ -125,7 +125,7 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
             servers=kafka.address,
             port=cassandra.port,
             plain_port=valkey.port,
-            redis=stack.enter_context(terminating(secure.certificate, valkey.port)),
+            redis=stack.enter_context(tls_proxy(secure.certificate, valkey.port)),
         )
 
 

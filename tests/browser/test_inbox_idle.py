@@ -11,7 +11,7 @@ from tests.support.browser.page import Opened
 
 POLL_S = 30
 LONGEST_POLL_S = 38
-"""With a quarter of jitter."""
+"""The interval plus a quarter of jitter."""
 PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
 SLOW = PACE % "{ silence: 36_000_000, times: 36_000_000 }"
 """The clock of these tests runs ahead of the heartbeats, and the times of rows do not change."""

@@ -11,7 +11,7 @@ from redis import Redis
 from notifier.devkit.engines.fleet import EngineRecord
 
 
-def own(folder: Path, fleet: Mapping[str, EngineRecord], databases: Sequence[int]) -> Path:
+def prepare_folder(folder: Path, fleet: Mapping[str, EngineRecord], databases: Sequence[int]) -> Path:
     """Empty these databases of the shared Valkey, and name them in settings: the first for the service, one more for
     each pool.
     """

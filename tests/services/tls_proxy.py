@@ -11,7 +11,7 @@ BACKLOG = 64
 
 
 @contextmanager
-def terminating(certificate: Path, port: int, host: str = "127.0.0.1") -> Iterator[int]:
+def tls_proxy(certificate: Path, port: int, host: str = "127.0.0.1") -> Iterator[int]:
     """Yield the port that accepts TLS connections while the block lasts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)

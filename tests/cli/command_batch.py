@@ -5,7 +5,7 @@ import sys
 
 from notifier.cli import main
 
-BETWEEN = "\f"
+SEPARATOR = "\f"
 """Printed on its own line after each command."""
 
 
@@ -15,7 +15,7 @@ def run_all(commands: list[str]) -> None:
         code = main.main(json.loads(command), prog_name="notifier", standalone_mode=False)
         if code:
             sys.exit(code)
-        print(BETWEEN, flush=True)
+        print(SEPARATOR, flush=True)
 
 
 if __name__ == "__main__":
