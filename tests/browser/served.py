@@ -1,4 +1,4 @@
-"""A real demo of a few users, used through HTTP and a browser; each mention is a row."""
+"""A real demo, used through HTTP and a browser; each mention is a row."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Missed rows: gaps are filled, deep rows are kept, and the scroll position does not move."""
+"""Missed rows: gaps are filled, deep rows and the scroll position are kept."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An idle inbox page on the real service: no request with a stream, 304 without one."""
+"""An idle inbox page on the real service: no requests, or 304 responses."""
 
 import json
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ from tests.repo.sources import ROOT
 STARTS_WITHIN = 120.0
 """Seconds until a service has started, or has done what a test waits for.
 
-They only bound a failing wait: an idle machine needs two seconds for a start; two cores with a load of 30 took more
+They only bound a failing wait. An idle machine needs two seconds for a start; two cores with a load of 30 took more
 than 30.
 """
 GONE_WITHIN = 60.0

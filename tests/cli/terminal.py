@@ -1,4 +1,4 @@
-"""Run the command line in a terminal of a given width, and read what it shows."""
+"""Run the command line in a terminal of a given width."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""A full disk: writes are refused, reads go on, and freed space is all it needs."""
+"""A full disk refuses writes, serves reads, and needs only freed space to recover."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Errors of the machine or folder: one sentence on stderr, code 3, or 2 for wrong usage."""
+"""Environment errors: one sentence on stderr and code 3, or 2 for wrong usage."""
 
 import fcntl
 import json

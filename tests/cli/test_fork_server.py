@@ -41,9 +41,7 @@ def long_running(forks: ForkServer, folder: Path) -> RoleProcess:
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_imports_of_profile_leave_nothing_that_fork_would_lose(profile: str, tmp_path: Path) -> None:
-    """The process has no extra thread, no open file except the three streams and the channel, and no import catches a
-    signal.
-    """
+    """The process has one thread, no open file except three streams and the channel, and catches no signal."""
     with server(tmp_path, profile) as forks:
         forked(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
         assert forks.process

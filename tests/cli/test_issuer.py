@@ -1,4 +1,4 @@
-"""With a token issuer the CLI makes no user tokens, and the doctor checks its keys."""
+"""With a token issuer, the CLI makes no tokens and the doctor checks its keys."""
 
 from pathlib import Path
 

@@ -32,10 +32,9 @@ MUTED_WITHIN = 60.0
 """Seconds; an idle machine needs one."""
 
 HUNG_AFTER = 15.0
-"""Seconds. A role sends a heartbeat every second, but may wait five for a locked file or a broker, and a busy machine
-adds to it.
+"""Seconds, longer than a supervisor may be stopped unnoticed.
 
-Also longer than a supervisor may be stopped unnoticed.
+A role sends a heartbeat every second, but may wait five for a locked file or a broker; a busy machine adds to it.
 """
 
 SLEEPS_PER_CHECK = 5

@@ -1,4 +1,4 @@
-"""Makes a data folder whose settings name the shared engines and a keyspace of its own."""
+"""Prepare a data folder on the shared engines, with its own keyspace."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -12,8 +12,9 @@ from notifier.devkit.engines.fleet import EngineRecord
 
 
 def prepare_folder(folder: Path, fleet: Mapping[str, EngineRecord], databases: Sequence[int]) -> Path:
-    """Empty these databases of the shared Valkey, and name them in settings: the first for the service, one more for
-    each pool.
+    """Empty these databases of the shared Valkey, and write settings that use them.
+
+    The first is for the service; each pool has one of the others.
     """
     urls = [urlunsplit(urlsplit(fleet["valkey"].url)._replace(path=f"/{number}")) for number in databases]
     for url in urls:

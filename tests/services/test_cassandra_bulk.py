@@ -1,4 +1,4 @@
-"""The bulk writer on a real node that is busy, silent, or has forgotten its statements."""
+"""The bulk writer on a node that is busy, silent, or has forgotten its statements."""
 
 import logging
 from asyncio import run

@@ -1,4 +1,4 @@
-"""The send log on Cassandra: no alert is sent for a batch that may not be stored."""
+"""The send log on Cassandra: alerts are sent only for stored batches."""
 
 from dataclasses import replace
 

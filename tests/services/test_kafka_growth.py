@@ -1,4 +1,4 @@
-"""Topics that grow while they are read keep the order of each key and lose nothing."""
+"""Topics that grow while being read keep key order and lose nothing."""
 
 import time
 from collections.abc import Iterator

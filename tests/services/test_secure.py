@@ -210,9 +210,7 @@ def test_known_user_migrates_writes_and_reads_on_all_engines(
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """Retry the call: half a second for a handshake is plenty for a server, but little for a Python proxy on a busy
-    machine.
-    """
+    """Retry the call: half a second for a handshake is little for a Python proxy on a busy machine."""
     deadline = monotonic() + STARTS_WITHIN
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Crash points: one thread fails at every port call of a scenario, and all invariants hold."""
+"""Crash points: invariants hold when one thread fails at any port call."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -65,9 +65,7 @@ def test_burst_is_not_marked_seen_before_it_is_visible() -> None:
 
 
 def stalled_and_crashed(scenario: Script) -> Iterator[Trial]:
-    """Stall the pump at each point of its coordinator for longer than a page needs to settle; it then resumes or
-    crashes.
-    """
+    """Stall the pump at each point of its coordinator, longer than a page needs to settle; then resume or crash."""
     thread = "pump-1/celebrity"
     for n in range(len(trial(scenario).points[thread])):
         stall = Happening(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))

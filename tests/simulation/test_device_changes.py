@@ -1,4 +1,4 @@
-"""Devices change owners at any step of a storm while indexers and senders crash and stall."""
+"""Devices change owners at any step of a storm while indexers and senders fail."""
 
 from collections import Counter
 from dataclasses import replace
