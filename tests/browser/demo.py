@@ -37,7 +37,7 @@ def demo(
 
 
 @contextmanager
-def visiting(browser: Browser, home: str) -> Iterator[Page]:
+def visit(browser: Browser, home: str) -> Iterator[Page]:
     """Yield the demo's page; fail if the page has errors or sends requests to other hosts."""
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, locale="en-GB")
     context.set_default_timeout(SLOW)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from benchmarks.demo_page import DEMO_WIDTHS, SCHEMES, weight_figures
-from tests.browser.demo import SLOW, demo, visiting
+from tests.browser.demo import SLOW, demo, visit
 from tests.browser.size import Size, assert_not_larger, size
 from tests.support.browser.accessibility import violations
 from tests.support.browser.page_weight import weighed
@@ -33,7 +33,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def page(browser: Browser, home: str) -> Iterator[Page]:
-    with visiting(browser, home) as page:
+    with visit(browser, home) as page:
         yield page
 
 

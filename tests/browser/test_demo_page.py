@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from notifier.api.demo.traffic import LASTING
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
-from tests.browser.demo import FOLLOWERS, SLOW, demo, visiting
+from tests.browser.demo import FOLLOWERS, SLOW, demo, visit
 from tests.support.browser.accessibility import violations
 from tests.support.browser.page import Shown
 from tests.support.browser.states import delivered
@@ -35,7 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator
 
 @pytest.fixture
 def page(browser: Browser, home: str) -> Iterator[Page]:
-    with visiting(browser, home) as page:
+    with visit(browser, home) as page:
         yield page
 
 

@@ -21,7 +21,7 @@ def server(folder: Path, profile: str = "embedded") -> Iterator[ForkServer]:
         started.end()
 
 
-def forked(forks: ForkServer, log: Path, *arguments: str, **environment: str) -> ForkedRole:
+def fork_role(forks: ForkServer, log: Path, *arguments: str, **environment: str) -> ForkedRole:
     """Return a process whose output is appended to the log."""
     until(lambda: not forks.pending(), STARTS_WITHIN)
     with log.open("ab") as out:

@@ -61,7 +61,7 @@ def warm_stage(shared: Shared) -> Stage:
     return shared.warm_stage(lambda message: None)
 
 
-def opened(stage: Stage, case: Case, count: int = A_FEW) -> None:
+def check_opens(stage: Stage, case: Case, count: int = A_FEW) -> None:
     measurement = stage.measure(case, connections=4, count=count, seconds=WITHIN)
     assert (measurement.reading.opens, measurement.reading.unexpected(case.status)) == (count, 0), (
         case.name,
@@ -70,7 +70,7 @@ def opened(stage: Stage, case: Case, count: int = A_FEW) -> None:
     assert measurement.processor_s >= 0.0
 
 
-def answers(stage: Stage, case: Case, count: int) -> list[Answered]:
+def load_answers(stage: Stage, case: Case, count: int) -> list[Answered]:
     path = stage.folder / f"answers-{case.name}"
     stage.load(case, connections=1, first=0, count=count, answers=str(path))
     return [*read_answers(path)]
@@ -83,15 +83,15 @@ def test_every_case_gets_expected_responses(shared: Shared, stage: Stage) -> Non
     write_not_modified(stage, warm)
     write_pages_behind(stage, warm)
     for case in (BARE_PAGE, BARE_UNREAD, BY_HAND, *PAGES):
-        opened(stage, case)
+        check_opens(stage, case)
 
 
 @pytest.mark.timeout(300)
 def test_inbox_has_one_item_per_burst_of_its_subjects(stage: Stage) -> None:
     """A page has 20 items. Every second of the 60 subjects has two bursts, and the first grows into one more."""
-    [many_follows] = answers(stage, Case(name="most", requests="most"), 1)
-    [one_follow] = answers(stage, Case(name="one", requests="one"), 1)
-    [badge] = answers(stage, UNREAD, 1)
+    [many_follows] = load_answers(stage, Case(name="most", requests="most"), 1)
+    [one_follow] = load_answers(stage, Case(name="one", requests="one"), 1)
+    [badge] = load_answers(stage, UNREAD, 1)
     assert len(many_follows.json["items"]) == 20
     assert many_follows.json["badge"] == {"count": 91, "more": False}
     assert {item["subject"] for item in one_follow.json["items"]} == {"mention:star0"}
@@ -100,7 +100,7 @@ def test_inbox_has_one_item_per_burst_of_its_subjects(stage: Stage) -> None:
 
 @pytest.mark.timeout(300)
 def test_baseline_pages_have_the_size_of_product_pages(stage: Stage) -> None:
-    product, baseline, by_hand = (answers(stage, case, 40) for case in (WARM, BARE_PAGE, BY_HAND))
+    product, baseline, by_hand = (load_answers(stage, case, 40) for case in (WARM, BARE_PAGE, BY_HAND))
     size = median(len(answer.body) for answer in product)
     assert [len(answer.body) for answer in baseline] == pytest.approx([size] * 40, rel=0.05)
     first = by_hand[0].json["items"]
@@ -116,7 +116,7 @@ def test_every_user_sees_a_burst_that_has_grown(stage: Stage) -> None:
 
 
 def mentions(stage: Stage) -> int:
-    [answer] = answers(stage, Case(name="one", requests="one"), 1)
+    [answer] = load_answers(stage, Case(name="one", requests="one"), 1)
     return sum(item["count"] for item in answer.json["items"])
 
 
@@ -131,7 +131,7 @@ def test_new_process_opens_inboxes_from_redis_and_from_store(stage: Stage) -> No
         stage.restart_api()
         assert stage.api() != old_pid
         assert {answer.status for answer in warmed(stage, 10)} == {200}
-        opened(stage, FIRST)
+        check_opens(stage, FIRST)
 
 
 @pytest.mark.timeout(300)
@@ -150,8 +150,8 @@ def test_inboxes_open_while_redis_is_corrupt_or_down(stage: Stage) -> None:
 @pytest.mark.timeout(300)
 def test_inboxes_open_while_store_is_slow(stage: Stage) -> None:
     with slow(stage) as slow_down, slow_down():
-        opened(stage, WARM)
-        opened(stage, FIRST)
+        check_opens(stage, WARM)
+        check_opens(stage, FIRST)
 
 
 @pytest.mark.timeout(300)

@@ -27,7 +27,7 @@ class ManualClock:
 
 
 @dataclass
-class Starts:
+class ProcessStarter:
     """Start processes that only wait, and remember them."""
 
     processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
@@ -44,15 +44,15 @@ class Starts:
 
 
 @pytest.fixture
-def starts() -> Iterator[Starts]:
-    starts = Starts()
+def starts() -> Iterator[ProcessStarter]:
+    starts = ProcessStarter()
     yield starts
     for process in starts.processes:
         process.kill()
         process.communicate()
 
 
-def test_dead_child_is_restarted_after_pause(starts: Starts) -> None:
+def test_dead_child_is_restarted_after_pause(starts: ProcessStarter) -> None:
     clock = ManualClock()
     child = Child(role="p0", start=starts, now=clock)
     child.tend()
@@ -68,7 +68,9 @@ def test_dead_child_is_restarted_after_pause(starts: Starts) -> None:
     assert child.pid not in (None, first_pid)
 
 
-def test_hung_child_is_killed_and_restarted(starts: Starts, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_hung_child_is_killed_and_restarted(
+    starts: ProcessStarter, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     clock, ends = ManualClock(), list[str]()
     pulse = Pulse(file=tmp_path / "p0", patience=HeartbeatLimits(silent_for=3, starts_within=4), now=clock)
     child = Child(role="p0", start=starts, now=clock, pulse=pulse, ended=ends.append)
@@ -94,7 +96,7 @@ def test_hung_child_is_killed_and_restarted(starts: Starts, tmp_path: Path, capl
 
 
 @pytest.mark.parametrize(("lived", "deaths"), [(STEADY_AFTER - 1, 2), (STEADY_AFTER + 1, 1)])
-def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, starts: Starts) -> None:
+def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, starts: ProcessStarter) -> None:
     clock = ManualClock()
     child = Child(role="p0", start=starts, now=clock)
     for _ in range(2):
@@ -106,7 +108,7 @@ def test_steady_child_resets_its_count_of_exits(lived: float, deaths: int, start
     assert len(child.exits) == deaths
 
 
-def test_restart_delay_grows_and_resets_when_child_is_steady(starts: Starts) -> None:
+def test_restart_delay_grows_and_resets_when_child_is_steady(starts: ProcessStarter) -> None:
     clock, delays = ManualClock(), list[float]()
     child = Child(role="p0", start=starts, now=clock)
     for lived in (0.0, 0.0, 0.0, STEADY_AFTER):

@@ -47,7 +47,7 @@ FOREIGN = (
 )
 
 
-def filled(data: Path, *names: str) -> Path:
+def fill_folder(data: Path, *names: str) -> Path:
     for name in names:
         (data / name).parent.mkdir(parents=True, exist_ok=True)
         (data / name).write_text(WORLD if name in NOTES else name)
@@ -59,12 +59,12 @@ def files(data: Path) -> set[str]:
 
 
 def test_forget_removes_only_own_files_and_keeps_lock(tmp_path: Path) -> None:
-    forget(filled(tmp_path, *OWN, *INSIDE, *FOREIGN))
+    forget(fill_folder(tmp_path, *OWN, *INSIDE, *FOREIGN))
     assert files(tmp_path) == {*FOREIGN, "run/lock"}
 
 
 def test_forget_does_not_follow_links(tmp_path: Path) -> None:
-    elsewhere, data = filled(tmp_path / "elsewhere", "photo"), filled(tmp_path / "data", "demo.json")
+    elsewhere, data = fill_folder(tmp_path / "elsewhere", "photo"), fill_folder(tmp_path / "data", "demo.json")
     (data / "run").mkdir()
     (data / "run" / "valkey").symlink_to(elsewhere)
     forget(data)
@@ -75,13 +75,13 @@ def test_forget_does_not_follow_links(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [("core.db",), ("fixture.json", "core.db"), ("secret.json",)], ids=str)
 def test_forget_refuses_folder_without_demo(names: tuple[str, ...], tmp_path: Path) -> None:
     with pytest.raises(NotOurs):
-        forget(filled(tmp_path, *names))
+        forget(fill_folder(tmp_path, *names))
     assert files(tmp_path) == set(names)
 
 
 @pytest.mark.parametrize("crash", range(12))
 def test_half_emptied_folder_is_recognized(crash: int, tmp_path: Path) -> None:
-    filled(tmp_path, *OWN, *INSIDE)
+    fill_folder(tmp_path, *OWN, *INSIDE)
     with pytest.raises(Unwritable):
         forget(tmp_path, failing_at(crash))
     assert half_forgotten(tmp_path)
@@ -93,7 +93,7 @@ def test_half_emptied_folder_is_recognized(crash: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ['{"name": "my demo"}', "[]", "// not JSON"])
 def test_foreign_demo_json_does_not_make_demo_folder(content: str, tmp_path: Path) -> None:
-    (filled(tmp_path, "secret.json", "main.py") / "demo.json").write_text(content)
+    (fill_folder(tmp_path, "secret.json", "main.py") / "demo.json").write_text(content)
     with pytest.raises(NotOurs, match=r"main\.py"):
         require_ours(tmp_path)
     (tmp_path / "main.py").unlink()
@@ -115,11 +115,11 @@ def failing_at(number: int) -> Callable[[Path], None]:
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_folder_with_foreign_file_is_rejected(name: str, tmp_path: Path) -> None:
-    filled(tmp_path, name, "run/lock", "logs/pump.log")
+    fill_folder(tmp_path, name, "run/lock", "logs/pump.log")
     with pytest.raises(NotOurs, match=name.rpartition("/")[2]):
         require_ours(tmp_path)
 
 
 @pytest.mark.parametrize("names", [(), ("run/lock",), INSIDE, ("core.db", "thesis.txt"), ("demo.json", "x")], ids=str)
 def test_partial_notifier_folder_is_accepted(names: tuple[str, ...], tmp_path: Path) -> None:
-    require_ours(filled(tmp_path, *names))
+    require_ours(fill_folder(tmp_path, *names))

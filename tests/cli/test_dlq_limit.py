@@ -83,7 +83,7 @@ class Role:
     def accept(self, event: Mapping[str, object]) -> None:
         accept(self.system, event)
 
-    def buried(self) -> int:
+    def dead_lettered(self) -> int:
         return len(self.ports.dead_letters.list(1_000))
 
     def waiting(self) -> int:
@@ -92,7 +92,7 @@ class Role:
     def gauge(self) -> float | None:
         return self.system.metrics.registry.get_sample_value("notifier_lane_stopped", {"lane": LANE})
 
-    def sees_stop(self) -> None:
+    def wait_for_stop(self) -> None:
         until(lambda: self.gauge() == 1, WITHIN)
 
     def lag(self) -> float | None:
@@ -101,7 +101,7 @@ class Role:
     def bursts(self) -> int:
         return len(self.ports.recent_bursts.since(self.ports.clock.now() - RETENTION, None, 10))
 
-    def beats_on(self) -> bool:
+    def keeps_beating(self) -> bool:
         """Return whether all loops have stepped lately. A silent role would be killed and restarted."""
         before = len(self.beats)
         until(lambda: len(self.beats) > before + 1, WITHIN)
@@ -109,7 +109,7 @@ class Role:
 
 
 @contextmanager
-def deployed(folder: Path, release: Callable[[Ports], Ports]) -> Iterator[Role]:
+def deployment(folder: Path, release: Callable[[Ports], Ports]) -> Iterator[Role]:
     settings = Settings(data=folder, threshold=500)
     profile = choose(settings)
     try:
@@ -140,24 +140,24 @@ def run_json(notifier: Notifier, folder: Path, *arguments: str) -> Any:
 @pytest.mark.timeout(300)
 def test_dlq_limit_stops_lane_until_resume_without_loss(small_world: Path, notifier: Notifier) -> None:
     folder, now = small_world, datetime.now(UTC)
-    with deployed(folder, bad_release) as bad:
+    with deployment(folder, bad_release) as bad:
         newcomers = non_followers(bad, ALLOWED + 10)
         for number, name in enumerate(newcomers):
             bad.accept(follow_event(name, "nova", end=False, sequence=number + 1, now=now))
         with bad.running():
-            bad.sees_stop()
+            bad.wait_for_stop()
             # All other lanes go on, and the role stays alive.
             bad.accept(mention_event("e1", "ada", ("nova",), text="hi", protected=False, now=now))
             until(lambda: bad.bursts() > 0, WITHIN)
-            assert bad.beats_on()
+            assert bad.keeps_beating()
             until(lambda: (bad.waiting(), bad.lag()) == (10, 10), WITHIN)
-            assert bad.buried() == ALLOWED
+            assert bad.dead_lettered() == ALLOWED
     for _ in range(2):  # the bad deployment in a restart loop
-        with deployed(folder, bad_release) as bad:
+        with deployment(folder, bad_release) as bad:
             with bad.running():
-                bad.sees_stop()
-                assert bad.beats_on()
-            assert (bad.buried(), bad.waiting()) == (ALLOWED, 10)
+                bad.wait_for_stop()
+                assert bad.keeps_beating()
+            assert (bad.dead_lettered(), bad.waiting()) == (ALLOWED, 10)
 
     [lane] = run_json(notifier, folder, "top", "--every", "0.05")["stopped_lanes"]
     assert (lane["lane"], lane["limit"], lane["cause"]) == (LANE, "in_a_row", "KeyError: 'follower_id'")
@@ -165,13 +165,13 @@ def test_dlq_limit_stops_lane_until_resume_without_loss(small_world: Path, notif
     assert (checks["stopped_lanes"]["ok"], checks["stopped_lanes"]["value"]) == (False, 1)
     assert notifier("doctor", "--data", str(folder)).exit_code == 1
 
-    with deployed(folder, good_release) as good:
+    with deployment(folder, good_release) as good:
         with good.running():
-            good.sees_stop()
+            good.wait_for_stop()
             assert good.waiting() == 10  # a fixed deployment also waits for the resume
             assert run_json(notifier, folder, "deadletters", "resume", LANE, "--reason", "release 42")["resumed"]
             until(lambda: good.waiting() == 0 and good.gauge() == 0, WITHIN)
         # Each record was dead-lettered or handled, in the order of the stream.
         assert followers(good, newcomers) == newcomers[ALLOWED:]
-        assert good.buried() == ALLOWED
+        assert good.dead_lettered() == ALLOWED
     assert notifier("doctor", "--data", str(folder)).output.count("No lane is stopped.") == 1

@@ -16,7 +16,7 @@ import pytest
 from notifier.cli.supervisor.child import starter
 from notifier.cli.supervisor.forkserver_client import MAX_FAILURES, ForkServer, RoleProcess
 from notifier.config import PROFILES
-from tests.cli.forked import STARTS_WITHIN, forked, server
+from tests.cli.forked import STARTS_WITHIN, fork_role, server
 from tests.cli.running import is_running, until
 
 ENDS_WITHIN = 60.0
@@ -33,7 +33,7 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
 
 def long_running(forks: ForkServer, folder: Path) -> RoleProcess:
     """Return a role that runs until it is stopped."""
-    role = forked(forks, folder / "role.log", "fake", "apns", "--ready-file", str(folder / "ready.json"))
+    role = fork_role(forks, folder / "role.log", "fake", "apns", "--ready-file", str(folder / "ready.json"))
     until((folder / "ready.json").exists, ENDS_WITHIN)
     return role
 
@@ -43,7 +43,7 @@ def long_running(forks: ForkServer, folder: Path) -> RoleProcess:
 def test_imports_of_profile_leave_nothing_that_fork_would_lose(profile: str, tmp_path: Path) -> None:
     """The process has one thread, no open file except three streams and the channel, and catches no signal."""
     with server(tmp_path, profile) as forks:
-        forked(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
+        fork_role(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
         assert forks.process
         proc = Path("/proc") / str(forks.process.pid)
         assert len(list((proc / "task").iterdir())) == 1
@@ -61,8 +61,8 @@ def signals(process: Path, kind: str) -> set[int]:
 
 @pytest.mark.timeout(400)
 def test_forked_role_has_its_arguments_environment_log_and_code(forks: ForkServer, tmp_path: Path) -> None:
-    valid = forked(forks, tmp_path / "right.log", "settings", "--json", NOTIFIER_THRESHOLD="4711")
-    invalid = forked(forks, tmp_path / "wrong.log", "sing")
+    valid = fork_role(forks, tmp_path / "right.log", "settings", "--json", NOTIFIER_THRESHOLD="4711")
+    invalid = fork_role(forks, tmp_path / "wrong.log", "sing")
     assert (valid.wait(ENDS_WITHIN), invalid.wait(ENDS_WITHIN)) == (0, 2)
     assert json.loads((tmp_path / "right.log").read_text())["threshold"]["value"] == "4711"
     assert (tmp_path / "wrong.log").read_text().startswith("There is no command 'sing'")
@@ -90,7 +90,7 @@ def test_roles_survive_fork_server_which_is_replaced(forks: ForkServer, tmp_path
     first_pid = forks.process.pid
     os.kill(first_pid, signal.SIGKILL)
     forks.process.wait()
-    assert forked(forks, tmp_path / "next.log", "--version").wait(ENDS_WITHIN) == 0
+    assert fork_role(forks, tmp_path / "next.log", "--version").wait(ENDS_WITHIN) == 0
     assert forks.process.pid != first_pid
     assert role.poll() is None
     os.killpg(role.pid, signal.SIGKILL)
@@ -99,7 +99,7 @@ def test_roles_survive_fork_server_which_is_replaced(forks: ForkServer, tmp_path
 
 @pytest.mark.timeout(400)
 def test_hanging_fork_server_is_killed_and_leaves_no_process(forks: ForkServer, tmp_path: Path) -> None:
-    forked(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
+    fork_role(forks, tmp_path / "role.log", "--version").wait(ENDS_WITHIN)
     assert forks.process
     hung = forks.process.pid
     os.kill(hung, signal.SIGSTOP)

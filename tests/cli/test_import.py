@@ -22,7 +22,7 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.profiles import choose
 from tests.cli.conftest import Notifier
-from tests.cli.forked import forked, server
+from tests.cli.forked import fork_role, server
 from tests.cli.terminal import run_in_terminal
 from tests.repo.sources import ROOT
 
@@ -189,7 +189,7 @@ def _kill_at_work(
     """
     output, earlier = data.with_suffix(".said"), _written_files(data, patterns)
     output.unlink(missing_ok=True)
-    process = forked(forks, output, *arguments)
+    process = fork_role(forks, output, *arguments)
     while process.poll() is None and _written_files(data, patterns) == earlier:
         sleep(0.002)
     try:

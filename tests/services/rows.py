@@ -36,7 +36,7 @@ def rows(share: float, *, key: BurstKey = KEY, shard: int = 0) -> InboxRows:
     return cut(bits, burst=key, opened_at=START, tier=Tier.P1, shard=shard)
 
 
-def stored(cluster: Cluster) -> int:
+def stored_rows(cluster: Cluster) -> int:
     return int(cluster.execute(STORED)[0][0])
 
 

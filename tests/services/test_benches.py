@@ -43,7 +43,7 @@ def stock(cluster: Cluster) -> Iterator[Stock]:
             stock.session.execute(f"DROP TABLE IF EXISTS {table}")
 
 
-def stored(cluster: Cluster, seq: int) -> set[Any]:
+def stored_rows(cluster: Cluster, seq: int) -> set[Any]:
     return {tuple(row) for row in cluster.ask(_ALL, (seq,))}
 
 
@@ -56,11 +56,11 @@ def test_lean_writer_writes_the_rows_of_the_adapter(cluster: Cluster, share: flo
     with closing(Frames(host, cluster.access.port, 32)) as frames:
         rows, adapter_rows = lean_bursts.rows(NOW), adapter_bursts.rows(NOW)
         Lean(frames, query_id).ready(rows)()
-        lean = stored(cluster, 2)
+        lean = stored_rows(cluster, 2)
         cluster.change("TRUNCATE inbox")
         Ours(CassandraInbox(cluster, SystemClock())).ready(adapter_rows)()
     assert len(lean) == rows[0].written
-    assert stored(cluster, 2) == lean
+    assert stored_rows(cluster, 2) == lean
 
 
 def test_driver_writers_write_one_row_per_member(cluster: Cluster, stock: Stock) -> None:

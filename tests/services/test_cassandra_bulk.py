@@ -35,7 +35,7 @@ from notifier.devkit.engines.maven import missing
 from notifier.domain.audience.inbox_rows import RANGE_BYTES, RANGE_MEMBERS, SHARD_RANGES, InboxRow
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Member
-from tests.services.rows import BUSY, KEY, MIXED, STORED, handler_with, rows, stored
+from tests.services.rows import BUSY, KEY, MIXED, STORED, handler_with, rows, stored_rows
 from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import ManualClock
 from tests.support.keyspace import patient_reader
@@ -57,7 +57,7 @@ def test_rows_refused_by_busy_node_are_retried(cluster: Cluster, error: ErrorMes
     row_sets = [rows(MIXED, shard=shard) for shard in range(20)]
     inbox.write(row_sets)
     assert handler.refusals == 0
-    assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets)
+    assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets)
 
 
 @pytest.mark.parametrize("error", BUSY, ids=["overloaded", "write timeout"])
@@ -80,7 +80,7 @@ def test_concurrent_callers_write_all_their_rows(cluster: Cluster) -> None:
     row_sets = [rows(MIXED, shard=shard) for shard in range(64)]
     with ThreadPoolExecutor(8) as callers:
         list(callers.map(lambda first: inbox.write(row_sets[first::8]), range(8)))
-    assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets)
+    assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets)
 
 
 def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
@@ -91,7 +91,7 @@ def test_writes_beyond_connection_capacity_wait(cluster: Cluster) -> None:
         for shard in range(1_100)
     ]
     CassandraInbox(cluster, ManualClock(), bulk).write(row_sets)
-    assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets)
+    assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets)
 
 
 class ChangedDriver(ProtocolHandler):  # type: ignore[misc]  # the driver ships no types
@@ -114,7 +114,7 @@ def test_changed_driver_is_logged_once_and_its_batches_are_used(
         bulk.send(messages(shard_rows, 60, bulk.query_id()))
         bulk.send(messages(shard_rows, 60, bulk.query_id()))
     assert [record.message for record in caplog.records if record.name.startswith("notifier")] == [WARNING]
-    assert stored(cluster) == shard_rows.written
+    assert stored_rows(cluster) == shard_rows.written
     is_bitmap = [len(stored_members) == RANGE_BYTES for stored_members in shard_rows.members]
     for index in (is_bitmap.index(True), is_bitmap.index(False)):
         row = InboxRow(
@@ -151,8 +151,8 @@ def test_congestion_window_halves_on_refusal_and_grows_with_fast_answers() -> No
 def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
     """After its table was altered, and after all its data was lost. While the node is silent, no call waits forever."""
     engine = own_node(tmp_path / "first")
-    with running(engine):
-        cluster = migrated(engine, inbox_migration_only(tmp_path))
+    with running_engine(engine):
+        cluster = migrated_cluster(engine, inbox_migration_only(tmp_path))
         handler = handler_with()
         inbox = CassandraInbox(cluster, ManualClock(), Bulk(cluster, handler=handler))
         row_sets = [rows(MIXED, key=BurstKey(NOVA, seq)) for seq in range(1, 5)]
@@ -161,19 +161,19 @@ def test_forgotten_statements_are_prepared_again(tmp_path: Path) -> None:
         inbox.write(row_sets[1:2])
         cluster.change("ALTER TABLE inbox ADD another int")
         inbox.write(row_sets[2:3])
-        assert stored(cluster) == sum(shard_rows.written for shard_rows in row_sets[:3])
+        assert stored_rows(cluster) == sum(shard_rows.written for shard_rows in row_sets[:3])
         assert handler.forgotten
         engine.freeze()
         with pytest.raises(StoreUnavailable):
             inbox.write(row_sets)
         engine.kill()
         handler.forgotten = 0
-        with running(own_node(tmp_path / "second", port=engine.port)) as second_node:
-            migrated(second_node, tmp_path).close()
+        with running_engine(own_node(tmp_path / "second", port=engine.port)) as second_node:
+            migrated_cluster(second_node, tmp_path).close()
             wait_until_reconnected(cluster)
             inbox.write(row_sets[3:])
             assert handler.forgotten
-            assert stored(cluster) == row_sets[3].written
+            assert stored_rows(cluster) == row_sets[3].written
         cluster.close()
 
 
@@ -182,7 +182,7 @@ def own_node(folder: Path, port: int | None = None) -> Engine:
 
 
 @contextmanager
-def running(engine: Engine) -> Iterator[Engine]:
+def running_engine(engine: Engine) -> Iterator[Engine]:
     engine.start()
     try:
         engine.ready()
@@ -205,7 +205,7 @@ def inbox_migration_only(folder: Path) -> Path:
     return folder
 
 
-def migrated(engine: Engine, folder: Path) -> Cluster:
+def migrated_cluster(engine: Engine, folder: Path) -> Cluster:
     cluster = Cluster(CassandraAccess(hosts=[engine.host], port=engine.port, keyspace="rows"))
     migrate(cluster, Phase.PRE, folder)
     return cluster

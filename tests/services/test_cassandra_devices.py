@@ -33,7 +33,7 @@ def without_tombstones(cluster: Cluster) -> None:
     cluster.execute("TRUNCATE devices")
 
 
-def registered(member: Member, second: int = 1, number: int = 0) -> Device:
+def device(member: Member, second: int = 1, number: int = 0) -> Device:
     at = START + timedelta(seconds=second)
     return Device(member=member, address=FirebaseToken(token=f"{number:040}"), registered_at=at)
 
@@ -47,12 +47,12 @@ def devices_of_both(cluster: Cluster, clock: ManualClock) -> dict[Member, Sequen
 def test_interrupted_registration_completes_on_retry(
     cluster: Cluster, clock: ManualClock, statement: str, done: bool
 ) -> None:
-    CassandraDevices(cluster, clock).write([registered(ADA, 1)])
+    CassandraDevices(cluster, clock).write([device(ADA, 1)])
     with pytest.raises(StoreUnavailable):
-        CassandraDevices(Losing(cluster, LOST[0], done=done, at=statement), clock).write([registered(BEA, 2)])
+        CassandraDevices(Losing(cluster, LOST[0], done=done, at=statement), clock).write([device(BEA, 2)])
     assert len(devices_of_both(cluster, clock)) <= 1
-    CassandraDevices(cluster, clock).write([registered(BEA, 2)])
-    assert devices_of_both(cluster, clock) == {BEA: [registered(BEA, 2)]}
+    CassandraDevices(cluster, clock).write([device(BEA, 2)])
+    assert devices_of_both(cluster, clock) == {BEA: [device(BEA, 2)]}
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)])
@@ -61,35 +61,35 @@ def test_later_of_two_concurrent_registrations_wins(
     cluster: Cluster, clock: ManualClock, statement: str, first: int, second: int
 ) -> None:
     """The whole second registration happens between two statements of the first, which continues without knowing."""
-    CassandraDevices(cluster, clock).write([registered(Member(9), 0)])
+    CassandraDevices(cluster, clock).write([device(Member(9), 0)])
 
     def register_concurrently() -> None:
-        CassandraDevices(cluster, clock).write([registered(BEA, second)])
+        CassandraDevices(cluster, clock).write([device(BEA, second)])
 
     losing = Losing(cluster, LOST[0], done=True, at=statement, meanwhile=register_concurrently)
     with pytest.raises(StoreUnavailable):
-        CassandraDevices(losing, clock).write([registered(ADA, first)])
-    CassandraDevices(cluster, clock).write([registered(ADA, first)])
-    last = registered(ADA, first) if first > second else registered(BEA, second)
+        CassandraDevices(losing, clock).write([device(ADA, first)])
+    CassandraDevices(cluster, clock).write([device(ADA, first)])
+    last = device(ADA, first) if first > second else device(BEA, second)
     assert devices_of_both(cluster, clock) == {last.member: [last]}
 
 
 def test_former_owners_of_device_are_not_stored(cluster: Cluster, clock: ManualClock) -> None:
     """Otherwise each registration of a device would cost as much as all earlier ones together."""
     devices = CassandraDevices(cluster, clock)
-    registrations: list[DeviceWord] = [registered(Member(n), n) for n in range(20)]
+    registrations: list[DeviceWord] = [device(Member(n), n) for n in range(20)]
     for registration in registrations:
         devices.write([registration])
     assert [row.member for row in cluster.execute("SELECT member FROM device_holders")] == [19]
     assert [row.member for row in cluster.execute("SELECT member FROM devices")] == [19]
-    devices.write([gone(registered(Member(19), 19))])
+    devices.write([gone(device(Member(19), 19))])
     assert [row.gone for row in cluster.execute("SELECT gone FROM device_holders")] == [True]
     assert cluster.execute("SELECT member FROM devices") == []
 
 
 def test_registration_ttl_is_its_remaining_lifetime(cluster: Cluster, clock: ManualClock) -> None:
     clock.advance(timedelta(days=30))
-    CassandraDevices(cluster, clock).write([registered(ADA, 0)])
+    CassandraDevices(cluster, clock).write([device(ADA, 0)])
     remaining = (KEPT - timedelta(days=30)) // timedelta(seconds=1)
     for table, column in (("devices", "told"), ("device_holders", "gone")):
         [[ttl]] = cluster.execute(f"SELECT TTL({column}) FROM {table}")

@@ -76,7 +76,7 @@ def viewer(people: CassandraPeople) -> Viewer:
     return run(people.viewer(ADA.user, ADA.member))
 
 
-def opened(cluster: Cluster, key: BurstKey, age: timedelta) -> None:
+def insert_burst(cluster: Cluster, key: BurstKey, age: timedelta) -> None:
     cluster.ask(
         "INSERT INTO bursts (subject, run, seq, opened_at) VALUES (?, ?, ?, ?)",
         (str(key.subject), key.seq // 1_024, key.seq, to_ms(START - age)),
@@ -92,8 +92,8 @@ def ttls(cluster: Cluster, table: str) -> list[int | None]:
 @pytest.mark.parametrize("action", ["mark", "see"])
 def test_mark_lives_as_long_as_its_burst(cluster: Cluster, people: CassandraPeople, action: str) -> None:
     half_expired, expired, unknown = (BurstKey(NOVA, seq) for seq in (5_000, 5_001, 5_002))
-    opened(cluster, half_expired, RETENTION / 2)
-    opened(cluster, expired, RETENTION)
+    insert_burst(cluster, half_expired, RETENTION / 2)
+    insert_burst(cluster, expired, RETENTION)
     keys = [half_expired, expired, unknown]
     run(people.mark(ADA.member, keys, Mark.READ) if action == "mark" else people.see(ADA.member, START, keys))
     half_ttl, unknown_ttl = ttls(cluster, "marks")

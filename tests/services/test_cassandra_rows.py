@@ -34,7 +34,7 @@ from notifier.domain.audience.snapshot import KEPT_FOR
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.services.rows import KEY, MIXED, handler_with, rows, stored
+from tests.services.rows import KEY, MIXED, handler_with, rows, stored_rows
 from tests.support.contract_examples import NOVA, seal
 from tests.support.fakes.clock import ManualClock
 
@@ -48,14 +48,14 @@ pytestmark = [
 TTLS = "SELECT ttl(members) FROM inbox"
 
 
-def bound(rows: InboxRows, ttl: int) -> list[tuple[object, ...]]:
+def bound_values(rows: InboxRows, ttl: int) -> list[tuple[object, ...]]:
     """Return the values that bind each row by hand."""
     burst_values = str(rows.burst.subject), to_ms(rows.opened_at), rows.burst.seq, str(rows.tier)
     pairs = zip(rows.ranges, rows.members, strict=True)
     return [(member_range, window_of(rows.opened_at), *burst_values, members, ttl) for member_range, members in pairs]
 
 
-def encoded(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
+def encode(handler: type[ProtocolHandler], batch: BatchStatement) -> bytes:
     message = BatchMessage(
         batch.batch_type, batch._statements_and_parameters, ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.SERIAL, 7
     )
@@ -80,14 +80,14 @@ SHAPES = st.fixed_dictionaries(
 @given(shape=SHAPES, ttl=st.integers(1, 7_776_000))
 def test_message_has_the_bytes_of_the_driver(shared_cluster: Cluster, shape: dict[str, Any], ttl: int) -> None:
     inbox_rows = rows(**shape)
-    expected = bound(inbox_rows, ttl)
+    expected = bound_values(inbox_rows, ttl)
     for message in messages(inbox_rows, ttl, Bulk(shared_cluster).query_id()):
         driver_batch = BatchStatement(batch_type=BatchType.UNLOGGED)
         for values in expected[: len(message)]:
             driver_batch.add(shared_cluster.prepared(message.statement), values)
         del expected[: len(message)]
         premade = Premade(message)
-        assert encoded(Splicing, premade) == encoded(ProtocolHandler, driver_batch)
+        assert encode(Splicing, premade) == encode(ProtocolHandler, driver_batch)
         assert premade.routing_key == driver_batch.routing_key
     assert not expected
 
@@ -100,7 +100,7 @@ def test_node_logs_no_warning_about_messages(cluster: Cluster, share: float, own
     inbox_rows = rows(share, key=key)
     bulk.send(messages(inbox_rows, 60, bulk.query_id()))
     assert handler.warned == set()
-    assert stored(cluster) == inbox_rows.written
+    assert stored_rows(cluster) == inbox_rows.written
 
 
 def test_row_has_ttl_and_expired_row_is_not_written(cluster: Cluster) -> None:
@@ -111,17 +111,17 @@ def test_row_has_ttl_and_expired_row_is_not_written(cluster: Cluster) -> None:
     inbox.write([inbox_rows])
     ttl = int((RETENTION - timedelta(days=30)).total_seconds())
     assert all(ttl - 60 < row_ttl <= ttl for (row_ttl,) in cluster.execute(TTLS))
-    assert stored(cluster) == inbox_rows.written
+    assert stored_rows(cluster) == inbox_rows.written
     clock.advance(RETENTION - timedelta(days=30) - timedelta(milliseconds=999))
     inbox.write([replace(inbox_rows, burst=BurstKey(NOVA, 2))])
-    assert stored(cluster) == inbox_rows.written
+    assert stored_rows(cluster) == inbox_rows.written
 
 
 def test_rows_expire(cluster: Cluster) -> None:
     clock = ManualClock()
     clock.advance(RETENTION - timedelta(seconds=3))
     CassandraInbox(cluster, clock).write([rows(MIXED)])
-    assert stored(cluster)
+    assert stored_rows(cluster)
     wait_for_expiry(cluster)
 
 
@@ -173,6 +173,6 @@ def test_unreadable_snapshot_is_never_replaced(cluster: Cluster) -> None:
 
 def wait_for_expiry(cluster: Cluster) -> None:
     deadline = monotonic() + 30
-    while stored(cluster):
+    while stored_rows(cluster):
         assert monotonic() < deadline
         sleep(0.1)

@@ -61,7 +61,7 @@ class Service:
         settings = Settings(collapse=timedelta(0))
         return build_system(ports=self.profile.ports(), settings=settings, metrics=Metrics(), owner=owner)
 
-    def say(self, kind: str, **data: object) -> None:
+    def publish_event(self, kind: str, **data: object) -> None:
         """Accept an event through the gateway."""
         event = {"specversion": "1.0", "type": kind, "source": "tests", "id": uuid4().hex, "data": data}
         event |= {"time": self.profile.ports().clock.now().isoformat()}
@@ -70,7 +70,7 @@ class Service:
 
     def mention(self, author: str, tweet: str) -> None:
         """Publish a mention, and return when all of its rows are written."""
-        self.say(EVENT_TYPE, tweet=tweet, author=author, mentions=["vera"])
+        self.publish_event(EVENT_TYPE, tweet=tweet, author=author, mentions=["vera"])
         self.read(topics.MENTIONS, 1)
         self.read(topics.MENTIONS_STANDARD, 2)  # one for her followers and one for her
         self.deliver()
@@ -130,16 +130,16 @@ def test_resumed_import_delivers_and_retractions_hide(service: Service, tmp_path
 
     expected = {tier: facts["people"] for tier, facts in service.command("preview", "@vera")["tiers"].items()}
     service.mention("ada", "t1")
-    assert delivered(service) == expected == {"p0": 0, "p1": 0, "p2": FANS}
+    assert reached_by_tier(service) == expected == {"p0": 0, "p1": 0, "p2": FANS}
     assert [service.tweets(user) for user in ("f1", "f2", "ada")] == [["t1"], ["t1"], []]
 
-    service.say(PROTECTED_TYPE, user="ada")
+    service.publish_event(PROTECTED_TYPE, user="ada")
     assert [service.tweets(user) for user in ("f1", "f2")] == [["t1"], []]
     service.mention("bob", "t2")
     assert [service.tweets(user) for user in ("f1", "f2")] == [["t2", "t1"], ["t2"]]
-    service.say(DELETED_TYPE, tweet="t2", author="bob")
+    service.publish_event(DELETED_TYPE, tweet="t2", author="bob")
     assert [service.tweets(user) for user in ("f1", "f2")] == [["t1"], []]
-    service.say(DELETED_TYPE, tweet="t3", author="bob")
+    service.publish_event(DELETED_TYPE, tweet="t3", author="bob")
     service.mention("bob", "t3")
     assert [service.tweets(user) for user in ("f1", "f2")] == [["t1"], []]
 
@@ -163,7 +163,7 @@ def kill_import(service: Service, file: Path) -> None:
         assert process.wait() == -signal.SIGKILL
 
 
-def delivered(service: Service) -> Mapping[str, int]:
+def reached_by_tier(service: Service) -> Mapping[str, int]:
     """Return the members reached by the followers' first burst, according to the ledger."""
     [account] = [
         progress

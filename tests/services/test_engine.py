@@ -41,14 +41,14 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         engine.kill()
 
 
-def echoed(engine: Engine, within: float) -> bytes:
+def echo(engine: Engine, within: float) -> bytes:
     with socket.create_connection((engine.host, engine.port), timeout=within) as connection:
         connection.sendall(b"hello\n")
         return connection.recv(100)
 
 
 def test_engine_answers_when_ready_and_stops_cleanly(engine: Engine) -> None:
-    assert echoed(engine, 5.0) == b"hello\n"
+    assert echo(engine, 5.0) == b"hello\n"
     engine.stop()
     assert (engine.pid, engine.answers()) == (None, False)
     assert (engine.folder / "left").exists()
@@ -59,7 +59,7 @@ def test_killed_engine_restarts_at_same_address(engine: Engine) -> None:
     assert not (engine.folder / "left").exists()
     engine.start()
     engine.ready()
-    assert echoed(engine, 5.0) == b"hello\n"
+    assert echo(engine, 5.0) == b"hello\n"
 
 
 def test_start_removes_scratch_files_of_libraries(engine: Engine) -> None:
@@ -74,9 +74,9 @@ def test_start_removes_scratch_files_of_libraries(engine: Engine) -> None:
 def test_frozen_engine_answers_only_after_wake(engine: Engine) -> None:
     engine.freeze()
     with pytest.raises(TimeoutError):
-        echoed(engine, 0.3)
+        echo(engine, 0.3)
     engine.wake()
-    assert echoed(engine, 5.0) == b"hello\n"
+    assert echo(engine, 5.0) == b"hello\n"
 
 
 def test_frozen_engine_can_be_stopped(engine: Engine) -> None:
