@@ -183,4 +183,4 @@ def test_page_open_all_day_does_not_grow(page: Page, home: str) -> None:
     points = page.locator(".tier polyline").last.get_attribute("points")
     assert points
     assert len(points.split()) == 120
-    assert_not_larger(page, before, by=Size(nodes=50, listeners=10, heap=200_000))
+    assert_not_larger(page, before, limit=Size(nodes=50, listeners=10, heap=200_000))

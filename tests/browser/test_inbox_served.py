@@ -278,8 +278,8 @@ def test_page_open_all_day_does_not_grow(served: Served, first_tab: Tab) -> None
     before = size(first_tab.page)
     arrive(400)
     expect(first_tab.rows).to_have_count(200)
-    assert_not_larger(first_tab.page, before, by=ONE_BATCH)
+    assert_not_larger(first_tab.page, before, limit=ONE_BATCH)
     for _ in range(12):
         first_tab.page.clock.run_for(3_600_000)
     expect(first_tab.rows.first).to_be_visible()
-    assert_not_larger(first_tab.page, before, by=ONE_BATCH)
+    assert_not_larger(first_tab.page, before, limit=ONE_BATCH)

@@ -121,7 +121,7 @@ def secure_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureE
         yield SecureEngines(
             folder=folder,
             ca=authority.file,
-            other_authority=other_authority.file,
+            other_ca=other_authority.file,
             servers=kafka.address,
             port=cassandra.port,
             plain_port=valkey.port,

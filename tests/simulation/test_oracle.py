@@ -105,7 +105,7 @@ def test_follower_sees_bursts_opened_after_follow() -> None:
 
 def test_late_follow_does_not_undo_unfollow() -> None:
     """Regardless of arrival order. With equal sequence numbers the unfollow wins."""
-    unfollow, late_follow = follow_change(5, 0, unfollow=True), follow_change(4, -1)
+    unfollow, late_follow = follow_change(5, 0, left=True), follow_change(4, -1)
     for changes in ([unfollow, late_follow], [late_follow, unfollow], [follow_change(5, -1), unfollow]):
         assert seen_by(KIM.after(changes)) == []
     assert seen_by(KIM.after([unfollow, follow_change(6, 0)])) == [KEY]
@@ -138,7 +138,7 @@ def test_latest_preference_wins_per_field() -> None:
 
 
 def test_member_with_wrong_tiers_is_reported() -> None:
-    unfollowed = KIM.after([follow_change(2, 0, unfollowed=True)])
+    unfollowed = KIM.after([follow_change(2, 0, left=True)])
     vip = replace(KIM, vip=True)
     none = frozenset[int]()
 
