@@ -211,7 +211,7 @@ def load(url: str, count: int = 4) -> Iterator[list[Load]]:
 @pytest.mark.parametrize("killed", PROCESSES)
 def test_killed_process_is_replaced_while_the_other_answers(running: Running, killed: str) -> None:
     first = running.ready
-    [other] = {*PROCESSES} - {killed}
+    [survivor] = {*PROCESSES} - {killed}
     with load(first.url) as loads:
         until(lambda: all(one_load.answered >= 5 for one_load in loads), STARTS_WITHIN)
         os.kill(first.pids[killed], signal.SIGKILL)
@@ -222,7 +222,7 @@ def test_killed_process_is_replaced_while_the_other_answers(running: Running, ki
         until(lambda: running.ready.pids[killed] != first.pids[killed], STARTS_WITHIN)
         until(lambda: _has_started(running, killed), STARTS_WITHIN)
     assert [one_load.failed for one_load in loads] == [[]] * len(loads)
-    assert running.ready.pids[other] == first.pids[other]
+    assert running.ready.pids[survivor] == first.pids[survivor]
     assert running.ready.url == first.url
     with connections(running):  # checks that both processes have connections
         pass

@@ -103,6 +103,6 @@ def test_engine_that_never_listens_times_out(tmp_path: Path) -> None:
 
 
 def test_port_in_use_is_refused(engine: Engine, tmp_path: Path) -> None:
-    other = Engine(name="other", command=["true"], folder=tmp_path, host=engine.host, port=engine.port)
+    second = Engine(name="other", command=["true"], folder=tmp_path, host=engine.host, port=engine.port)
     with pytest.raises(Environment, match="where other would listen, is in use"):
-        other.start()
+        second.start()
