@@ -64,7 +64,7 @@ def test_good_folder_passes(folder: Path, notifier: Notifier) -> None:
     }
 
 
-def test_failing_tier_rule_is_reported_with_cause(folder: Path, notifier: Notifier) -> None:
+def test_failing_rule_of_tiers_is_reported_with_cause(folder: Path, notifier: Notifier) -> None:
     options = ("--followers", "900", "--universe", "1800", "--celebrities", "1")
     assert notifier("fixture", *options, "--data", str(folder)).exit_code == 0
     deliver_mention(folder, "nova")

@@ -34,7 +34,7 @@ def test_insecure_dev_accepts_requests_without_token(running: Running, notifier:
     assert (result.exit_code, check["ok"], check["detail"].startswith("warning: ")) == (0, True, True)
 
 
-def test_doctor_mentions_insecure_dev_only_if_set(folder: Path, notifier: Notifier) -> None:
+def test_doctor_is_silent_without_the_flag(folder: Path, notifier: Notifier) -> None:
     assert "insecure" not in notifier("doctor", "--data", str(folder)).output
     assert "warn  insecure_dev" in notifier("doctor", "--data", str(folder), env=dict(INSECURE_DEV)).output
 
