@@ -1,4 +1,4 @@
-"""Questions asked side by side: how many are on their way, when the rest is asked, and what the loop is told."""
+"""Concurrent Cassandra queries: concurrency limit, paging, errors and what the event loop receives."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from notifier.mailbox import Mailbox
 
 @dataclass
 class FakeFuture:
-    """As much of the driver's as is used; answered by hand, in whichever thread the test is."""
+    """The used part of the driver's future; each test answers it by hand, in its own thread."""
 
     value: int
     more_pages: int = 0
@@ -47,14 +47,14 @@ class FakeFuture:
 
 @dataclass
 class FakeSession:
-    asked: list[FakeFuture] = field(default_factory=list)
+    futures: list[FakeFuture] = field(default_factory=list)
     refuses: Exception | None = None
 
     def execute_async(self, prepared: object, values: tuple[int]) -> FakeFuture:
         if self.refuses is not None:
             raise self.refuses
-        self.asked.append(FakeFuture(values[0]))
-        return self.asked[-1]
+        self.futures.append(FakeFuture(values[0]))
+        return self.futures[-1]
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-def asking(session: FakeSession, mailbox: Mailbox, count: int, at_once: int = 2) -> Answers:
+def start_queries(session: FakeSession, mailbox: Mailbox, count: int, concurrency: int = 2) -> Answers:
     answers = Answers(cast(Session, session), [(cast(PreparedStatement, None), (n,)) for n in range(count)], mailbox)
-    answers.ask(at_once)
+    answers.ask(concurrency)
     return answers
 
 
@@ -74,77 +74,77 @@ def result(loop: asyncio.AbstractEventLoop, answers: Answers) -> Any:
     return loop.run_until_complete(asyncio.wait_for(answers.arrived, 1))
 
 
-def test_each_answer_asks_the_next_question(loop: asyncio.AbstractEventLoop) -> None:
+def test_each_response_starts_next_query(loop: asyncio.AbstractEventLoop) -> None:
     session = FakeSession()
-    answers = asking(session, Mailbox(loop), 5)
-    for answered in (1, 0, 3, 2, 4):
-        assert len(session.asked) - sum(not one.callbacks for one in session.asked) <= 2
-        session.asked[answered].answer([answered])
-    assert [one.value for one in session.asked] == [0, 1, 2, 3, 4]
+    answers = start_queries(session, Mailbox(loop), 5)
+    for number in (1, 0, 3, 2, 4):
+        assert len(session.futures) - sum(not future.callbacks for future in session.futures) <= 2
+        session.futures[number].answer([number])
+    assert [future.value for future in session.futures] == [0, 1, 2, 3, 4]
     assert result(loop, answers) == [[0], [1], [2], [3], [4]]
 
 
-def test_all_pages_belong_to_one_answer(loop: asyncio.AbstractEventLoop) -> None:
+def test_pages_are_joined_into_one_result(loop: asyncio.AbstractEventLoop) -> None:
     session = FakeSession()
-    answers = asking(session, Mailbox(loop), 1)
-    session.asked[0].more_pages = 2
+    answers = start_queries(session, Mailbox(loop), 1)
+    session.futures[0].more_pages = 2
     for page in ([1, 2], [], [3]):
-        session.asked[0].answer(page)
+        session.futures[0].answer(page)
     assert result(loop, answers) == [[1, 2, 3]]
 
 
-def test_write_is_answered_by_no_rows(loop: asyncio.AbstractEventLoop) -> None:
+def test_write_returns_no_rows(loop: asyncio.AbstractEventLoop) -> None:
     session = FakeSession()
-    answers = asking(session, Mailbox(loop), 1)
-    for page, _, args in list(session.asked[0].callbacks):
+    answers = start_queries(session, Mailbox(loop), 1)
+    for page, _, args in list(session.futures[0].callbacks):
         page(None, *args)
     assert result(loop, answers) == [[]]
 
 
-def test_first_error_ends_all_of_it(loop: asyncio.AbstractEventLoop) -> None:
+def test_first_error_stops_remaining_queries(loop: asyncio.AbstractEventLoop) -> None:
     session = FakeSession()
-    answers = asking(session, Mailbox(loop), 9)
-    session.asked[1].fail(ValueError("on purpose"))
-    session.asked[0].answer([0])
-    assert len(session.asked) == 2
+    answers = start_queries(session, Mailbox(loop), 9)
+    session.futures[1].fail(ValueError("on purpose"))
+    session.futures[0].answer([0])
+    assert len(session.futures) == 2
     with pytest.raises(ValueError, match="on purpose"):
         result(loop, answers)
 
 
-def test_question_that_cannot_be_sent_is_an_error(loop: asyncio.AbstractEventLoop) -> None:
+def test_query_that_cannot_be_sent_raises_its_error(loop: asyncio.AbstractEventLoop) -> None:
     session = FakeSession()
-    answers = asking(session, Mailbox(loop), 3)
+    answers = start_queries(session, Mailbox(loop), 3)
     session.refuses = ValueError("no session")
-    session.asked[0].answer([0])
+    session.futures[0].answer([0])
     with pytest.raises(ValueError, match="no session"):
         result(loop, answers)
 
 
-def test_nothing_is_asked_after_stop(loop: asyncio.AbstractEventLoop) -> None:
+def test_no_query_starts_after_stop(loop: asyncio.AbstractEventLoop) -> None:
     session = FakeSession()
-    answers = asking(session, Mailbox(loop), 5)
-    late = [callback for one in session.asked for callback in one.callbacks]
+    answers = start_queries(session, Mailbox(loop), 5)
+    late_callbacks = [callback for future in session.futures for callback in future.callbacks]
     answers.stop()
-    assert [one.callbacks for one in session.asked] == [[], []]
-    for page, _, args in late:  # was on its way into the callback when the deadline passed
+    assert [future.callbacks for future in session.futures] == [[], []]
+    for page, _, args in late_callbacks:  # the driver was about to call it when the deadline passed
         page([1], *args)
-    assert len(session.asked) == 2
+    assert len(session.futures) == 2
 
 
-def test_no_future_keeps_its_callbacks(loop: asyncio.AbstractEventLoop) -> None:
-    """Else it would hold its answer in a ring."""
+def test_finished_futures_keep_no_callbacks(loop: asyncio.AbstractEventLoop) -> None:
+    """A kept callback would hold the response in a reference cycle."""
     session = FakeSession()
-    answers = asking(session, Mailbox(loop), 4)
-    for one in (0, 1, 2):
-        session.asked[one].answer([])
-    session.asked[3].fail(ValueError("on purpose"))
-    assert [one.callbacks for one in session.asked] == [[]] * 4
+    answers = start_queries(session, Mailbox(loop), 4)
+    for number in (0, 1, 2):
+        session.futures[number].answer([])
+    session.futures[3].fail(ValueError("on purpose"))
+    assert [future.callbacks for future in session.futures] == [[]] * 4
     with pytest.raises(ValueError, match="on purpose"):
         result(loop, answers)
 
 
-def test_answer_after_the_end_of_the_loop_is_dropped() -> None:
+def test_response_after_loop_close_is_dropped() -> None:
     loop, session = asyncio.new_event_loop(), FakeSession()
-    asking(session, Mailbox(loop), 1)
+    start_queries(session, Mailbox(loop), 1)
     loop.close()
-    session.asked[0].answer([])
+    session.futures[0].answer([])

@@ -1,4 +1,4 @@
-"""Inbox rows of members who follow many subjects, before a session that answers from a list of rows."""
+"""Inbox reads of members who follow many subjects, against a session with rows in memory."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,16 +20,16 @@ from notifier.domain.audience.tiers import TIERS
 from notifier.domain.ids import Member
 
 MEMBER, PLACE = Member(5), b"\x05\x00"
-BEGAN = to_ms(datetime(2026, 1, 5, tzinfo=UTC))
-ENOUGH = ROWS // NAMES // len(TIERS) + 1
-"""Bursts of each subject, in three tiers each, from which on one question can't take the rows of its subjects."""
+FIRST_OPENED = to_ms(datetime(2026, 1, 5, tzinfo=UTC))
+MORE_THAN_A_QUERY = ROWS // NAMES // len(TIERS) + 1
+"""Fewest bursts per subject, in three tiers each, whose rows no longer fit into one query."""
 
 
 @dataclass
 class FakeFuture:
-    """As much of the driver's as is used. The loop answers it once whoever asks has come to wait."""
+    """The used part of the driver's future; the event loop answers it once the caller waits."""
 
-    answered: Callable[[], None]
+    on_answer: Callable[[], None]
     rows: list[Any]
     has_more_pages = False
 
@@ -42,7 +42,7 @@ class FakeFuture:
         return
 
     def _answer(self, page: Callable[..., None], args: tuple[int]) -> None:
-        self.answered()
+        self.on_answer()
         page(self.rows, *args)
 
 
@@ -51,12 +51,12 @@ class FakeCluster:
     """One inbox window of a range: its rows by subject, each newest first."""
 
     subjects: dict[str, list[Any]]
-    underway: int = 0
-    most: int = 0
-    """Questions on their way at once."""
-    read: int = 0
-    """Rows that were answered."""
-    asked: list[str] = field(default_factory=list)
+    in_flight: int = 0
+    most_in_flight: int = 0
+    """Most concurrent queries so far."""
+    rows_read: int = 0
+    """Number of rows returned."""
+    statements: list[str] = field(default_factory=list)
 
     def session(self) -> "FakeCluster":
         return self
@@ -65,12 +65,12 @@ class FakeCluster:
         return statement
 
     def execute_async(self, statement: str, values: tuple[Any, ...]) -> FakeFuture:
-        self.asked.append(statement)
-        self.underway += 1
-        self.most = max(self.most, self.underway)
+        self.statements.append(statement)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
         rows = self._rows(*values)
-        self.read += len(rows)
-        return FakeFuture(self._answered, rows)
+        self.rows_read += len(rows)
+        return FakeFuture(self._end_query, rows)
 
     def _rows(self, member_range: int, window: int, names: list[str] | str, *bounds: int) -> list[Any]:
         *until, limit = bounds
@@ -78,64 +78,67 @@ class FakeCluster:
         rows = (row for name in several for row in self.subjects.get(name, ()))
         return list(islice((row for row in rows if [row.opened_at, row.seq][: len(until)] <= until), limit))
 
-    def _answered(self) -> None:
-        self.underway -= 1
+    def _end_query(self) -> None:
+        self.in_flight -= 1
 
 
 def filled(subjects: int, bursts: int, members: bytes = PLACE) -> FakeCluster:
-    """Return bursts of all subjects in turns, each with a row in every tier."""
+    """Return a cluster whose subjects opened bursts in turn, each burst with a row in every tier."""
 
     def row(subject: int, seq: int, tier: str) -> Any:
-        at = BEGAN + seq * subjects + subject
+        at = FIRST_OPENED + seq * subjects + subject
         return SimpleNamespace(subject=f"mention:s{subject:05}", opened_at=at, seq=seq, tier=tier, members=members)
 
     numbers = range(bursts, 0, -1)
     return FakeCluster(
-        {f"mention:s{each:05}": [row(each, seq, tier) for seq in numbers for tier in TIERS] for each in range(subjects)}
+        {
+            f"mention:s{subject:05}": [row(subject, seq, tier) for seq in numbers for tier in TIERS]
+            for subject in range(subjects)
+        }
     )
 
 
 def newest(cluster: FakeCluster, limit: int) -> list[tuple[int, str, int]]:
-    every = [(row.opened_at, row.subject, row.seq) for rows in cluster.subjects.values() for row in rows]
-    return sorted(every, reverse=True)[:limit]
+    rows = [(row.opened_at, row.subject, row.seq) for of_subject in cluster.subjects.values() for row in of_subject]
+    return sorted(rows, reverse=True)[:limit]
 
 
-def rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
+def read_rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
     reader = CassandraReader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
     wanted = Wanted(member=MEMBER, subjects=[*cluster.subjects], place=None, limit=limit)
     return asyncio.run(Inboxes(reader=reader).rows(wanted, range(1)))
 
 
-def places(found: Sequence[InboxRow]) -> list[tuple[int, str, int]]:
-    return [(to_ms(row.opened_at), str(row.burst.subject), row.burst.seq) for row in found]
+def positions(rows: Sequence[InboxRow]) -> list[tuple[int, str, int]]:
+    return [(to_ms(row.opened_at), str(row.burst.subject), row.burst.seq) for row in rows]
 
 
 @pytest.mark.parametrize("subjects", [NAMES, WAITING + NAMES])
-def test_rows_of_many_busy_subjects_are_read_a_few_at_a_time(subjects: int) -> None:
-    cluster = filled(subjects, ENOUGH)
-    assert places(rows(cluster)) == newest(cluster, 20)
-    assert cluster.most <= AT_ONCE
+def test_busy_subjects_are_read_with_limited_concurrency(subjects: int) -> None:
+    cluster = filled(subjects, MORE_THAN_A_QUERY)
+    assert positions(read_rows(cluster)) == newest(cluster, 20)
+    assert cluster.most_in_flight <= AT_ONCE
 
 
-def test_few_rows_of_many_subjects_take_one_question_for_each_hundred() -> None:
+def test_quiet_subjects_take_one_query_per_hundred() -> None:
     cluster = filled(3 * NAMES, 1)
-    assert places(rows(cluster)) == newest(cluster, 20)
-    assert len(cluster.asked) == 3
+    assert positions(read_rows(cluster)) == newest(cluster, 20)
+    assert len(cluster.statements) == 3
 
 
-def test_single_subject_is_read_no_further_than_needed() -> None:
+def test_single_subject_is_read_only_as_far_as_needed() -> None:
     cluster = filled(1, 2 * ROWS)
-    assert places(rows(cluster)) == newest(cluster, 20)
-    assert cluster.read < ROWS
+    assert positions(read_rows(cluster)) == newest(cluster, 20)
+    assert cluster.rows_read < ROWS
 
 
 @pytest.mark.parametrize("bursts", [21, 22, 200, 2 * ROWS])
-def test_every_row_is_read_once_wherever_answers_end(bursts: int) -> None:
+def test_every_row_is_read_once_wherever_pages_end(bursts: int) -> None:
     cluster = filled(1, bursts)
-    found = rows(cluster, limit=10 * ROWS)
-    assert len({(row.burst, row.tier) for row in found}) == len(found) == len(TIERS) * bursts
-    assert places(found) == newest(cluster, 10 * ROWS)
+    result = read_rows(cluster, limit=10 * ROWS)
+    assert len({(row.burst, row.tier) for row in result}) == len(result) == len(TIERS) * bursts
+    assert positions(result) == newest(cluster, 10 * ROWS)
 
 
-def test_rows_that_do_not_reach_the_member_are_read_to_their_end() -> None:
-    assert rows(filled(2, 2 * ROWS, members=b"\x06\x00")) == []
+def test_rows_without_the_member_are_read_to_their_end() -> None:
+    assert read_rows(filled(2, 2 * ROWS, members=b"\x06\x00")) == []

@@ -1,4 +1,4 @@
-"""Files of CQL: split where their statements end, and fit to be run twice."""
+"""CQL migration files: splitting into statements, idempotence and required comments."""
 
 import re
 
@@ -9,26 +9,31 @@ from notifier.adapters.cassandra.schema.migrate import FOLDER, statements
 SCRIPTS = {path.name: path.read_text() for path in FOLDER.rglob("*.cql")}
 
 
-def test_every_statement_of_ours_bears_being_run_twice() -> None:
-    every = [statement for script in SCRIPTS.values() for statement in statements(script)]
-    assert len(every) > 30
-    assert [one for one in every if not re.search(r"\bIF (NOT )?EXISTS\b", one)] == []
+def test_every_statement_can_be_run_twice() -> None:
+    all_statements = [statement for script in SCRIPTS.values() for statement in statements(script)]
+    assert len(all_statements) > 30
+    assert [statement for statement in all_statements if not re.search(r"\bIF (NOT )?EXISTS\b", statement)] == []
 
 
-def test_every_table_says_why_it_is_as_it_is() -> None:
-    above = [
+def test_every_table_has_a_comment_above_it() -> None:
+    comments = [
         (name, line)
         for script in SCRIPTS.values()
         for line, name in re.findall(r"^(.*)\nCREATE TABLE IF NOT EXISTS (\w+)", script, re.MULTILINE)
     ]
-    assert len(above) > 30
-    assert [name for name, line in above if not line.startswith("-- ")] == []
+    assert len(comments) > 30
+    assert [name for name, line in comments if not line.startswith("-- ")] == []
 
 
-def test_every_table_of_ours_decides_its_compaction_its_ttl_and_its_grace() -> None:
-    made = [one for script in SCRIPTS.values() for one in statements(script) if one.startswith("CREATE TABLE")]
-    wanted = ("compaction = {", "default_time_to_live = ", "gc_grace_seconds = ")
-    assert [one[:60] for one in made if not all(word in one for word in wanted)] == []
+def test_every_table_sets_compaction_ttl_and_gc_grace() -> None:
+    tables = [
+        statement
+        for script in SCRIPTS.values()
+        for statement in statements(script)
+        if statement.startswith("CREATE TABLE")
+    ]
+    required = ("compaction = {", "default_time_to_live = ", "gc_grace_seconds = ")
+    assert [statement[:60] for statement in tables if not all(option in statement for option in required)] == []
 
 
 @pytest.mark.parametrize(
@@ -41,10 +46,10 @@ def test_every_table_of_ours_decides_its_compaction_its_ttl_and_its_grace() -> N
         (" \n-- nothing\n", []),
     ],
 )
-def test_a_script_is_split_where_its_statements_end(script: str, expected: list[str]) -> None:
+def test_script_is_split_at_statement_ends(script: str, expected: list[str]) -> None:
     assert list(statements(script)) == expected
 
 
-def test_a_script_that_was_cut_off_is_refused() -> None:
+def test_truncated_script_is_rejected() -> None:
     with pytest.raises(ValueError, match="no semicolon behind: b"):
         list(statements("a; b"))

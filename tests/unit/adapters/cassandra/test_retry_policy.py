@@ -1,4 +1,4 @@
-"""Which questions another node is asked, and how often."""
+"""Retry policy: which statements are retried on another node, and how often."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ READ = SimpleNamespace(is_idempotent=True)
 WRITE = SimpleNamespace(is_idempotent=False)
 
 
-def test_a_read_goes_to_another_node_some_times_and_a_write_never() -> None:
+def test_only_reads_are_retried_on_another_node() -> None:
     policy = NextNode()
     for n in range(NODES):
         assert policy.on_request_error(READ, 6, OSError(), n)[0] == RetryPolicy.RETRY_NEXT_HOST
@@ -21,7 +21,7 @@ def test_a_read_goes_to_another_node_some_times_and_a_write_never() -> None:
     assert policy.on_unavailable(WRITE, 6, 2, 1, 0)[0] == RetryPolicy.RETHROW
 
 
-def test_a_time_out_is_repeated_by_nobody() -> None:
+def test_timeouts_are_never_retried() -> None:
     assert NextNode().on_read_timeout(READ, 6, 2, 1, False, 0)[0] == RetryPolicy.RETHROW
     assert NextNode().on_write_timeout(WRITE, 6, "SIMPLE", 2, 1, 0)[0] == RetryPolicy.RETHROW
 
@@ -38,5 +38,5 @@ def test_a_time_out_is_repeated_by_nobody() -> None:
         ("BEGIN BATCH INSERT INTO b (a) VALUES (?) APPLY BATCH", False),
     ],
 )
-def test_what_asks_only_is_a_read(statement: str, read: bool) -> None:
+def test_only_select_statements_are_reads(statement: str, read: bool) -> None:
     assert is_read(statement) == read

@@ -1,4 +1,4 @@
-"""A session to Cassandra where there is none."""
+"""Cassandra sessions: unreachable nodes, invalid keyspaces and secrets in logs."""
 
 import pytest
 
@@ -7,15 +7,15 @@ from notifier.devkit.engines.engine import free_port
 from notifier.domain.errors import BadSetting, StoreUnavailable
 
 
-def test_a_node_that_isnt_there_is_an_outage() -> None:
+def test_unreachable_node_is_reported_as_outage() -> None:
     with pytest.raises(StoreUnavailable, match="can't be reached"):
         Cluster(CassandraAccess(hosts=["127.0.0.1"], port=free_port())).session()
 
 
-def test_a_keyspace_is_a_name_and_nothing_else() -> None:
+def test_invalid_keyspace_name_is_rejected() -> None:
     with pytest.raises(BadSetting, match="A keyspace"):
         CassandraAccess(hosts=["127.0.0.1"], keyspace="a; DROP KEYSPACE b")
 
 
-def test_what_proves_who_we_are_is_in_no_log() -> None:
+def test_repr_of_access_contains_no_credentials() -> None:
     assert "hush" not in repr(CassandraAccess(hosts=["127.0.0.1"], security={"auth_provider": "hush"}))

@@ -1,4 +1,4 @@
-"""A connection before a peer that keeps to no rule: it ends with a reason, and knows what may have arrived."""
+"""An HTTP/2 connection facing a misbehaving peer: limits, timeouts and outcomes of requests."""
 
 import pytest
 
@@ -15,25 +15,25 @@ OK = encoded([(":status", "200")])
 WHOLE = frames.END_HEADERS | frames.END_STREAM
 
 
-def flight(body: bytes = b"{}") -> Flight:
+def new_request(body: bytes = b"{}") -> Flight:
     return Flight(post=Post(origin=ORIGIN, path="/", headers=[], body=body), origin=Origin.read(ORIGIN), taken=0.0)
 
 
 def opened(
-    limits: Http2Limits = Http2Limits(), many: int = 1, streams: int = 100
+    limits: Http2Limits = Http2Limits(), count: int = 1, streams: int = 100
 ) -> tuple[Http2Connection, list[Flight]]:
-    """With so many requests that have gone, on streams 1, 3, …"""
+    """Return a connection that has sent `count` requests, on streams 1, 3, …"""
     connection = Http2Connection(limits, 0.0)
     connection.heard(frames.settings([(frames.MOST_STREAMS, streams)]), 0.0)
-    flights = [flight() for _ in range(many)]
-    for one in flights:
-        connection.begin(one, 0.0)
+    flights = [new_request() for _ in range(count)]
+    for request in flights:
+        connection.begin(request, 0.0)
     connection.out.sent(len(connection.out.queued))
     return connection, flights
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("data", "why"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "too large"),
         (frame(frames.HEADERS, WHOLE, 3, OK), "an answer to nothing"),
@@ -56,59 +56,59 @@ def opened(
         (frame(frames.PING, 0, 0, b"x" * 8) * (MOST_OWED + 1), "asks for more than it reads"),
     ],
 )
-def test_who_keeps_to_no_rule_is_left_and_what_had_gone_is_unknown(said: bytes, why: str) -> None:
-    connection, [one] = opened()
+def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, why: str) -> None:
+    connection, [request] = opened()
     with pytest.raises(Violation, match=why):
-        connection.heard(said, 1.0)
+        connection.heard(data, 1.0)
     connection.end("it is left")
-    assert connection.done == [(one, Silence(reason="it is left", left=True))]
+    assert connection.done == [(request, Silence(reason="it is left", left=True))]
 
 
-@pytest.mark.parametrize("said", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
-def test_what_it_does_not_know_it_passes_over(said: bytes) -> None:
-    connection, [one] = opened()
-    connection.heard(said + frame(frames.HEADERS, WHOLE, 1, OK), 1.0)
-    assert connection.done == [(one, Reply(status=200))]
+@pytest.mark.parametrize("data", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
+def test_unknown_frames_are_ignored(data: bytes) -> None:
+    connection, [request] = opened()
+    connection.heard(data + frame(frames.HEADERS, WHOLE, 1, OK), 1.0)
+    assert connection.done == [(request, Reply(status=200))]
 
 
 @pytest.mark.parametrize(
     "block", [b"", encoded([("x", "y")]), encoded([(":status", "abc")]), encoded([(":status", "0")])]
 )
-def test_an_answer_without_a_status_is_none(block: bytes) -> None:
-    connection, [one] = opened()
+def test_response_without_status_is_rejected(block: bytes) -> None:
+    connection, [request] = opened()
     connection.heard(frame(frames.HEADERS, WHOLE, 1, block), 1.0)
-    assert connection.done == [(one, Silence(reason="it was answered with something that isn't HTTP", left=True))]
+    assert connection.done == [(request, Silence(reason="it was answered with something that isn't HTTP", left=True))]
 
 
-def test_a_body_before_its_status_is_no_answer() -> None:
-    connection, [one] = opened()
+def test_body_before_status_is_rejected() -> None:
+    connection, [request] = opened()
     connection.heard(frame(frames.DATA, frames.END_STREAM, 1, b"x"), 1.0)
-    assert [(flight, type(answer)) for flight, answer in connection.done] == [(one, Silence)]
+    assert [(sent, type(response)) for sent, response in connection.done] == [(request, Silence)]
 
 
-def test_a_late_answer_to_what_was_given_up_is_passed_over() -> None:
-    connection, flights = opened(many=2)
+def test_late_response_to_abandoned_request_is_ignored() -> None:
+    connection, flights = opened(count=2)
     assert connection.judge(10.0)
-    assert [flight for flight, _ in connection.done] == flights
+    assert [request for request, _ in connection.done] == flights
     assert connection.room == 100
     connection.done.clear()
     connection.heard(frame(frames.HEADERS, frames.END_HEADERS, 1, OK) + frame(frames.DATA, 1, 1, b"late"), 11.0)
     assert connection.done == []
 
 
-def test_with_nothing_heard_it_asks_once_and_gives_up_later() -> None:
+def test_silent_connection_is_pinged_once_and_then_ended() -> None:
     connection, _ = opened()
     assert connection.judge(2.9)
     assert not connection.out.queued
     assert connection.judge(3.0)
     assert connection.out.queued[3] == frames.PING
-    asked = len(connection.out.queued)
+    queued = len(connection.out.queued)
     assert connection.judge(5.9)
-    assert len(connection.out.queued) == asked
+    assert len(connection.out.queued) == queued
     assert not connection.judge(6.0)
 
 
-def test_whatever_is_heard_is_a_sign_of_life() -> None:
+def test_any_frame_resets_the_silence_timer() -> None:
     connection, _ = opened()
     connection.judge(3.0)
     connection.heard(frame(frames.PING, 0, 0, b"12345678"), 5.0)
@@ -118,14 +118,14 @@ def test_whatever_is_heard_is_a_sign_of_life() -> None:
     assert connection.out.queued[3] == frames.PING
 
 
-def test_after_a_rest_only_the_answer_to_its_own_question_counts() -> None:
+def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
     connection, _ = opened()
     connection.heard(frame(frames.HEADERS, WHOLE, 1, OK), 1.0)
     connection.wake(15.9)
     assert connection.room == 100
     connection.wake(16.0)
     assert connection.room == 0
-    connection.heard(frames.settings([(frames.MOST_STREAMS, 50)]), 16.1)  # it was said during the rest
+    connection.heard(frames.settings([(frames.MOST_STREAMS, 50)]), 16.1)  # a peer may send this during the pause
     assert connection.room == 0
     connection.heard(frame(frames.PING, frames.ACK, 0, (1).to_bytes(8, "big")), 16.2)
     assert connection.room == 50
@@ -135,35 +135,37 @@ def test_after_a_rest_only_the_answer_to_its_own_question_counts() -> None:
     ("code", "again"),
     [(frames.REFUSED_STREAM, True), (frames.INTERNAL_ERROR, False), (frames.ENHANCE_YOUR_CALM, False), (99, False)],
 )
-def test_of_streams_that_are_reset_only_the_refused_are_certain(code: int, again: bool) -> None:
-    connection, [one] = opened()
+def test_only_refused_streams_are_resent_after_reset(code: int, again: bool) -> None:
+    connection, [request] = opened()
     connection.heard(frames.reset(1, code), 1.0)
-    assert connection.again == ([one] if again else [])
-    assert [isinstance(answer, Silence) and answer.left for _, answer in connection.done] == ([] if again else [True])
+    assert connection.again == ([request] if again else [])
+    assert [isinstance(response, Silence) and response.left for _, response in connection.done] == (
+        [] if again else [True]
+    )
 
 
-def test_a_request_that_was_reset_before_it_had_gone_is_certain_too() -> None:
-    connection, _ = opened(many=0)
+def test_partly_sent_request_is_resent_after_reset() -> None:
+    connection, _ = opened(count=0)
     connection.heard(frames.settings([(frames.FIRST_WINDOW, 10)]), 0.0)
-    large = flight(b"x" * 100)
+    large = new_request(b"x" * 100)
     connection.begin(large, 0.0)
     connection.heard(frames.reset(1, frames.INTERNAL_ERROR), 1.0)
     assert (connection.again, connection.done) == ([large], [])
 
 
-def test_a_second_goaway_may_name_an_earlier_stream() -> None:
-    connection, flights = opened(many=3)
+def test_second_goaway_may_name_an_earlier_stream() -> None:
+    connection, flights = opened(count=3)
     connection.heard(frames.goaway(2**31 - 1, frames.NO_ERROR), 1.0)
     assert (connection.again, connection.room) == ([], 0)
     connection.heard(frames.goaway(3, frames.NO_ERROR), 1.0)
     assert connection.again == flights[2:]
     connection.heard(frame(frames.HEADERS, WHOLE, 3, OK) + frame(frames.HEADERS, WHOLE, 1, OK), 2.0)
-    assert [flight for flight, _ in connection.done] == [flights[1], flights[0]]
+    assert [request for request, _ in connection.done] == [flights[1], flights[0]]
     assert not connection.busy
 
 
-def test_a_limit_that_sinks_below_what_is_on_its_way_lets_nothing_begin() -> None:
-    connection, _ = opened(many=10)
+def test_no_request_starts_while_stream_limit_is_exceeded() -> None:
+    connection, _ = opened(count=10)
     connection.heard(frames.settings([(frames.MOST_STREAMS, 1)]), 1.0)
     assert connection.room == -9
     for stream in range(1, 20, 2):
@@ -171,16 +173,16 @@ def test_a_limit_that_sinks_below_what_is_on_its_way_lets_nothing_begin() -> Non
     assert connection.room == 1
 
 
-def test_windows_are_given_back_to_who_answers() -> None:
-    connection, _ = opened(many=0, streams=2_000)
+def test_receive_window_is_replenished() -> None:
+    connection, _ = opened(count=0, streams=2_000)
     for number in range(600):
-        connection.begin(flight(b""), 0.0)
+        connection.begin(new_request(b""), 0.0)
         connection.out.sent(len(connection.out.queued))
         stream = 2 * number + 1
-        answer = frame(frames.HEADERS, frames.END_HEADERS, stream, OK) + frame(frames.DATA, 1, stream, b"x" * 16_000)
-        connection.heard(answer, 1.0)
+        response = frame(frames.HEADERS, frames.END_HEADERS, stream, OK) + frame(frames.DATA, 1, stream, b"x" * 16_000)
+        connection.heard(response, 1.0)
         if connection.out.queued:
             break
-    [(kind, _, stream, load)] = frames.FrameReader().feed(bytes(connection.out.queued))
+    [(kind, _, stream, payload)] = frames.FrameReader().feed(bytes(connection.out.queued))
     assert (kind, stream) == (frames.WINDOW_UPDATE, 0)
-    assert frames.read_number(load) == 16_000 * (number + 1)
+    assert frames.read_number(payload) == 16_000 * (number + 1)

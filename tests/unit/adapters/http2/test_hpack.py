@@ -1,4 +1,4 @@
-"""Headers as bytes: other people's HPACK (the package hpack) reads what we write, and we read what it writes."""
+"""HPACK headers are compatible with the package hpack in both directions."""
 
 import hpack
 import pytest
@@ -20,37 +20,39 @@ def as_bytes(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 
 
 @given(FIELDS)
-def test_others_read_what_we_write_and_so_do_we(fields: list[tuple[str, str]]) -> None:
-    theirs = hpack.Decoder().decode(NO_TABLE + encoded(fields), raw=True)
-    assert [(name, value) for name, value in theirs] == as_bytes(fields)
+def test_encoded_headers_are_decoded_by_hpack_package(fields: list[tuple[str, str]]) -> None:
+    decoded = hpack.Decoder().decode(NO_TABLE + encoded(fields), raw=True)
+    assert [(name, value) for name, value in decoded] == as_bytes(fields)
     assert plain(encoded(fields), tableless=False) == as_bytes(fields)
 
 
 @given(st.lists(FIELDS, max_size=5), st.booleans(), st.sampled_from([0, 100, 4_096]))
-def test_we_read_what_others_write_in_every_way(blocks: list[list[tuple[str, str]]], packs: bool, table: int) -> None:
-    theirs, ours = hpack.Encoder(), Decoder()
-    theirs.header_table_size = table
+def test_headers_encoded_by_hpack_package_are_decoded(
+    blocks: list[list[tuple[str, str]]], huffman: bool, table: int
+) -> None:
+    encoder, decoder = hpack.Encoder(), Decoder()
+    encoder.header_table_size = table
     for fields in blocks:
-        block = theirs.encode(fields, huffman=packs)
-        assert [(bytes(name), bytes(value)) for name, value in ours.decode(block)] == as_bytes(fields)
+        block = encoder.encode(fields, huffman=huffman)
+        assert [(bytes(name), bytes(value)) for name, value in decoder.decode(block)] == as_bytes(fields)
 
 
 @given(
     st.one_of(st.binary(max_size=100), FIELDS.map(encoded).flatmap(lambda block: st.just(block[:-1]))), st.booleans()
 )
-def test_what_we_read_by_ourselves_others_read_the_same(block: bytes, tableless: bool) -> None:
-    theirs = hpack.Decoder()
-    theirs.header_table_size = 0 if tableless else 4_096
+def test_plain_decoding_agrees_with_hpack_package(block: bytes, tableless: bool) -> None:
+    reference = hpack.Decoder()
+    reference.header_table_size = 0 if tableless else 4_096
     try:
-        expected = [(bytes(name), bytes(value)) for name, value in theirs.decode(block, raw=True)]
+        expected = [(bytes(name), bytes(value)) for name, value in reference.decode(block, raw=True)]
     except hpack.HPACKError:
         expected = None
-    found = plain(block, tableless=tableless)
-    assert found is None or found == expected
+    result = plain(block, tableless=tableless)
+    assert result is None or result == expected
 
 
 @given(st.binary(max_size=60))
-def test_packed_letters_are_unpacked_as_others_do(packed: bytes) -> None:
+def test_huffman_decoding_agrees_with_hpack_package(packed: bytes) -> None:
     block = b"\x00\x01a" + bytes([0x80 | len(packed)]) + packed
     try:
         [(_, expected)] = hpack.Decoder().decode(block, raw=True)
@@ -63,19 +65,17 @@ def test_packed_letters_are_unpacked_as_others_do(packed: bytes) -> None:
 @pytest.mark.parametrize(
     "block", [b"\x80", b"\xff", b"\x00", b"\x00\x01a", b"\x3f\xff\xff\xff\x7f", b"\xbe", b"\x0f\xff"]
 )
-def test_what_cannot_be_read_breaks_the_connection(block: bytes) -> None:
+def test_invalid_header_block_is_a_violation(block: bytes) -> None:
     with pytest.raises(Violation):
         Decoder().decode(block)
 
 
-def test_a_bomb_of_headers_breaks_the_connection() -> None:
-    entered = (
-        b"\x40\x01a" + b"\x7f\xa1\x1e" + b"x" * 4_000
-    )  # one entry of 4,000 bytes, and then it is named again and again
+def test_header_bomb_is_a_violation() -> None:
+    entry = b"\x40\x01a" + b"\x7f\xa1\x1e" + b"x" * 4_000  # one table entry of 4,000 bytes, referenced again and again
     with pytest.raises(Violation):
-        Decoder().decode(entered + b"\xbe" * 1_000)
+        Decoder().decode(entry + b"\xbe" * 1_000)
 
 
 @pytest.mark.parametrize("name", ["authorization", "cookie"])
-def test_a_secret_is_never_entered_in_a_table_on_its_way(name: str) -> None:
+def test_secret_headers_are_never_indexed(name: str) -> None:
     assert field(name, "bearer x")[0] & 0xF0 == 0x10

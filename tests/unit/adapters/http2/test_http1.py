@@ -1,4 +1,4 @@
-"""The server speaks HTTP/1.1, too, at the same port: it takes requests however they are cut, and bears what is none."""
+"""The fake-provider server also speaks HTTP/1.1 on the same port."""
 
 import gc
 import http.client
@@ -32,28 +32,28 @@ def answers(post: Post) -> Reply | Silence:
 
 @pytest.fixture
 def server() -> Iterator[Http2Server]:
-    with serving(answers) as found:
-        yield found
+    with serving(answers) as http_server:
+        yield http_server
 
 
 def connected(server: Http2Server) -> socket.socket:
-    place = urlsplit(server.origin)
-    return socket.create_connection((place.hostname, place.port), timeout=10)
+    address = urlsplit(server.origin)
+    return socket.create_connection((address.hostname, address.port), timeout=10)
 
 
 def read(link: socket.socket, size: int) -> bytes:
-    got = b""
-    while len(got) < size and (more := link.recv(size - len(got))):
-        got += more
-    return got
+    data = b""
+    while len(data) < size and (chunk := link.recv(size - len(data))):
+        data += chunk
+    return data
 
 
-def test_requests_are_answered_however_they_are_cut(server: Http2Server) -> None:
+def test_requests_split_at_any_byte_are_answered(server: Http2Server) -> None:
     with closing(connected(server)) as link:
-        for at in range(1, 2 * len(REQUEST), 7):
-            both = 2 * REQUEST
-            link.sendall(both[:at])
-            link.sendall(both[at:])
+        for split in range(1, 2 * len(REQUEST), 7):
+            requests = 2 * REQUEST
+            link.sendall(requests[:split])
+            link.sendall(requests[split:])
             assert read(link, 2 * len(OK)) == 2 * OK
     assert server.tally.connections == 1
 
@@ -61,7 +61,7 @@ def test_requests_are_answered_however_they_are_cut(server: Http2Server) -> None
 @pytest.mark.parametrize(
     "garbage", [b"\x00\r\n\r\n", b"POST /\r\n\r\n", REQUEST.replace(b": 4", b": x"), REQUEST.replace(b": 4", b": -1")]
 )
-def test_what_is_no_request_ends_the_connection_and_nothing_else(server: Http2Server, garbage: bytes) -> None:
+def test_invalid_request_ends_only_its_connection(server: Http2Server, garbage: bytes) -> None:
     with closing(connected(server)) as link:
         link.sendall(garbage)
         assert read(link, 1) == b""
@@ -70,68 +70,68 @@ def test_what_is_no_request_ends_the_connection_and_nothing_else(server: Http2Se
         assert read(link, len(OK)) == OK
 
 
-def test_who_is_not_to_be_answered_is_hung_up_on(server: Http2Server) -> None:
+def test_connection_is_closed_for_request_without_response(server: Http2Server) -> None:
     with closing(connected(server)) as link:
         link.sendall(REQUEST.replace(b"/send", b"/silent"))
         assert read(link, 1) == b""
 
 
-def test_answers_take_as_long_as_they_are_told_to(server: Http2Server) -> None:
+def test_responses_take_the_configured_latency(server: Http2Server) -> None:
     server.behave(Conduct(latency=timedelta(milliseconds=50)))
-    line = http.client.HTTPConnection(urlsplit(server.origin).netloc, timeout=10)
-    with closing(line):
+    connection = http.client.HTTPConnection(urlsplit(server.origin).netloc, timeout=10)
+    with closing(connection):
         began = time.monotonic()
-        line.request("POST", "/send", b"body", {"TTL": "60", "Host": "push.example"})
-        assert line.getresponse().read() == b"{}"
+        connection.request("POST", "/send", b"body", {"TTL": "60", "Host": "push.example"})
+        assert connection.getresponse().read() == b"{}"
         assert time.monotonic() - began >= 0.05
 
 
-def test_a_connection_is_cut_at_a_request_without_an_answer_or_ended_behind_one_and_says_so() -> None:
+def test_connection_is_cut_or_ended_after_the_configured_requests() -> None:
     with serving(answers, Conduct(cut_after=2)) as server, closing(connected(server)) as link:
         link.sendall(2 * REQUEST)
         assert read(link, 2 * len(OK)) == OK
         assert server.tally.acted_upon == 2
     with serving(answers, Conduct(goaway_after=2)) as server, closing(connected(server)) as link:
         link.sendall(2 * REQUEST)
-        said = read(link, 10_000)
-        assert (said.count(b"200 OK"), said.count(b"connection: close")) == (2, 1)
+        response = read(link, 10_000)
+        assert (response.count(b"200 OK"), response.count(b"connection: close")) == (2, 1)
 
 
-def test_who_speaks_http2_is_answered_so_however_its_first_bytes_are_cut(server: Http2Server) -> None:
-    for at in range(1, 5):
+def test_http2_preface_split_at_any_byte_is_recognized(server: Http2Server) -> None:
+    for split in range(1, 5):
         with closing(connected(server)) as link:
-            link.sendall(PREFACE[:at])
-            link.sendall(PREFACE[at:])
+            link.sendall(PREFACE[:split])
+            link.sendall(PREFACE[split:])
             assert read(link, 9)[3] == SETTINGS
 
 
-@pytest.mark.parametrize(("offers", "first"), [(["h2", "http/1.1"], b""), (["http/1.1"], REQUEST), ([], REQUEST)])
-def test_with_tls_each_has_what_was_agreed_on(tmp_path: Path, offers: list[str], first: bytes) -> None:
+@pytest.mark.parametrize(("protocols", "request"), [(["h2", "http/1.1"], b""), (["http/1.1"], REQUEST), ([], REQUEST)])
+def test_tls_connection_uses_the_negotiated_protocol(tmp_path: Path, protocols: list[str], request: bytes) -> None:
     authority = Authority.made(tmp_path, "ours")
-    trusting = ssl.create_default_context(cafile=str(authority.file))
-    trusting.check_hostname = False
-    if offers:
-        trusting.set_alpn_protocols(offers)
+    context = ssl.create_default_context(cafile=str(authority.file))
+    context.check_hostname = False
+    if protocols:
+        context.set_alpn_protocols(protocols)
     with (
         serving(lambda post: Reply(status=200, body=b"{}"), certificate=authority.server()) as server,
-        closing(trusting.wrap_socket(connected(server))) as link,
+        closing(context.wrap_socket(connected(server))) as link,
     ):
-        link.sendall(first)
-        said = read(link, len(OK) if first else 9)
-    assert said == OK if first else said[3] == SETTINGS
+        link.sendall(request)
+        response = read(link, len(OK) if request else 9)
+    assert response == OK if request else response[3] == SETTINGS
 
 
-def test_who_says_nothing_is_hung_up_on_as_the_server_ends() -> None:
-    with serving(answers) as server, closing(connected(server)) as other:
+def test_silent_connection_is_closed_when_server_ends() -> None:
+    with serving(answers) as server, closing(connected(server)) as active:
         silent = connected(server)
-        other.sendall(REQUEST)
-        assert read(other, len(OK)) == OK
+        active.sendall(REQUEST)
+        assert read(active, len(OK)) == OK
     with closing(silent):
         assert read(silent, 1) == b""
 
 
-def test_who_connects_as_the_server_ends_leaves_no_socket_open() -> None:
+def test_connection_during_shutdown_leaves_no_open_socket() -> None:
     for _ in range(30):
         with serving(answers) as server:
             connected(server).close()
-    gc.collect()  # of a socket that is still open this makes a warning, which fails the test
+    gc.collect()  # reports an open socket as a warning, which fails the test
