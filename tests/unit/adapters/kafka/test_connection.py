@@ -1,4 +1,4 @@
-"""Errors of kafka-python become ours in one place: outages, records that are too large, and what a member must know."""
+"""Errors of kafka-python are translated into the domain's errors."""
 
 import pytest
 from kafka import errors as kafka
@@ -8,7 +8,7 @@ from notifier.domain.errors import LogUnavailable, Poison
 
 
 @pytest.mark.parametrize(
-    ("error", "ours"),
+    ("error", "expected"),
     [
         (kafka.KafkaTimeoutError, LogUnavailable),
         (kafka.NodeNotReadyError, LogUnavailable),
@@ -23,15 +23,15 @@ from notifier.domain.errors import LogUnavailable, Poison
         (kafka.UnsupportedCodecError, UnreadableBatch),
     ],
 )
-def test_library_error_is_translated(error: type[Exception], ours: type[Exception]) -> None:
-    with pytest.raises(ours, match="The log can't be read: ") as caught, translated("The log can't be read"):
+def test_library_error_is_translated(error: type[Exception], expected: type[Exception]) -> None:
+    with pytest.raises(expected, match="The log can't be read: ") as caught, translated("The log can't be read"):
         raise error
-    assert type(caught.value) is ours
+    assert type(caught.value) is expected
     assert type(caught.value.__cause__) is error
 
 
 @pytest.mark.parametrize("kind", [Fenced, PartitionsLost, UnreadableBatch])
-def test_callers_that_need_no_difference_see_an_outage(kind: type[Exception]) -> None:
+def test_every_membership_error_is_an_outage(kind: type[Exception]) -> None:
     assert issubclass(kind, LogUnavailable)
 
 

@@ -26,7 +26,7 @@ NO_WAIT = timedelta(0)
 
 
 class FakeMembership(GroupMembership):
-    """Is assigned what the test says; has ten records, and returns those that the test says."""
+    """A membership with ten records; the test chooses its partitions and the records it returns."""
 
     def __init__(self, listener: AssignmentListener, *, has_unassigned: bool) -> None:
         self.listener, self.has_unassigned = listener, has_unassigned
@@ -133,8 +133,8 @@ def test_membership_is_replaced_if_it_does_not_rejoin() -> None:
 
 def test_membership_is_replaced_if_it_reads_none_of_its_backlog() -> None:
     stage = joined(0)
-    for passed, closed in ((0.0, False), (STALL_TIMEOUT - 1, False), (2.0, True)):
-        stage.now += passed
+    for seconds, closed in ((0.0, False), (STALL_TIMEOUT - 1, False), (2.0, True)):
+        stage.now += seconds
         stage.poll()
         assert stage.consumer.lag() == 10
         assert stage.first.closed == closed
@@ -156,7 +156,7 @@ def test_records_after_a_long_silence_are_no_stall() -> None:
 
 @pytest.mark.parametrize("limit", [0, 10])
 def test_membership_is_kept_while_its_records_are_processed(limit: int) -> None:
-    """Also with a stage that asks for nothing more."""
+    """This also holds for a stage that polls for no further records."""
     stage = joined(0)
     stage.first.batches = [[RECORD]]
     stage.poll(limit)
@@ -216,7 +216,7 @@ def test_idle_member_stays_if_others_read_everything() -> None:
     assert stage.closed == [False]
 
 
-def test_idle_member_asks_only_after_some_time() -> None:
+def test_idle_member_checks_unassigned_partitions_after_a_delay() -> None:
     stage = joined(idle_for=60.0, has_unassigned=True)
     for _ in range(3):
         stage.poll()

@@ -17,7 +17,8 @@ from notifier.domain.errors import LogUnavailable
 
 KEPT, ADDED = TopicPartition("mentions", 0), TopicPartition("mentions", 1)
 RECORDS = {
-    place: [SimpleNamespace(partition=place.partition, offset=9, key=b"k", value=b"v")] for place in (KEPT, ADDED)
+    topic_partition: [SimpleNamespace(partition=topic_partition.partition, offset=9, key=b"k", value=b"v")]
+    for topic_partition in (KEPT, ADDED)
 }
 GROUP = ConsumerGroup(access=Access(servers="nowhere:1"), stream="mentions", name="router", instance_id="one")
 
@@ -55,13 +56,13 @@ class FakeKafkaConsumer:
             asyncio.run(self.listener.on_partitions_assigned([KEPT, ADDED]))
         return RECORDS
 
-    def committed(self, place: TopicPartition, timeout_ms: int) -> int:
+    def committed(self, topic_partition: TopicPartition, timeout_ms: int) -> int:
         if self.commits_unknown:
             raise KafkaTimeoutError("no answer")
         return 3
 
-    def seek(self, place: TopicPartition, offset: int) -> None:
-        self.seeks.append((place, offset))
+    def seek(self, topic_partition: TopicPartition, offset: int) -> None:
+        self.seeks.append((topic_partition, offset))
 
     def group_metadata(self) -> object:
         return SimpleNamespace(member_id="")

@@ -8,7 +8,7 @@ from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.consumer import JoinGroupResponse, OffsetFetchResponse
 from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
-import notifier.adapters.kafka  # noqa: F401  # which pins the classes
+import notifier.adapters.kafka  # noqa: F401  # importing it pins the response classes
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def test_response_is_decoded_after_two_threads_created_its_class(response: Any) 
     version = response.max_version
     kept = response[version]
     del response._VERSIONS[version]
-    assert response[version] is not kept  # the other thread's class, and the last one registered
+    assert response[version] is not kept  # a second thread would register this other class last
     response._VERSIONS[version] = kept
     gc.collect()
     header = RequestHeader(request_api_key=response.API_KEY, request_api_version=version)

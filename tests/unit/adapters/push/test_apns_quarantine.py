@@ -1,4 +1,4 @@
-"""Whom Apple may refuse, as far as one process knows."""
+"""Quarantine of APNs devices that Apple may refuse, in the memory of one process."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,18 +13,18 @@ from tests.support.push_builders import iphone
 OLD, YOUNG = iphone(1), replace(iphone(2), registered_at=NOON - timedelta(minutes=59))
 
 
-def test_doubt_lasts_for_an_hour_from_the_registration() -> None:
+def test_new_device_is_suspect_for_an_hour() -> None:
     suspects = Suspects()
     assert not suspects.doubts(OLD, NOON)
     assert suspects.doubts(YOUNG, NOON)
     assert not suspects.doubts(YOUNG, NOON + timedelta(minutes=1))
 
 
-def test_a_registration_in_the_future_is_one_of_now() -> None:
+def test_registration_in_the_future_counts_as_now() -> None:
     assert Suspects().doubts(replace(OLD, registered_at=NOON + timedelta(days=1)), NOON)
 
 
-def test_an_alert_that_was_taken_ends_it_and_a_refusal_begins_it() -> None:
+def test_accepted_alert_ends_quarantine_and_refusal_starts_it() -> None:
     suspects = Suspects()
     for device in (OLD, YOUNG):
         suspects.note(device, DropToken(reason="BadDeviceToken"), NOON)
@@ -33,7 +33,7 @@ def test_an_alert_that_was_taken_ends_it_and_a_refusal_begins_it() -> None:
         assert not suspects.doubts(device, NOON)
 
 
-def test_an_address_that_was_registered_again_is_the_same_one() -> None:
+def test_reregistered_token_keeps_its_state() -> None:
     suspects = Suspects()
     suspects.note(YOUNG, Accepted(), NOON)
     assert not suspects.doubts(replace(YOUNG, registered_at=NOON), NOON)
@@ -49,7 +49,7 @@ def test_an_address_that_was_registered_again_is_the_same_one() -> None:
     ],
     ids=lambda receipt: type(receipt).__name__,
 )
-def test_what_says_nothing_of_the_device_changes_nothing(receipt: Receipt) -> None:
+def test_receipt_not_about_the_device_changes_nothing(receipt: Receipt) -> None:
     suspects = Suspects()
     for device in (OLD, YOUNG):
         before = suspects.doubts(device, NOON)
@@ -57,10 +57,10 @@ def test_what_says_nothing_of_the_device_changes_nothing(receipt: Receipt) -> No
         assert suspects.doubts(device, NOON) == before
 
 
-def test_memory_is_bounded_and_holds_none_who_was_never_in_doubt() -> None:
+def test_memory_is_bounded_to_suspects() -> None:
     suspects = Suspects(remembered=2)
     suspects.note(OLD, Accepted(), NOON)
-    many = [iphone(n) for n in range(10, 13)]
-    for device in many:
+    refused = [iphone(n) for n in range(10, 13)]
+    for device in refused:
         suspects.note(device, DropToken(reason="Unregistered"), NOON)
-    assert [suspects.doubts(device, NOON) for device in (OLD, *many)] == [False, False, True, True]
+    assert [suspects.doubts(device, NOON) for device in (OLD, *refused)] == [False, False, True, True]

@@ -1,4 +1,4 @@
-"""What each of Apple's answers means."""
+"""Each APNs response is translated into a receipt."""
 
 from datetime import datetime, timedelta
 
@@ -10,15 +10,15 @@ from notifier.ports.push import Reply
 from tests.support.examples import NOON
 
 SOON = NOON + timedelta(seconds=15)
-"""With an even chance."""
+"""Retry time for a chance of 0.5."""
 
 
-def read(status: int, reason: str = "", **more: str) -> Receipt:
+def read(status: int, reason: str = "", **headers: str) -> Receipt:
     body = b'{"reason":"%s"}' % reason.encode() if reason else b""
-    return receipt_of(Reply(status=status, headers=more, body=body), NOON, 0.5)
+    return receipt_of(Reply(status=status, headers=headers, body=body), NOON, 0.5)
 
 
-def test_accepted() -> None:
+def test_status_200_is_accepted() -> None:
     assert read(200) == Accepted()
 
 
@@ -26,7 +26,7 @@ def test_accepted() -> None:
     ("status", "reason"),
     [(400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"), (410, "Unregistered"), (410, "ExpiredToken")],
 )
-def test_nobody_is_there(status: int, reason: str) -> None:
+def test_missing_device_drops_the_token(status: int, reason: str) -> None:
     assert read(status, reason) == DropToken(reason=reason)
 
 
@@ -46,7 +46,7 @@ def test_nobody_is_there(status: int, reason: str) -> None:
         (429, "TooManyProviderTokenUpdates"),
     ],
 )
-def test_who_sends_is_at_fault(status: int, reason: str) -> None:
+def test_sender_fault_is_a_config_error(status: int, reason: str) -> None:
     assert read(status, reason) == ConfigError(reason=f"{reason}: {CONFIGURES[reason]}")
 
 
@@ -67,7 +67,7 @@ def test_who_sends_is_at_fault(status: int, reason: str) -> None:
         (413, "PayloadTooLarge"),
     ],
 )
-def test_the_letter_is_at_fault(status: int, reason: str) -> None:
+def test_request_fault_is_a_payload_error(status: int, reason: str) -> None:
     assert read(status, reason) == PayloadError(reason=reason)
 
 
@@ -81,13 +81,13 @@ def test_the_letter_is_at_fault(status: int, reason: str) -> None:
         (503, "Shutdown"),
     ],
 )
-def test_another_time(status: int, reason: str) -> None:
-    alone = reason == "TooManyRequests"  # to this device
+def test_temporary_failure_is_retried(status: int, reason: str) -> None:
+    alone = reason == "TooManyRequests"  # this device alone is limited
     assert read(status, reason) == RetryAt(at=SOON, reason=reason, alone=alone)
-    asked = receipt_of(
+    receipt = receipt_of(
         Reply(status=status, headers={"retry-after": "90"}, body=b'{"reason":"%s"}' % reason.encode()), NOON, 0.5
     )
-    assert asked == RetryAt(at=NOON + timedelta(seconds=90), reason=reason, alone=alone)
+    assert receipt == RetryAt(at=NOON + timedelta(seconds=90), reason=reason, alone=alone)
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_another_time(status: int, reason: str) -> None:
     ],
 )
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"reason":"SomethingNew"}', b'{"reason":null}'])
-def test_without_a_reason_that_is_known_the_status_decides(status: int, kind: type[Receipt], body: bytes) -> None:
+def test_status_decides_without_a_known_reason(status: int, kind: type[Receipt], body: bytes) -> None:
     assert isinstance(receipt_of(Reply(status=status, body=body), NOON, 0.0), kind)
 
 
 @pytest.mark.parametrize(
-    ("stamp", "at"),
+    ("timestamp", "at"),
     [
         (b"1767600000123", datetime.fromisoformat("2026-01-05T08:00:00.123+00:00")),
         (b"1867600000123", NOON),
@@ -123,11 +123,11 @@ def test_without_a_reason_that_is_known_the_status_decides(status: int, kind: ty
         (b"1767600000123.5", None),
     ],
 )
-def test_since_when_it_is_gone_in_milliseconds_and_never_after_now(stamp: bytes, at: datetime | None) -> None:
-    body = b'{"reason":"Unregistered","timestamp":%s}' % stamp
+def test_timestamp_of_unregistered_is_read_and_never_in_the_future(timestamp: bytes, at: datetime | None) -> None:
+    body = b'{"reason":"Unregistered","timestamp":%s}' % timestamp
     assert receipt_of(Reply(status=410, body=body), NOON, 0.0) == DropToken(at=at, reason="Unregistered")
 
 
-def test_what_is_no_word_of_apple_s_gets_into_no_record() -> None:
+def test_unknown_reason_is_not_recorded() -> None:
     hostile = Reply(status=400, body=b'{"reason":"\\u001b[31m' + b"x" * 5_000 + b'"}')
     assert receipt_of(hostile, NOON, 0.0) == PayloadError(reason="status 400")

@@ -1,4 +1,4 @@
-"""Keys as providers hand them out: what is wrong with one is said when it is read, and never with the key."""
+"""Provider credentials are validated when read, and errors never contain key material."""
 
 import json
 import subprocess
@@ -22,62 +22,64 @@ from tests.repo.sources import ROOT
 from tests.support.examples import NOON
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, google_key, pem, service_account
 
-GOOD = pem(apple_key())
-BODY = GOOD.decode().splitlines()[1]
-"""What must never be read in an error."""
+VALID_PEM = pem(apple_key())
+KEY_MATERIAL = VALID_PEM.decode().splitlines()[1]
+"""Key material that must never appear in an error."""
 PUBLIC = apple_key().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-LOCKED = apple_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
-ED = ed25519.Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+ENCRYPTED = apple_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+ED25519 = ed25519.Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 P384 = pem(ec.derive_private_key(7, ec.SECP384R1()))
 
 
-def refused(read: Callable[[], object]) -> str:
+def error_of(read: Callable[[], object]) -> str:
     with pytest.raises(BadSetting) as caught:
         read()
-    told = f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
-    assert BODY not in told
-    assert BODY[8:40] not in told
+    texts = f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
+    assert KEY_MATERIAL not in texts
+    assert KEY_MATERIAL[8:40] not in texts
     return caught.value.detail
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "error"),
     [
         (b"", "is not PEM: it doesn't begin with -----BEGIN PRIVATE KEY-----."),
         (b"\xff\x00\x01", "is not PEM"),
-        (BODY.encode(), "is not PEM"),
+        (KEY_MATERIAL.encode(), "is not PEM"),
         (b"/etc/apns/AuthKey.p8", "is not PEM"),
         (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "is PEM, but no private key"),
-        (GOOD[:-60], "is PEM, but no private key"),
-        (GOOD.replace(b"M", b"N", 1), "is PEM, but no private key"),
+        (VALID_PEM[:-60], "is PEM, but no private key"),
+        (VALID_PEM.replace(b"M", b"N", 1), "is PEM, but no private key"),
         (PUBLIC, "is PEM, but no private key"),
-        (LOCKED, "is locked by a password; it is needed without one."),
-        (ED, "is a key of another kind; one of the elliptic curve P-256, as Apple's AuthKey_….p8 is, is needed."),
+        (ENCRYPTED, "is locked by a password; it is needed without one."),
+        (ED25519, "is a key of another kind; one of the elliptic curve P-256, as Apple's AuthKey_….p8 is, is needed."),
         (pem(google_key()), "is a key of another kind"),
         (P384, "is of another curve; one of the elliptic curve P-256"),
     ],
     ids=range(12),
 )
-def test_a_key_of_apns_that_is_none_is_refused_with_what_it_is(text: bytes, says: str) -> None:
-    detail = refused(lambda: AppleKey.read(text, key_id=KEY_ID, team_id=TEAM_ID))
-    assert f"The key of APNs {says}" in detail
+def test_invalid_apns_key_is_rejected_with_its_fault(text: bytes, error: str) -> None:
+    detail = error_of(lambda: AppleKey.read(text, key_id=KEY_ID, team_id=TEAM_ID))
+    assert f"The key of APNs {error}" in detail
 
 
-@pytest.mark.parametrize("given", ["", "KEY123456", "KEY12345678", "key1234567", "KEY 123456", "KEY123456é", BODY])
-def test_ids_of_ten_characters_are_no_others(given: str) -> None:
-    assert "key id" in refused(lambda: AppleKey.read(GOOD, key_id=given, team_id=TEAM_ID))
-    assert "team id" in refused(lambda: AppleKey.read(GOOD, key_id=KEY_ID, team_id=given))
+@pytest.mark.parametrize(
+    "id_", ["", "KEY123456", "KEY12345678", "key1234567", "KEY 123456", "KEY123456é", KEY_MATERIAL]
+)
+def test_key_and_team_ids_have_ten_characters(id_: str) -> None:
+    assert "key id" in error_of(lambda: AppleKey.read(VALID_PEM, key_id=id_, team_id=TEAM_ID))
+    assert "team id" in error_of(lambda: AppleKey.read(VALID_PEM, key_id=KEY_ID, team_id=id_))
 
 
-def test_a_key_that_is_shown_shows_nothing_of_itself() -> None:
+def test_repr_contains_no_key_material() -> None:
     assert (
-        repr(AppleKey.read(GOOD, key_id=KEY_ID, team_id=TEAM_ID))
+        repr(AppleKey.read(VALID_PEM, key_id=KEY_ID, team_id=TEAM_ID))
         == "AppleKey(key_id='KEY1234567', team_id='TEAM123456')"
     )
     assert "key=" not in repr(ServiceAccount.read(service_account()))
 
 
-ASK = """
+PRINT_TOKEN = """
 from datetime import UTC, datetime
 from notifier.adapters.push import AppleKey, ProviderTokens
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
@@ -86,11 +88,11 @@ print(tokens.current(datetime.fromtimestamp(float(input()), UTC)))
 """
 
 
-def test_every_process_has_the_same_provider_token_within_half_an_hour() -> None:
+def test_processes_share_provider_token_for_half_an_hour() -> None:
     moments = [NOON + timedelta(seconds=1), NOON + timedelta(minutes=29, seconds=59)]
     tokens = {
         subprocess.run(
-            [sys.executable, "-c", ASK],
+            [sys.executable, "-c", PRINT_TOKEN],
             input=str(moment.timestamp()),
             cwd=ROOT,
             capture_output=True,
@@ -100,23 +102,23 @@ def test_every_process_has_the_same_provider_token_within_half_an_hour() -> None
         for moment in moments
     }
     assert len(tokens) == 1
-    [one] = tokens
-    assert one.count(".") == 2
+    [token] = tokens
+    assert token.count(".") == 2
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "error"),
     [
         (b"", "is no JSON"),
         (b"\xff", "is no JSON"),
-        (GOOD, "is no JSON"),
+        (VALID_PEM, "is no JSON"),
         (b"[]", "lacks one of type, project_id"),
         (b"{}", "lacks one of type, project_id"),
         (b'{"installed":{"client_id":"x"}}', "lacks one of type, project_id"),
         (service_account(type="authorized_user"), "its `type` isn't service_account"),
         (service_account(private_key=7), "or it is no text"),
         (service_account(private_key="AAAA"), "The private_key in the service account of FCM is not PEM"),
-        (service_account(private_key=GOOD.decode()), "is a key of another kind; RSA is needed."),
+        (service_account(private_key=VALID_PEM.decode()), "is a key of another kind; RSA is needed."),
         (service_account(project_id="a/../b"), "has no project_id that is one"),
         (service_account(project_id=""), "has no project_id that is one"),
         (service_account("http://oauth2.googleapis.com/token"), "is not https"),
@@ -128,22 +130,22 @@ def test_every_process_has_the_same_provider_token_within_half_an_hour() -> None
     ],
     ids=range(18),
 )
-def test_a_service_account_that_is_none_is_refused_with_what_is_wrong(text: bytes, says: str) -> None:
-    assert says in refused(lambda: ServiceAccount.read(text))
+def test_invalid_service_account_is_rejected_with_its_fault(text: bytes, error: str) -> None:
+    assert error in error_of(lambda: ServiceAccount.read(text))
 
 
-def test_a_fake_on_this_machine_may_do_without_https() -> None:
+def test_loopback_token_uri_may_use_plain_http() -> None:
     account = ServiceAccount.read(service_account("http://127.0.0.1:8123/token"))
     assert (account.token_origin, account.token_path) == ("http://127.0.0.1:8123", "/token")
     assert ServiceAccount.read(service_account("http://[::1]/token")).token_origin == "http://[::1]:80"
 
 
-def test_other_members_of_the_file_are_nobody_s_business() -> None:
+def test_unknown_service_account_fields_are_ignored() -> None:
     assert ServiceAccount.read(service_account(universe_domain="googleapis.com", client_id="7")).project == "made-up"
     assert json.loads(service_account())["token_uri"] == "https://oauth2.googleapis.com/token"
 
 
-WITHOUT = """
+WITHOUT_LIBRARY = """
 import sys
 sys.modules["firebase_admin"] = None  # as where it isn't installed
 from notifier.config import Settings
@@ -159,8 +161,10 @@ for mode in ("off", "auto"):
 """
 
 
-def test_google_s_library_is_asked_for_where_it_would_send_and_isn_t_installed() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT], cwd=ROOT, capture_output=True, text=True, check=True)
-    off, auto = done.stdout.splitlines()
+def test_missing_firebase_admin_is_reported_when_needed() -> None:
+    completed = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LIBRARY], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    off, auto = completed.stdout.splitlines()
     assert off == "off needs nothing"
     assert auto.startswith("auto NOTIFIER_PUSH_FCM_LIBRARY needs more than is installed: pip install")

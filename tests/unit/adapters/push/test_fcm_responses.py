@@ -1,4 +1,4 @@
-"""What each of Google's answers means."""
+"""Each FCM response is translated into a receipt."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 Detail = Mapping[str, object]
 
 
-def own(code: str) -> Detail:
+def fcm_error(code: str) -> Detail:
     return {"@type": FCM_ERROR, "errorCode": code}
 
 
@@ -24,22 +24,22 @@ def fields(*names: str) -> Detail:
     return {"@type": BAD_REQUEST, "fieldViolations": [{"field": name, "description": "wrong"} for name in names]}
 
 
-def read(status: int, code: str, *details: Detail, said: str = "no", after: str = "") -> Receipt:
-    error = {"code": status, "status": code, "message": said, "details": details}
-    headers = {"retry-after": after} if after else {}
+def read(status: int, code: str, *details: Detail, message: str = "no", retry_after: str = "") -> Receipt:
+    error = {"code": status, "status": code, "message": message, "details": details}
+    headers = {"retry-after": retry_after} if retry_after else {}
     return receipt_of(Reply(status=status, headers=headers, body=json.dumps({"error": error}).encode()), NOON, 0.5)
 
 
-def test_accepted() -> None:
+def test_status_200_is_accepted() -> None:
     assert receipt_of(Reply(status=200, body=b'{"name":"projects/p/messages/1"}'), NOON, 0.0) == Accepted()
 
 
-def test_nobody_is_there() -> None:
-    assert read(404, "NOT_FOUND", own("UNREGISTERED")) == DropToken(reason="UNREGISTERED")
+def test_unregistered_drops_the_token() -> None:
+    assert read(404, "NOT_FOUND", fcm_error("UNREGISTERED")) == DropToken(reason="UNREGISTERED")
 
 
-def test_another_project_s_token_is_dropped_and_says_what_many_of_them_mean() -> None:
-    assert read(403, "PERMISSION_DENIED", own("SENDER_ID_MISMATCH")) == DropToken(
+def test_token_of_another_project_is_dropped_with_an_explanation() -> None:
+    assert read(403, "PERMISSION_DENIED", fcm_error("SENDER_ID_MISMATCH")) == DropToken(
         reason="SENDER_ID_MISMATCH: the token is another project's; many at once mean that the service account is."
     )
 
@@ -48,7 +48,7 @@ def test_another_project_s_token_is_dropped_and_says_what_many_of_them_mean() ->
     ("status", "code", "details"),
     [
         (401, "UNAUTHENTICATED", []),
-        (401, "UNAUTHENTICATED", [own("THIRD_PARTY_AUTH_ERROR")]),
+        (401, "UNAUTHENTICATED", [fcm_error("THIRD_PARTY_AUTH_ERROR")]),
         (403, "PERMISSION_DENIED", []),
         (
             403,
@@ -58,26 +58,28 @@ def test_another_project_s_token_is_dropped_and_says_what_many_of_them_mean() ->
         (404, "NOT_FOUND", []),
     ],
 )
-def test_who_sends_is_at_fault(status: int, code: str, details: list[Detail]) -> None:
+def test_sender_fault_is_a_config_error(status: int, code: str, details: list[Detail]) -> None:
     receipt = read(status, code, *details)
     assert isinstance(receipt, ConfigError)
     assert receipt.reason.startswith(str(details[0].get("errorCode", code)) if details else code)
 
 
-def test_only_the_project_s_keys_for_others_are_about_a_part_of_its_devices() -> None:
-    """Who has none for Apple still sends to Android."""
-    third, sends = (read(401, "UNAUTHENTICATED", *some) for some in ([own("THIRD_PARTY_AUTH_ERROR")], []))
-    assert isinstance(third, ConfigError)
-    assert isinstance(sends, ConfigError)
-    assert (third.part, sends.part) == ("third-party", "")
+def test_third_party_auth_error_affects_part_of_the_devices() -> None:
+    """A project without an APNs key can still send to Android."""
+    third_party, sender = (
+        read(401, "UNAUTHENTICATED", *details) for details in ([fcm_error("THIRD_PARTY_AUTH_ERROR")], [])
+    )
+    assert isinstance(third_party, ConfigError)
+    assert isinstance(sender, ConfigError)
+    assert (third_party.part, sender.part) == ("third-party", "")
 
 
-INVALID = own("INVALID_ARGUMENT")
+INVALID = fcm_error("INVALID_ARGUMENT")
 NO_TOKEN = "The registration token is not a valid FCM registration token"
 
 
 @pytest.mark.parametrize(
-    ("details", "said", "dropped"),
+    ("details", "message", "dropped"),
     [
         ([fields("message.token")], "Invalid registration token", True),
         ([fields("message.fid")], "no", True),
@@ -92,14 +94,14 @@ NO_TOKEN = "The registration token is not a valid FCM registration token"
         ([], "", False),
     ],
 )
-def test_an_invalid_argument_costs_the_token_only_where_the_token_is_what_is_invalid(
-    details: list[Detail], said: str, dropped: bool
+def test_invalid_argument_drops_token_only_if_token_is_invalid(
+    details: list[Detail], message: str, dropped: bool
 ) -> None:
-    assert isinstance(read(400, "INVALID_ARGUMENT", *details, said=said), DropToken if dropped else PayloadError)
+    assert isinstance(read(400, "INVALID_ARGUMENT", *details, message=message), DropToken if dropped else PayloadError)
 
 
 @pytest.mark.parametrize(
-    ("details", "said", "reason"),
+    ("details", "message", "reason"),
     [
         ([INVALID], "Android message is too big", "INVALID_ARGUMENT: too big"),
         ([INVALID], "Request contains an invalid argument.", "INVALID_ARGUMENT"),
@@ -107,20 +109,18 @@ def test_an_invalid_argument_costs_the_token_only_where_the_token_is_what_is_inv
         ([], 'Invalid JSON payload received. Unknown name "x"', "INVALID_ARGUMENT: unknown name, invalid json"),
     ],
 )
-def test_our_mistake_is_told_by_the_field_and_the_words_that_help(
-    details: list[Detail], said: str, reason: str
-) -> None:
-    assert read(400, "INVALID_ARGUMENT", *details, said=said) == PayloadError(reason=reason)
+def test_payload_error_names_the_invalid_field(details: list[Detail], message: str, reason: str) -> None:
+    assert read(400, "INVALID_ARGUMENT", *details, message=message) == PayloadError(reason=reason)
 
 
-def test_nothing_of_google_s_words_is_kept_that_may_be_a_token_or_an_alert_s_text() -> None:
+def test_receipt_contains_no_token_or_alert_text() -> None:
     token = "eXampleInstall:APA91bSecret"
     receipt = read(
         400,
         "INVALID_ARGUMENT",
         fields(token, f"message.{token}", "ada mentioned @nova"),
         {"@type": BAD_REQUEST, "fieldViolations": [{"field": ["message"], "description": token}]},
-        said=f"Invalid value at 'message.notification.body', \"ada mentioned @nova\", for {token}",
+        message=f"Invalid value at 'message.notification.body', \"ada mentioned @nova\", for {token}",
     )
     assert receipt == PayloadError(reason="INVALID_ARGUMENT")
 
@@ -141,21 +141,21 @@ def quota(*violations: Mapping[str, object]) -> Detail:
         ([], False),
     ],
 )
-def test_a_quota_is_the_project_s_unless_it_is_said_to_be_one_device_s(details: list[Detail], alone: bool) -> None:
-    receipt = read(429, "RESOURCE_EXHAUSTED", own("QUOTA_EXCEEDED"), *details)
+def test_quota_is_per_project_unless_a_device_is_named(details: list[Detail], alone: bool) -> None:
+    receipt = read(429, "RESOURCE_EXHAUSTED", fcm_error("QUOTA_EXCEEDED"), *details)
     assert receipt == RetryAt(at=NOON + timedelta(minutes=1), reason="QUOTA_EXCEEDED", alone=alone)
 
 
-@pytest.mark.parametrize(("after", "seconds"), [("", 60), ("600", 600), ("0", 0), ("soon", 60)])
-def test_the_quota_is_waited_for(after: str, seconds: int) -> None:
-    receipt = read(429, "RESOURCE_EXHAUSTED", own("QUOTA_EXCEEDED"), after=after)
+@pytest.mark.parametrize(("retry_after", "seconds"), [("", 60), ("600", 600), ("0", 0), ("soon", 60)])
+def test_exceeded_quota_is_retried_after_its_delay(retry_after: str, seconds: int) -> None:
+    receipt = read(429, "RESOURCE_EXHAUSTED", fcm_error("QUOTA_EXCEEDED"), retry_after=retry_after)
     assert receipt == RetryAt(at=NOON + timedelta(seconds=seconds), reason="QUOTA_EXCEEDED")
 
 
 @pytest.mark.parametrize(("status", "code"), [(500, "INTERNAL"), (503, "UNAVAILABLE")])
-def test_another_time_and_no_sooner_than_in_ten_seconds(status: int, code: str) -> None:
-    assert read(status, code, own(code)) == RetryAt(at=NOON + timedelta(seconds=15), reason=code)
-    assert read(status, code, own(code), after="7") == RetryAt(at=NOON + timedelta(seconds=7), reason=code)
+def test_server_errors_are_retried(status: int, code: str) -> None:
+    assert read(status, code, fcm_error(code)) == RetryAt(at=NOON + timedelta(seconds=15), reason=code)
+    assert read(status, code, fcm_error(code), retry_after="7") == RetryAt(at=NOON + timedelta(seconds=7), reason=code)
 
 
 @pytest.mark.parametrize(
@@ -174,5 +174,5 @@ def test_another_time_and_no_sooner_than_in_ten_seconds(status: int, code: str) 
     ],
 )
 @pytest.mark.parametrize("body", [b"", b"<html>404</html>", b'{"error":"x"}', b'{"error":{"details":[null]}}'])
-def test_without_words_the_status_decides_and_no_token_is_dropped(status: int, kind: type, body: bytes) -> None:
+def test_status_decides_without_details_and_drops_no_token(status: int, kind: type, body: bytes) -> None:
     assert isinstance(receipt_of(Reply(status=status, body=body), NOON, 0.0), kind)

@@ -1,4 +1,4 @@
-"""firebase-admin is kept from what it does in hiding, and writes what ours writes; the rest is the contract's."""
+"""The firebase-admin transport: same messages as ours, no hidden retries or redirects."""
 
 import json
 from dataclasses import replace
@@ -19,57 +19,57 @@ from tests.support.firebase_process import ByFirebaseAdmin, another, by_firebase
 from tests.support.push_builders import ALERT, android, device, installation, sent
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')
-SOME = [android(number) for number in range(40)]
+DEVICES = [android(number) for number in range(40)]
 
 
 @pytest.fixture
-def made() -> ByFirebaseAdmin:
+def firebase() -> ByFirebaseAdmin:
     return by_firebase_admin(at_once=16)
 
 
-def asked_for_tokens(made: ByFirebaseAdmin) -> int:
-    return len(made.wire.sent) - len(made.wire.letters)
+def token_requests(firebase: ByFirebaseAdmin) -> int:
+    return len(firebase.wire.sent) - len(firebase.wire.letters)
 
 
-def without_token(made: ByFirebaseAdmin) -> None:
-    made.sender.tokens.forget(made.sender.tokens.current())
+def forget_token(firebase: ByFirebaseAdmin) -> None:
+    firebase.sender.tokens.forget(firebase.sender.tokens.current())
 
 
 @pytest.mark.parametrize("alert", [ALERT, replace(ALERT, urgent=False), summary(burst(), 3)])
-def test_it_writes_what_ours_writes(alert: Alert) -> None:
-    made = by_firebase_admin()
-    sent(made.sender, alert, replace(android(1), locale="zh-Hant"), installation(2))
-    by_token, by_fid = (json.loads(post.body)["message"] for post in made.wire.letters)
-    assert by_token.pop("token") == android(1).address.token  # type: ignore[union-attr]  # an Android's
-    assert by_fid.pop("fid") == installation(2).address.fid  # type: ignore[union-attr]  # an installation's
-    for written, language in ((by_token, "zh-Hant"), (by_fid, "en")):
-        ours = json.loads(message(alert, language, NOON))["message"]
-        ours["android"]["priority"] = ours["android"]["priority"].lower()
-        assert written == ours
+def test_messages_equal_those_of_our_own_sender(alert: Alert) -> None:
+    firebase = by_firebase_admin()
+    sent(firebase.sender, alert, replace(android(1), locale="zh-Hant"), installation(2))
+    by_token, by_fid = (json.loads(post.body)["message"] for post in firebase.wire.letters)
+    assert by_token.pop("token") == android(1).address.token  # type: ignore[union-attr]  # a FirebaseToken
+    assert by_fid.pop("fid") == installation(2).address.fid  # type: ignore[union-attr]  # a FirebaseInstallation
+    for message_, language in ((by_token, "zh-Hant"), (by_fid, "en")):
+        expected = json.loads(message(alert, language, NOON))["message"]
+        expected["android"]["priority"] = expected["android"]["priority"].lower()
+        assert message_ == expected
 
 
-def test_many_are_sent_at_once_by_one_token(made: ByFirebaseAdmin) -> None:
-    without_token(made)
-    assert sent(made.sender, ALERT, *SOME) == [Accepted()] * 40
-    assert asked_for_tokens(made) == 1
+def test_concurrent_messages_share_one_token(firebase: ByFirebaseAdmin) -> None:
+    forget_token(firebase)
+    assert sent(firebase.sender, ALERT, *DEVICES) == [Accepted()] * 40
+    assert token_requests(firebase) == 1
 
 
-def test_whose_token_is_refused_goes_once_more_with_another(made: ByFirebaseAdmin) -> None:
-    sent(made.sender, ALERT, SOME[0])
-    made.line.grants.revoke()
-    assert sent(made.sender, ALERT, *SOME) == [Accepted()] * 40
-    assert asked_for_tokens(made) <= 2
-    assert len(made.wire.letters) <= 1 + 16 + 40
+def test_message_is_resent_once_after_refused_token(firebase: ByFirebaseAdmin) -> None:
+    sent(firebase.sender, ALERT, DEVICES[0])
+    firebase.line.grants.revoke()
+    assert sent(firebase.sender, ALERT, *DEVICES) == [Accepted()] * 40
+    assert token_requests(firebase) <= 2
+    assert len(firebase.wire.letters) <= 1 + 16 + 40
 
 
-def test_whose_new_token_is_refused_too_is_told_so(made: ByFirebaseAdmin) -> None:
-    made.wire.instead = lambda post: UNAUTHENTICATED if post in made.wire.letters else None
-    assert {type(receipt) for receipt in sent(made.sender, ALERT, *SOME)} == {ConfigError}
-    assert len(made.wire.letters) <= 16 + 40
+def test_second_refused_token_is_a_config_error(firebase: ByFirebaseAdmin) -> None:
+    firebase.wire.instead = lambda post: UNAUTHENTICATED if post in firebase.wire.letters else None
+    assert {type(receipt) for receipt in sent(firebase.sender, ALERT, *DEVICES)} == {ConfigError}
+    assert len(firebase.wire.letters) <= 16 + 40
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "words"),
+    ("answer", "kind", "reason"),
     [
         (Reply(status=503, headers={"retry-after": "600"}), RetryAt, "no access token: status 503"),
         (Reply(status=400, body=b'{"error":"invalid_grant"}'), ConfigError, "invalid_grant: the account"),
@@ -78,40 +78,40 @@ def test_whose_new_token_is_refused_too_is_told_so(made: ByFirebaseAdmin) -> Non
         (Silence(reason="", left=True), RetryAt, "no access token: "),
     ],
 )
-def test_without_a_token_google_is_asked_once_and_nothing_is_sent(
-    made: ByFirebaseAdmin, answer: Reply | Silence, kind: type, words: str
+def test_failed_token_request_is_made_once_and_nothing_is_sent(
+    firebase: ByFirebaseAdmin, answer: Reply | Silence, kind: type, reason: str
 ) -> None:
-    without_token(made)
-    made.wire.instead = lambda post: answer
-    receipts = sent(made.sender, ALERT, *SOME)
+    forget_token(firebase)
+    firebase.wire.instead = lambda post: answer
+    receipts = sent(firebase.sender, ALERT, *DEVICES)
     assert {type(receipt) for receipt in receipts} == {kind}
-    assert all(receipt.reason.startswith(words) for receipt in receipts if not isinstance(receipt, Accepted))
-    assert (asked_for_tokens(made), made.wire.letters) == (1, [])
+    assert all(receipt.reason.startswith(reason) for receipt in receipts if not isinstance(receipt, Accepted))
+    assert (token_requests(firebase), firebase.wire.letters) == (1, [])
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed(made: ByFirebaseAdmin) -> None:
-    there = Reply(status=307, headers={"location": f"{made.line.origin}/elsewhere"})
-    made.wire.instead = lambda post: there if post in made.wire.letters else None
-    [receipt] = sent(made.sender, ALERT, SOME[0])
+def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
+    redirect = Reply(status=307, headers={"location": f"{firebase.line.origin}/elsewhere"})
+    firebase.wire.instead = lambda post: redirect if post in firebase.wire.letters else None
+    [receipt] = sent(firebase.sender, ALERT, DEVICES[0])
     assert isinstance(receipt, ConfigError)
-    assert len(made.wire.letters) == 1
+    assert len(firebase.wire.letters) == 1
 
 
-def test_who_takes_a_letter_and_never_answers_is_waited_for_no_longer_than_is_said() -> None:
-    made = by_firebase_admin(found=another(answer=timedelta(seconds=0.3)))
-    assert sent(made.sender, ALERT, SOME[0]) == [Accepted()]
-    made.line.stall()
-    assert sent(made.sender, ALERT, SOME[0]) == [Unknown(reason="no answer in time")]
-    made.line.server.close()
+def test_missing_response_times_out() -> None:
+    firebase = by_firebase_admin(found=another(answer=timedelta(seconds=0.3)))
+    assert sent(firebase.sender, ALERT, DEVICES[0]) == [Accepted()]
+    firebase.line.stall()
+    assert sent(firebase.sender, ALERT, DEVICES[0]) == [Unknown(reason="no answer in time")]
+    firebase.line.server.close()
 
 
-def test_what_it_refuses_to_send_is_named_and_none_of_its_words_are_kept(made: ByFirebaseAdmin) -> None:
-    [receipt] = sent(made.sender, ALERT, device(FirebaseToken(token="")))
+def test_message_rejected_by_library_names_only_the_field(firebase: ByFirebaseAdmin) -> None:
+    [receipt] = sent(firebase.sender, ALERT, device(FirebaseToken(token="")))
     assert isinstance(receipt, RetryAt)
     assert receipt.reason == "firebase-admin refuses Message.token"
-    assert made.wire.letters == []
+    assert firebase.wire.letters == []
 
 
-def test_an_account_that_is_none_is_refused_in_our_words() -> None:
+def test_invalid_service_account_is_rejected() -> None:
     with pytest.raises(BadSetting, match="is no JSON"):
         FirebaseAdmin.open(b"?", clock=ManualClock(), chance=lambda: 0.0)

@@ -1,4 +1,4 @@
-"""When to try again."""
+"""Retry times from Retry-After headers and from chance."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from tests.support.examples import NOON
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("header", "seconds"),
     [
         ("0", 0),
         ("600", 600),
@@ -23,16 +23,16 @@ from tests.support.examples import NOON
         ("Fri, 01 Jan 2027 12:00:00 GMT", 86_400),
     ],
 )
-def test_seconds_or_a_date_for_a_day_at_most(said: str, seconds: int) -> None:
-    assert as_asked({"retry-after": said}, NOON) == NOON + timedelta(seconds=seconds)
+def test_retry_after_is_seconds_or_a_date_within_a_day(header: str, seconds: int) -> None:
+    assert as_asked({"retry-after": header}, NOON) == NOON + timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("said", ["", "-1", "soon", "1.5", "٣", "1e3", "Mon, 99 Jan 2026 12:10:00 GMT", "\x00"])
-def test_what_says_nothing_is_nothing(said: str) -> None:
-    assert as_asked({"retry-after": said}, NOON) is None
+@pytest.mark.parametrize("header", ["", "-1", "soon", "1.5", "٣", "1e3", "Mon, 99 Jan 2026 12:10:00 GMT", "\x00"])
+def test_invalid_retry_after_is_ignored(header: str) -> None:
+    assert as_asked({"retry-after": header}, NOON) is None
     assert as_asked({}, NOON) is None
 
 
-def test_unasked_it_is_ten_to_twenty_seconds_and_never_the_same_for_all() -> None:
+def test_default_retry_is_ten_to_twenty_seconds() -> None:
     assert in_a_while(NOON, 0.0) == NOON + timedelta(seconds=10)
     assert in_a_while(NOON, 0.999) < NOON + timedelta(seconds=20)

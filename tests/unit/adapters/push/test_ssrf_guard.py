@@ -1,4 +1,4 @@
-"""No name leads a sender to where it may not go, however it resolves and whenever: the other half of `ssrf_blocked`."""
+"""The SSRF guard lets no host name lead to a private address."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from notifier.adapters.push.webpush.ssrf_guard import Blocked, guarded, is_publi
 from notifier.domain.push.device_address import PushServices
 
 SERVICES = PushServices()
-NEARBY = PushServices(loopback=True, production=False)
+DEVELOPMENT = PushServices(loopback=True, production=False)
 PUBLIC = ["142.250.74.10", "17.188.1.1", "2a00:1450:4001:82b::200a", "2620:149::1", "64:ff9b::8efa:4a0a"]
 PRIVATE = [
     "127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1",
@@ -23,68 +23,68 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_addresses_of_the_internet_are_connected_to(address: str) -> None:
+def test_public_addresses_are_allowed(address: str) -> None:
     assert is_public(address)
     assert guarded(lambda host, port: [address], SERVICES)("fcm.googleapis.com", 443) == (address,)
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_what_is_anybody_s_own_network_is_not(address: str) -> None:
+def test_private_addresses_are_blocked(address: str) -> None:
     assert not is_public(address)
     with pytest.raises(Blocked, match="not public"):
         guarded(lambda host, port: [address], SERVICES)("fcm.googleapis.com", 443)
 
 
 @pytest.mark.parametrize("places", [(0, 1), (1, 0)])
-def test_a_name_that_leads_to_both_is_blocked_altogether(places: tuple[int, int]) -> None:
+def test_name_with_public_and_private_addresses_is_blocked(places: tuple[int, int]) -> None:
     both = ["142.250.74.10", "10.0.0.1"]
     with pytest.raises(Blocked):
         guarded(lambda host, port: [both[place] for place in places], SERVICES)("fcm.googleapis.com", 443)
 
 
-def test_a_name_that_moves_between_two_connections_is_looked_at_each_time() -> None:
-    """Whoever connects gets the very addresses that were looked at: there is nothing to rebind in between."""
-    moves = iter([["142.250.74.10"], ["127.0.0.1"]])
-    resolve = guarded(lambda host, port: next(moves), SERVICES)
+def test_name_is_checked_at_each_connection() -> None:
+    """The caller connects to the checked addresses, so DNS rebinding has no effect."""
+    answers = iter([["142.250.74.10"], ["127.0.0.1"]])
+    resolve = guarded(lambda host, port: next(answers), SERVICES)
     assert resolve("fcm.googleapis.com", 443) == ("142.250.74.10",)
     with pytest.raises(Blocked):
         resolve("fcm.googleapis.com", 443)
 
 
-def test_the_addresses_are_a_copy_that_nobody_changes_afterwards() -> None:
+def test_returned_addresses_are_a_copy() -> None:
     answer = ["142.250.74.10"]
-    found = guarded(lambda host, port: answer, SERVICES)("fcm.googleapis.com", 443)
+    addresses = guarded(lambda host, port: answer, SERVICES)("fcm.googleapis.com", 443)
     answer[0] = "127.0.0.1"
-    assert found == ("142.250.74.10",)
+    assert addresses == ("142.250.74.10",)
 
 
-def test_a_name_that_doesn_t_resolve_is_no_trouble_of_the_guard_s() -> None:
-    def away(host: str, port: int) -> Sequence[str]:
+def test_unresolved_name_raises_os_error() -> None:
+    def unresolved(host: str, port: int) -> Sequence[str]:
         raise OSError("no such name")
 
     with pytest.raises(OSError, match="no such name"):
-        guarded(away, SERVICES)("fcm.googleapis.com", 443)
+        guarded(unresolved, SERVICES)("fcm.googleapis.com", 443)
     with pytest.raises(OSError, match="no address"):
         guarded(lambda host, port: [], SERVICES)("fcm.googleapis.com", 443)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_in_development_this_machine_s_name_leads_to_this_machine(address: str) -> None:
-    assert guarded(lambda host, port: [address], NEARBY)("localhost", 8080) == (address,)
+def test_localhost_is_allowed_in_development_only(address: str) -> None:
+    assert guarded(lambda host, port: [address], DEVELOPMENT)("localhost", 8080) == (address,)
     with pytest.raises(Blocked):
         guarded(lambda host, port: [address], SERVICES)("localhost", 8080)
 
 
 @pytest.mark.parametrize("address", ["142.250.74.10", "10.0.0.1", "nonsense"])
-def test_in_development_this_machine_s_name_leads_nowhere_else(address: str) -> None:
+def test_localhost_must_resolve_to_loopback(address: str) -> None:
     with pytest.raises(Blocked, match="not this machine"):
-        guarded(lambda host, port: [address], NEARBY)("localhost", 8080)
+        guarded(lambda host, port: [address], DEVELOPMENT)("localhost", 8080)
 
 
-def test_in_development_no_other_name_leads_to_this_machine() -> None:
+def test_other_names_must_not_resolve_to_loopback() -> None:
     with pytest.raises(Blocked, match="not public"):
-        guarded(lambda host, port: ["127.0.0.1"], NEARBY)("fcm.googleapis.com", 443)
+        guarded(lambda host, port: ["127.0.0.1"], DEVELOPMENT)("fcm.googleapis.com", 443)
 
 
-def test_blocked_is_what_a_transport_takes_for_a_connection_that_failed() -> None:
+def test_blocked_is_an_os_error() -> None:
     assert issubclass(Blocked, OSError)

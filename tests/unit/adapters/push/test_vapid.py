@@ -1,4 +1,4 @@
-"""VAPID: tokens that every push service takes, kept for hours, and keys and subjects that are refused in words."""
+"""VAPID tokens, their caching, and validation of keys and subjects."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -47,63 +47,63 @@ def claims(authorization: str) -> dict[str, object]:
     return jwt.decode(token, key=public, algorithms=["ES256"], options={"verify_exp": False, "verify_aud": False})
 
 
-def test_a_token_says_for_whom_by_whom_and_until_when() -> None:
-    said = claims(vapid().authorization(GOOGLE, NOON))
-    assert said == {"aud": GOOGLE, "sub": SUBJECT, "exp": int((NOON + LASTS).timestamp())}
+def test_token_names_audience_subject_and_expiry() -> None:
+    decoded = claims(vapid().authorization(GOOGLE, NOON))
+    assert decoded == {"aud": GOOGLE, "sub": SUBJECT, "exp": int((NOON + LASTS).timestamp())}
 
 
-def test_its_head_is_of_the_one_algorithm_that_there_is() -> None:
+def test_token_header_names_es256() -> None:
     token, _ = parts(vapid().authorization(GOOGLE, NOON))
     assert jwt.get_unverified_header(token) == {"alg": "ES256", "typ": "JWT"}
 
 
-def test_each_push_service_gets_a_token_for_itself_whoever_was_first() -> None:
-    """Another library keeps the first one's audience, and all others refuse it."""
-    ours = vapid()
+def test_each_push_service_gets_its_own_token() -> None:
+    """Another library reuses the first audience, and all other services refuse the token."""
+    credentials = vapid()
     for origin in (GOOGLE, APPLE, GOOGLE):
-        assert claims(ours.authorization(origin, NOON))["aud"] == origin
+        assert claims(credentials.authorization(origin, NOON))["aud"] == origin
 
 
-def test_browsers_subscribe_with_the_key_that_tokens_name() -> None:
-    ours = vapid()
-    assert parts(ours.authorization(GOOGLE, NOON))[1] == ours.public
-    assert len(urlsafe_b64decode(ours.public + "=")) == 65
+def test_public_key_equals_key_in_the_token() -> None:
+    credentials = vapid()
+    assert parts(credentials.authorization(GOOGLE, NOON))[1] == credentials.public
+    assert len(urlsafe_b64decode(credentials.public + "=")) == 65
 
 
-def test_a_token_is_kept_until_the_next_line_of_the_grid() -> None:
-    ours = vapid()
-    first = ours.authorization(GOOGLE, NOON)
-    assert ours.authorization(GOOGLE, NOON + GRID - SECOND) is first
-    assert ours.authorization(GOOGLE, NOON + GRID) != first
+def test_token_is_cached_until_the_next_grid_time() -> None:
+    credentials = vapid()
+    first = credentials.authorization(GOOGLE, NOON)
+    assert credentials.authorization(GOOGLE, NOON + GRID - SECOND) is first
+    assert credentials.authorization(GOOGLE, NOON + GRID) != first
 
 
-def test_every_process_sends_the_same_bytes() -> None:
+def test_tokens_of_all_processes_are_identical() -> None:
     assert vapid().authorization(GOOGLE, NOON) == vapid().authorization(GOOGLE, NOON + HOUR)
 
 
-@pytest.mark.parametrize("off", [-5, -2, 0, 2, 5])
+@pytest.mark.parametrize("hours", [-5, -2, 0, 2, 5])
 @given(st.integers(0, int(GRID.total_seconds())))
-def test_a_token_is_good_for_who_receives_it_even_where_our_clock_is_hours_off(off: int, second: int) -> None:
-    """More than none is left of it, and no more than the 24 hours that are allowed."""
+def test_token_is_valid_if_our_clock_is_hours_off(hours: int, second: int) -> None:
+    """Some lifetime is left at the receiver, and at most the 24 hours that are allowed."""
     now = NOON + timedelta(seconds=second)
-    expires = claims(vapid().authorization(GOOGLE, now + off * HOUR))["exp"]
+    expires = claims(vapid().authorization(GOOGLE, now + hours * HOUR))["exp"]
     assert isinstance(expires, int)
     assert 0 < expires - now.timestamp() <= 24 * 3600
 
 
-def test_of_names_that_are_made_up_only_so_many_are_kept() -> None:
-    ours = vapid()
+def test_token_cache_is_bounded() -> None:
+    credentials = vapid()
     for number in range(2 * ORIGINS + 1):
-        ours.authorization(f"https://x{number}.notify.windows.com", NOON)
-    assert len(ours._kept) <= ORIGINS
-    assert claims(ours.authorization(GOOGLE, NOON))["aud"] == GOOGLE
+        credentials.authorization(f"https://x{number}.notify.windows.com", NOON)
+    assert len(credentials._kept) <= ORIGINS
+    assert claims(credentials.authorization(GOOGLE, NOON))["aud"] == GOOGLE
 
 
-def test_what_is_printed_of_it_has_nothing_secret() -> None:
-    ours = vapid()
-    token, _ = parts(ours.authorization(GOOGLE, NOON))
-    assert token not in repr(ours)
-    assert "PrivateKey" not in repr(ours)
+def test_repr_contains_no_secrets() -> None:
+    credentials = vapid()
+    token, _ = parts(credentials.authorization(GOOGLE, NOON))
+    assert token not in repr(credentials)
+    assert "PrivateKey" not in repr(credentials)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_is_printed_of_it_has_nothing_secret() -> None:
         "https://www.example.org/contact?about=push",
     ],
 )
-def test_a_subject_is_where_somebody_can_be_reached(subject: str) -> None:
+def test_reachable_subject_is_accepted(subject: str) -> None:
     assert claims(vapid(subject).authorization(GOOGLE, NOON))["sub"] == subject
 
 
@@ -131,15 +131,15 @@ def test_a_subject_is_where_somebody_can_be_reached(subject: str) -> None:
         "https://user@example.org/", "https://example.org/a b", "https://exämple.org/", "ftp://example.org", "https://[",
     ],
 )  # fmt: skip
-def test_a_subject_that_leads_to_nobody_is_refused_before_apple_does(subject: str) -> None:
+def test_unreachable_subject_is_rejected(subject: str) -> None:
     with pytest.raises(BadSetting, match="subject of Web Push"):
         vapid(subject)
 
 
-OTHER_KEYS = [
+INVALID_KEYS = [
     ("is not PEM", b""),
     ("is not PEM", urlsafe_b64decode("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw=")),
-    ("is not PEM", b"yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"),  # as other tools print theirs
+    ("is not PEM", b"yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"),  # raw base64, as other tools print keys
     ("can be read", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
     ("can be read", KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)),
     ("another kind", pem(ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32)))),
@@ -149,8 +149,8 @@ OTHER_KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("why", "key"), OTHER_KEYS)
-def test_a_key_of_another_kind_is_refused_in_words_that_have_nothing_of_it(why: str, key: bytes) -> None:
+@pytest.mark.parametrize(("why", "key"), INVALID_KEYS)
+def test_invalid_key_is_rejected_without_key_material(why: str, key: bytes) -> None:
     with pytest.raises(BadSetting, match=why) as refused:
         Vapid.read(key, subject=SUBJECT)
     assert "The key of Web Push" in str(refused.value)
@@ -158,12 +158,12 @@ def test_a_key_of_another_kind_is_refused_in_words_that_have_nothing_of_it(why: 
     assert not body or body[:20] not in str(refused.value)
 
 
-def test_a_key_in_openssl_s_older_form_is_taken_too() -> None:
-    older = KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-    assert Vapid.read(older, subject=SUBJECT).public == vapid().public
+def test_key_in_traditional_openssl_format_is_accepted() -> None:
+    traditional = KEY.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    assert Vapid.read(traditional, subject=SUBJECT).public == vapid().public
 
 
-def test_a_token_is_json_that_any_reader_takes() -> None:
+def test_token_parts_are_valid_json() -> None:
     token, _ = parts(vapid().authorization(GOOGLE, NOON))
     head, body, signature = token.split(".")
     for part in (head, body):

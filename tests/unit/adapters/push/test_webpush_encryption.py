@@ -1,4 +1,4 @@
-"""Encryption as RFC 8291 has it, byte for byte, with a pair of keys for each message."""
+"""Web Push encryption follows RFC 8291 byte for byte."""
 
 from base64 import urlsafe_b64decode
 
@@ -22,7 +22,7 @@ def private(*parts: str) -> EllipticCurvePrivateKey:
 
 
 # RFC 8291, section 5 and appendix A.
-WORDS = b"When I grow up, I want to be a watermelon"
+PLAINTEXT = b"When I grow up, I want to be a watermelon"
 SENDER = private("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw")
 BROWSER = private("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94")
 KEY = plain("BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4")
@@ -35,24 +35,24 @@ MESSAGE = plain(
 )
 
 
-def for_the_browser(content: bytes, length: int, *, key: bytes = KEY, secret: bytes = SECRET) -> bytes:
+def encrypted_for_browser(content: bytes, length: int, *, key: bytes = KEY, secret: bytes = SECRET) -> bytes:
     return encrypted(content, length=length, key=key, secret=secret, pair=Pair.of(SENDER), salt=SALT)
 
 
-def test_the_rfc_s_example_comes_out_byte_for_byte() -> None:
-    assert for_the_browser(WORDS, len(WORDS)) == MESSAGE
+def test_encryption_reproduces_the_rfc_example() -> None:
+    assert encrypted_for_browser(PLAINTEXT, len(PLAINTEXT)) == MESSAGE
 
 
-def test_the_fake_browser_reads_the_rfc_s_example() -> None:
-    """So the two sides weren't made to fit each other alone."""
-    assert decrypted(MESSAGE, BROWSER, SECRET) == WORDS
+def test_fake_browser_decrypts_the_rfc_example() -> None:
+    """This shows that our two sides do not only fit each other."""
+    assert decrypted(MESSAGE, BROWSER, SECRET) == PLAINTEXT
 
 
 @given(st.binary(max_size=600), st.integers(0, 3000))
 @settings(max_examples=60)
-def test_any_content_is_read_as_it_was_and_only_its_padded_length_is_seen(content: bytes, more: int) -> None:
-    length = len(content) + more
-    message = for_the_browser(content, length)
+def test_content_is_decrypted_and_only_padded_length_is_visible(content: bytes, padding: int) -> None:
+    length = len(content) + padding
+    message = encrypted_for_browser(content, length)
     assert len(message) == length + OVERHEAD
     assert decrypted(message, BROWSER, SECRET) == content
 
@@ -72,41 +72,41 @@ def test_any_content_is_read_as_it_was_and_only_its_padded_length_is_seen(conten
         (KEY, b""),
     ],
 )
-def test_for_keys_that_are_none_nothing_is_encrypted(key: bytes, secret: bytes) -> None:
+def test_invalid_subscription_keys_are_rejected(key: bytes, secret: bytes) -> None:
     with pytest.raises(ValueError, match=r"key|curve|point"):
-        for_the_browser(WORDS, 64, key=key, secret=secret)
+        encrypted_for_browser(PLAINTEXT, 64, key=key, secret=secret)
 
 
-@pytest.mark.parametrize("place", [0, 20, 21, 40, 86, 100, -1])
-def test_a_message_with_one_byte_changed_is_none(place: int) -> None:
+@pytest.mark.parametrize("position", [0, 20, 21, 40, 86, 100, -1])
+def test_modified_message_is_rejected(position: int) -> None:
     changed = bytearray(MESSAGE)
-    changed[place] ^= 1
+    changed[position] ^= 1
     with pytest.raises(ValueError, match=r"."):
         decrypted(bytes(changed), BROWSER, SECRET)
 
 
 @pytest.mark.parametrize("size", [0, 17, 57])
-def test_a_message_of_several_records_or_of_none_is_none(size: int) -> None:
+def test_message_must_have_exactly_one_record(size: int) -> None:
     with pytest.raises(ValueError, match="one record"):
         decrypted(MESSAGE[:16] + size.to_bytes(4, "big") + MESSAGE[20:], BROWSER, SECRET)
 
 
 @pytest.mark.parametrize("length", [0, 1, 20, 21, 86, 102])
-def test_a_message_that_was_cut_off_is_none(length: int) -> None:
+def test_truncated_message_is_rejected(length: int) -> None:
     with pytest.raises(ValueError, match=r"."):
         decrypted(MESSAGE[:length], BROWSER, SECRET)
 
 
-def test_nobody_but_the_browser_reads_it() -> None:
+def test_only_the_subscribed_browser_can_decrypt() -> None:
     with pytest.raises(ValueError, match="not encrypted for this browser"):
         decrypted(MESSAGE, derive_private_key(7, SECP256R1()), SECRET)
     with pytest.raises(ValueError, match="not encrypted for this browser"):
         decrypted(MESSAGE, BROWSER, bytes(16))
 
 
-def test_a_pair_of_the_machine_s_own_making_is_one_and_no_other() -> None:
+def test_generated_key_pairs_are_unique_and_usable() -> None:
     pair = Pair.new()
     assert len(pair.public) == 65
     assert Pair.new().public != pair.public
-    message = encrypted(WORDS, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
-    assert decrypted(message, BROWSER, SECRET) == WORDS
+    message = encrypted(PLAINTEXT, length=64, key=KEY, secret=SECRET, pair=pair, salt=SALT)
+    assert decrypted(message, BROWSER, SECRET) == PLAINTEXT

@@ -1,4 +1,4 @@
-"""Whatever somebody registers: nothing is sent to where it may not go, and everybody else is alerted."""
+"""Hostile Web Push subscriptions reach no private address and delay no other device."""
 
 from dataclasses import replace
 
@@ -34,20 +34,18 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("address", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_subscription_is_dropped_unsent_and_everybody_else_is_alerted(
-    world: World, address: WebSubscription
-) -> None:
+def test_hostile_subscription_is_dropped_and_others_are_alerted(world: World, address: WebSubscription) -> None:
     good = [device(world.browser(), 1), device(world.browser(), 3)]
     bad = Device(member=good[0].member, address=address, registered_at=NOON)
-    found = world.send(good[0], bad, good[1])
-    assert [type(one) for one in found] == [Accepted, DropToken, Accepted]
+    receipts = world.send(good[0], bad, good[1])
+    assert [type(receipt) for receipt in receipts] == [Accepted, DropToken, Accepted]
     assert len(world.posts) == 2
-    assert not address.endpoint or address.endpoint not in repr(found[1])
+    assert not address.endpoint or address.endpoint not in repr(receipts[1])
 
 
-def test_who_are_all_hostile_have_their_receipts_too(world: World) -> None:
+def test_every_hostile_subscription_gets_a_receipt(world: World) -> None:
     bad = [replace(device(world.browser(), n), address=address) for n, address in enumerate(HOSTILE.values())]
-    assert {type(one) for one in world.send(*bad)} == {DropToken}
+    assert {type(receipt) for receipt in world.send(*bad)} == {DropToken}
     assert world.posts == []
 
 
@@ -63,18 +61,18 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("leads_to", ADDRESSES)
 def test_ssrf_blocked(world: World, leads_to: str) -> None:
-    """Names of push services that lead into our own networks: nothing is connected to, nothing sent, nobody dropped."""
+    """A push service name that resolves to a private address: no connection, no request, no dropped device."""
     transport = Connecting(guarded(lambda host, port: ADDRESSES[leads_to], PushServices()), world.answer)
     world.sender = replace(world.sender, transport=transport)
-    [found] = world.send(device(world.browser()))
+    [receipt] = world.send(device(world.browser()))
     if leads_to == "public":
-        assert (found, transport.connected) == (Accepted(), ["142.250.74.10"])
+        assert (receipt, transport.connected) == (Accepted(), ["142.250.74.10"])
     else:
-        assert isinstance(found, RetryAt)
+        assert isinstance(receipt, RetryAt)
         assert (transport.connected, world.posts) == ([], [])
 
 
-def test_a_name_that_is_bound_anew_between_two_alerts_is_blocked_from_then_on(world: World) -> None:
+def test_name_rebound_to_private_address_is_blocked(world: World) -> None:
     answers = iter([["142.250.74.10"], ["10.0.0.1"], ["142.250.74.10"]])
     transport = Connecting(guarded(lambda host, port: next(answers), PushServices()), world.answer)
     world.sender = replace(world.sender, transport=transport)

@@ -1,4 +1,4 @@
-"""Key pairs made ahead: one for each message, by whoever has the time for it."""
+"""Key pairs are generated ahead by a background thread, one for each message."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -8,66 +8,66 @@ from typing import Any
 
 from notifier.adapters.push.webpush.vapid import Pairs
 
-WITHIN = 20.0
-"""Seconds, on a busy machine."""
-FOR_EVER = 600.0
+DEADLINE = 20.0
+"""Seconds; enough for a busy machine."""
+NO_REFILL = 600.0
 
 
-class Maker:
-    """Knows by which thread each was made."""
+class Factory:
+    """Key pair factory that records the thread of each call."""
 
     def __init__(self, stopped_at: int = 1_000) -> None:
-        self.makers: list[int] = []
+        self.threads: list[int] = []
         self.stopped_at, self.full, self.numbers = stopped_at, Event(), count()
 
     def __call__(self) -> Any:
-        self.makers.append(get_ident())
-        if len(self.makers) >= self.stopped_at:
+        self.threads.append(get_ident())
+        if len(self.threads) >= self.stopped_at:
             self.full.set()
         return next(self.numbers), get_ident()
 
 
 @contextmanager
-def pairs(maker: Maker, ahead: int, rests_for: float) -> Iterator[Pairs]:
-    with closing(Pairs(maker, ahead=ahead, rests_for=rests_for)) as made:
-        yield made
+def opened_pairs(factory: Factory, ahead: int, rests_for: float) -> Iterator[Pairs]:
+    with closing(Pairs(factory, ahead=ahead, rests_for=rests_for)) as key_pairs:
+        yield key_pairs
 
 
-def test_they_are_made_before_the_first_message_and_by_another_thread() -> None:
-    maker = Maker(stopped_at=5)
-    with pairs(maker, 5, FOR_EVER) as made:
-        assert maker.full.wait(WITHIN)
-        taken: list[Any] = [made() for _ in range(7)]
-    mine = [by == get_ident() for _, by in taken]
-    assert mine == [False] * 5 + [True] * 2
+def test_pairs_are_made_ahead_by_another_thread() -> None:
+    factory = Factory(stopped_at=5)
+    with opened_pairs(factory, 5, NO_REFILL) as next_pair:
+        assert factory.full.wait(DEADLINE)
+        used: list[Any] = [next_pair() for _ in range(7)]
+    made_here = [thread == get_ident() for _, thread in used]
+    assert made_here == [False] * 5 + [True] * 2
 
 
-def test_no_two_messages_have_the_same() -> None:
-    maker = Maker()
-    with pairs(maker, 3, 0.0) as made:
-        taken: list[Any] = [made() for _ in range(2_000)]
-    assert len({number for number, _ in taken}) == 2_000
+def test_no_two_messages_share_a_key_pair() -> None:
+    factory = Factory()
+    with opened_pairs(factory, 3, 0.0) as next_pair:
+        used: list[Any] = [next_pair() for _ in range(2_000)]
+    assert len({number for number, _ in used}) == 2_000
 
 
-def test_they_are_made_anew_once_nobody_sends() -> None:
-    maker = Maker(stopped_at=8)
-    with pairs(maker, 4, 0.0) as made:
+def test_used_pairs_are_replaced_while_idle() -> None:
+    factory = Factory(stopped_at=8)
+    with opened_pairs(factory, 4, 0.0) as next_pair:
         for _ in range(4):
-            made()
-        assert maker.full.wait(WITHIN)
+            next_pair()
+        assert factory.full.wait(DEADLINE)
 
 
-def test_who_sends_is_not_disturbed() -> None:
-    maker = Maker(stopped_at=1)
-    with pairs(maker, 1, FOR_EVER) as made:
-        assert maker.full.wait(WITHIN)
-        taken: list[Any] = [made() for _ in range(200)]
-    assert {by for _, by in taken[1:]} == {get_ident()}
-    assert len(maker.makers) == 200
+def test_pairs_are_made_inline_while_sending() -> None:
+    factory = Factory(stopped_at=1)
+    with opened_pairs(factory, 1, NO_REFILL) as next_pair:
+        assert factory.full.wait(DEADLINE)
+        used: list[Any] = [next_pair() for _ in range(200)]
+    assert {thread for _, thread in used[1:]} == {get_ident()}
+    assert len(factory.threads) == 200
 
 
-def test_closed_it_leaves_no_thread() -> None:
+def test_close_stops_the_thread() -> None:
     before = {*enumerate()}
-    with pairs(Maker(), 4, FOR_EVER) as made:
-        made()
+    with opened_pairs(Factory(), 4, NO_REFILL) as next_pair:
+        next_pair()
     assert {*enumerate()} <= before

@@ -1,4 +1,4 @@
-"""Each answer of a push service has one receipt; one browser's answer is never taken for everybody's."""
+"""Each Web Push response is translated into a receipt for one browser or for all."""
 
 import json
 from datetime import datetime, timedelta
@@ -23,34 +23,34 @@ MISMATCH = (
 UNAUTHORIZED = b"<HTML><TITLE>UnauthorizedRegistration</TITLE></HTML>"
 
 
-def reason(word: str) -> bytes:
-    return json.dumps({"reason": word}).encode()
+def reason(name: str) -> bytes:
+    return json.dumps({"reason": name}).encode()
 
 
 def errno(number: object) -> bytes:
     return json.dumps({"code": 400, "errno": number, "error": "x", "message": "y"}).encode()
 
 
-def answered(
-    status: int, body: bytes = b"", *, standing: KeyReputation | None = None, origin: str = GOOGLE, **headers: str
+def receipt_for(
+    status: int, body: bytes = b"", *, reputation: KeyReputation | None = None, origin: str = GOOGLE, **headers: str
 ) -> Receipt:
     reply = Reply(status=status, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=body)
-    return receipt_of(reply, origin, standing if standing is not None else proven(), NOON, 0.5)
+    return receipt_of(reply, origin, reputation if reputation is not None else proven(), NOON, 0.5)
 
 
 def proven() -> KeyReputation:
-    """Of a key that Google has taken."""
-    standing = KeyReputation()
-    standing.taken(GOOGLE)
-    return standing
+    """Return the reputation of a key that Google has accepted."""
+    reputation = KeyReputation()
+    reputation.taken(GOOGLE)
+    return reputation
 
 
 SOON = NOON + 15 * SECOND
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204])
-def test_taken(status: int) -> None:
-    assert answered(status) == Accepted()
+def test_success_is_accepted(status: int) -> None:
+    assert receipt_for(status) == Accepted()
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_taken(status: int) -> None:
         (400, reason("VapidPkHashMismatch"), "VapidPkHashMismatch"),
     ],
 )
-def test_nobody_is_there(status: int, body: bytes, why: str) -> None:
-    assert answered(status, body) == DropToken(reason=why)
+def test_missing_subscription_is_dropped(status: int, body: bytes, why: str) -> None:
+    assert receipt_for(status, body) == DropToken(reason=why)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_nobody_is_there(status: int, body: bytes, why: str) -> None:
         (400, UNAUTHORIZED),
     ],
 )
-def test_later(status: int, body: bytes) -> None:
-    found = answered(status, body)
-    assert isinstance(found, RetryAt)
-    assert found.at == SOON
+def test_temporary_failure_is_retried(status: int, body: bytes) -> None:
+    receipt = receipt_for(status, body)
+    assert isinstance(receipt, RetryAt)
+    assert receipt.at == SOON
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_later(status: int, body: bytes) -> None:
         (199, b""),
     ],
 )
-def test_our_mistake(status: int, body: bytes) -> None:
-    assert isinstance(answered(status, body), PayloadError)
+def test_request_fault_is_a_payload_error(status: int, body: bytes) -> None:
+    assert isinstance(receipt_for(status, body), PayloadError)
 
 
 @pytest.mark.parametrize(
@@ -140,68 +140,68 @@ def test_our_mistake(status: int, body: bytes) -> None:
         (400, UNAUTHORIZED, "UnauthorizedRegistration"),
     ],
 )
-def test_who_sends_is_refused_where_its_key_was_never_taken(status: int, body: bytes, why: str) -> None:
-    found = answered(status, body, standing=proven(), origin=APPLE)
-    assert isinstance(found, ConfigError)
-    assert found.reason.startswith(f"{why}: {APPLE} refuses who sends")
+def test_refused_key_that_was_never_accepted_is_a_config_error(status: int, body: bytes, why: str) -> None:
+    receipt = receipt_for(status, body, reputation=proven(), origin=APPLE)
+    assert isinstance(receipt, ConfigError)
+    assert receipt.reason.startswith(f"{why}: {APPLE} refuses who sends")
 
 
 @pytest.mark.parametrize("body", [reason("BadJwtToken"), reason("BadVapidPublicKey"), b"invalid JWT provided\n"])
-def test_what_no_subscription_can_bring_about_is_about_us_at_once(body: bytes) -> None:
-    assert isinstance(answered(403, body, standing=proven()), ConfigError)
+def test_refused_token_is_a_config_error_at_once(body: bytes) -> None:
+    assert isinstance(receipt_for(403, body, reputation=proven()), ConfigError)
 
 
 @pytest.mark.parametrize("body", [MISMATCH, errno(109), UNAUTHORIZED, b""])
-def test_a_subscription_made_for_somebody_else_s_key_gives_ours_no_bad_name(body: bytes) -> None:
-    """Anybody can register one, as many as a person has devices, and everybody else's alerts go on."""
-    standing = proven()
+def test_subscriptions_with_foreign_keys_keep_our_reputation(body: bytes) -> None:
+    """A user can register such a subscription on every device; alerts of all other users go on."""
+    reputation = proven()
     for _ in range(MOST_DEVICES):
-        assert not isinstance(answered(403, body, standing=standing), ConfigError)
-    assert answered(201, standing=standing) == Accepted()
-    assert not isinstance(answered(403, body, standing=standing), ConfigError)
+        assert not isinstance(receipt_for(403, body, reputation=reputation), ConfigError)
+    assert receipt_for(201, reputation=reputation) == Accepted()
+    assert not isinstance(receipt_for(403, body, reputation=reputation), ConfigError)
 
 
 @pytest.mark.parametrize("body", [MISMATCH, errno(109), UNAUTHORIZED, b""])
-def test_more_refusals_in_a_row_than_one_person_has_devices_are_about_us(body: bytes) -> None:
-    """A clock that jumps, or a key that was taken back: no subscription is dropped for it, beside the first few."""
-    standing = proven()
-    found = [answered(403, body, standing=standing) for _ in range(3 * MOST_DEVICES)]
-    assert not any(isinstance(one, ConfigError) for one in found[:MOST_DEVICES])
-    assert all(isinstance(one, ConfigError) for one in found[MOST_DEVICES:])
+def test_many_consecutive_refusals_are_a_config_error(body: bytes) -> None:
+    """After a clock jump or a revoked key, only the first few subscriptions are dropped."""
+    reputation = proven()
+    receipts = [receipt_for(403, body, reputation=reputation) for _ in range(3 * MOST_DEVICES)]
+    assert not any(isinstance(receipt, ConfigError) for receipt in receipts[:MOST_DEVICES])
+    assert all(isinstance(receipt, ConfigError) for receipt in receipts[MOST_DEVICES:])
 
 
-def test_a_refusal_that_says_nothing_shows_nothing_where_nobody_was_taken_either() -> None:
-    """An address of a push service that takes other things than subscriptions answers so, and anybody can name it."""
-    assert isinstance(answered(401, standing=KeyReputation(), origin=APPLE), RetryAt)
+def test_unexplained_refusal_of_unproven_key_is_retried() -> None:
+    """Any user can register an address of the push service that answers like this for other reasons."""
+    assert isinstance(receipt_for(401, reputation=KeyReputation(), origin=APPLE), RetryAt)
 
 
-def test_of_names_that_are_made_up_only_so_many_are_remembered() -> None:
-    standing = KeyReputation()
+def test_reputation_memory_is_bounded() -> None:
+    reputation = KeyReputation()
     for number in range(2 * ORIGINS):
-        standing.taken(f"https://x{number}.notify.windows.com:443")
-    assert len(standing.taken_at) == ORIGINS
+        reputation.taken(f"https://x{number}.notify.windows.com:443")
+    assert len(reputation.taken_at) == ORIGINS
 
 
 @pytest.mark.parametrize(
-    ("found", "alone"),
+    ("receipt", "alone"),
     [
-        (answered(406, x_wns_notificationstatus="channelThrottled"), True),
-        (answered(406, x_wns_notificationstatus="dropped"), False),
-        (answered(429), False),
-        (answered(503), False),
-        (answered(302), False),
-        (answered(401), True),
-        (answered(400, UNAUTHORIZED), True),
+        (receipt_for(406, x_wns_notificationstatus="channelThrottled"), True),
+        (receipt_for(406, x_wns_notificationstatus="dropped"), False),
+        (receipt_for(429), False),
+        (receipt_for(503), False),
+        (receipt_for(302), False),
+        (receipt_for(401), True),
+        (receipt_for(400, UNAUTHORIZED), True),
     ],
 )
-def test_what_is_about_one_browser_alone_is_told_so(found: Receipt, alone: bool) -> None:
-    assert isinstance(found, RetryAt)
-    assert found.alone is alone
+def test_receipt_tells_if_only_one_browser_is_affected(receipt: Receipt, alone: bool) -> None:
+    assert isinstance(receipt, RetryAt)
+    assert receipt.alone is alone
 
 
 @pytest.mark.parametrize("status", [429, 503, 500, 302])
 @pytest.mark.parametrize(
-    ("said", "at"),
+    ("header", "at"),
     [
         ("0", NOON),
         ("120", NOON + timedelta(minutes=2)),
@@ -217,22 +217,20 @@ def test_what_is_about_one_browser_alone_is_told_so(found: Receipt, alone: bool)
         ("٣", SOON),
     ],
 )
-def test_what_it_asks_for_is_granted_within_a_day(status: int, said: str, at: datetime) -> None:
-    found = answered(status, retry_after=said)
-    assert isinstance(found, RetryAt)
-    assert found.at == at
+def test_retry_after_is_honored_within_a_day(status: int, header: str, at: datetime) -> None:
+    receipt = receipt_for(status, retry_after=header)
+    assert isinstance(receipt, RetryAt)
+    assert receipt.at == at
 
 
 @given(st.integers(100, 599), st.binary(max_size=200), st.text(max_size=40))
-def test_whatever_is_answered_there_is_a_receipt_and_nothing_that_was_said_is_in_it(
-    status: int, body: bytes, after: str
-) -> None:
-    found = answered(status, body + b"https://secret.example/path", retry_after=after)
-    assert "secret" not in repr(found)
+def test_any_response_has_a_receipt_without_its_content(status: int, body: bytes, retry_after: str) -> None:
+    receipt = receipt_for(status, body + b"https://secret.example/path", retry_after=retry_after)
+    assert "secret" not in repr(receipt)
 
 
 @pytest.mark.parametrize(
     "body", [b"[" * 100_000, b'{"errno": ' + b"9" * 5000 + b"}", b"\xff" * 5000, errno(True), errno("109")]
 )
-def test_a_body_that_is_meant_to_harm_does_none(body: bytes) -> None:
-    assert answered(410, body) == DropToken(reason="status 410")
+def test_malicious_body_is_ignored(body: bytes) -> None:
+    assert receipt_for(410, body) == DropToken(reason="status 410")
