@@ -1,4 +1,4 @@
-"""What a look at an engine means: each odd answer is found, with what to do, and a frozen engine holds up none."""
+"""Health inspections of engines: problems, remedies, and isolation of a frozen engine."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,109 +22,113 @@ SETTINGS = {
     "commitlog_sync": "group",
 }
 NODE = Node(address="10.0.0.1", datacenter="here", version="5.0.8", settings=SETTINGS)
-AWAY = Node(address="10.0.0.9", datacenter="here", settings={})
-THREE = {"class": "NetworkTopologyStrategy", "here": "3"}
+DOWN = Node(address="10.0.0.9", datacenter="here", settings={})
+THREE_COPIES = {"class": "NetworkTopologyStrategy", "here": "3"}
 ENTRIES = [
-    MigrationEntry(phase=phase, number=one.number, name=one.name, checksum=one.checksum, applied=True)
+    MigrationEntry(phase=phase, number=migration.number, name=migration.name, checksum=migration.checksum, applied=True)
     for phase in Phase
-    for one in (CassandraMigration.read(phase, path) for path in sorted((FOLDER / phase).glob("*.cql")))
+    for migration in (CassandraMigration.read(phase, path) for path in sorted((FOLDER / phase).glob("*.cql")))
 ]
-GOOD = Nodes(each=[NODE, NODE, NODE], replication=THREE, entries=ENTRIES)
+HEALTHY = Nodes(each=[NODE, NODE, NODE], replication=THREE_COPIES, entries=ENTRIES)
 BROKERS = kafka.ClusterStatus(
     version=(4, 3), brokers=3, pending=[], topics={"mentions": kafka.TopicStatus(replicas=3, insync=3, min_insync=2)}
 )
 SERVER = redis.RedisServer(name="valkey", version="9.1.2", policy="noeviction", ahead=0.0)
 
 
-def wrong(found: Sequence[Inspection]) -> dict[str, str]:
-    """What isn't as it must be, which always has a remedy; what is has none."""
-    assert all((each.level == "ok") == (each.remedy == "") for each in found)
-    return {each.name: each.level for each in found if each.level != "ok"}
+def problems(inspections: Sequence[Inspection]) -> dict[str, str]:
+    """Return the level of each problem; check that exactly the problems have a remedy."""
+    assert all((inspection.level == "ok") == (inspection.remedy == "") for inspection in inspections)
+    return {inspection.name: inspection.level for inspection in inspections if inspection.level != "ok"}
 
 
-def of(nodes: Nodes) -> dict[str, str]:
-    return wrong(list(of_cassandra(nodes, ACCESS)))
+def cassandra_problems(nodes: Nodes) -> dict[str, str]:
+    return problems(list(of_cassandra(nodes, ACCESS)))
 
 
-def noded(**changed: object) -> Nodes:
-    return replace(GOOD, each=[replace(NODE, **changed), NODE, NODE])  # type: ignore[arg-type] # by the tests' words
+def with_changed_node(**changes: object) -> Nodes:
+    return replace(HEALTHY, each=[replace(NODE, **changes), NODE, NODE])  # type: ignore[arg-type] # keywords of the tests
 
 
-def copied(copies: dict[str, str], *nodes: Node) -> Nodes:
-    return replace(GOOD, replication=copies, each=nodes)
+def with_replication(replication: dict[str, str], *nodes: Node) -> Nodes:
+    return replace(HEALTHY, replication=replication, each=nodes)
 
 
-def test_three_nodes_as_they_must_be_are_right() -> None:
-    assert of(GOOD) == {}
+def test_healthy_cluster_has_no_problems() -> None:
+    assert cassandra_problems(HEALTHY) == {}
 
 
 @pytest.mark.parametrize(
-    ("nodes", "found"),
+    ("nodes", "expected"),
     [
-        (noded(version="4.1.9"), {"cassandra version": "fail"}),
-        (noded(version="5.0-rc1"), {}),
-        (noded(version="5.10.0"), {}),
-        (noded(version="6.0.0"), {"cassandra version": "warn"}),
-        (noded(ahead=0.4), {}),
-        (noded(ahead=-0.5), {"cassandra clock": "warn"}),
-        (noded(ahead=2.0), {"cassandra clock": "fail"}),
-        (noded(settings={**SETTINGS, "batch_size_fail_threshold": "49KiB"}), {"cassandra batches": "fail"}),
-        (noded(settings={**SETTINGS, "batch_size_fail_threshold": "51200B"}), {}),
-        (noded(settings={**SETTINGS, "batch_size_fail_threshold": "1MiB"}), {}),
+        (with_changed_node(version="4.1.9"), {"cassandra version": "fail"}),
+        (with_changed_node(version="5.0-rc1"), {}),
+        (with_changed_node(version="5.10.0"), {}),
+        (with_changed_node(version="6.0.0"), {"cassandra version": "warn"}),
+        (with_changed_node(ahead=0.4), {}),
+        (with_changed_node(ahead=-0.5), {"cassandra clock": "warn"}),
+        (with_changed_node(ahead=2.0), {"cassandra clock": "fail"}),
+        (with_changed_node(settings={**SETTINGS, "batch_size_fail_threshold": "49KiB"}), {"cassandra batches": "fail"}),
+        (with_changed_node(settings={**SETTINGS, "batch_size_fail_threshold": "51200B"}), {}),
+        (with_changed_node(settings={**SETTINGS, "batch_size_fail_threshold": "1MiB"}), {}),
         (
-            noded(settings={**SETTINGS, "unlogged_batch_across_partitions_warn_threshold": "5"}),
+            with_changed_node(settings={**SETTINGS, "unlogged_batch_across_partitions_warn_threshold": "5"}),
             {"cassandra batches": "warn"},
         ),
-        (noded(settings={**SETTINGS, "commitlog_sync": "periodic"}), {}),
-        (noded(settings={}), {}),
-        (replace(GOOD, each=[NODE, NODE, AWAY]), {"cassandra nodes": "warn"}),
-        (replace(GOOD, each=[NODE, AWAY, AWAY]), {"cassandra nodes": "warn", "cassandra copies": "fail"}),
-        (copied({"class": "SimpleStrategy", "replication_factor": "1"}, NODE), {"cassandra copies": "warn"}),
-        (copied({"here": "1"}, NODE, AWAY), {"cassandra nodes": "warn", "cassandra copies": "fail"}),
-        (copied({"here": "2"}, NODE, NODE), {"cassandra copies": "warn"}),
-        (copied({"here": "3"}, NODE), {"cassandra copies": "fail"}),
-        (copied({"here": "3"}, NODE, NODE), {}),
-        (copied({"here": "3/1"}, NODE, NODE, NODE), {}),
-        (copied({"elsewhere": "3"}, NODE, NODE, NODE), {"cassandra copies": "fail"}),
-        (copied(THREE, replace(NODE, datacenter="elsewhere")), {"cassandra copies": "fail"}),
-        (replace(GOOD, entries=ENTRIES[1:]), {"cassandra schema": "fail"}),
-        (replace(GOOD, entries=[*ENTRIES[1:], replace(ENTRIES[0], applied=False)]), {"cassandra schema": "fail"}),
-        (replace(GOOD, entries=[*ENTRIES[1:], replace(ENTRIES[0], checksum="x")]), {"cassandra schema": "warn"}),
-        (replace(GOOD, entries=[*ENTRIES, replace(ENTRIES[0], number=99)]), {"cassandra schema": "warn"}),
+        (with_changed_node(settings={**SETTINGS, "commitlog_sync": "periodic"}), {}),
+        (with_changed_node(settings={}), {}),
+        (replace(HEALTHY, each=[NODE, NODE, DOWN]), {"cassandra nodes": "warn"}),
+        (replace(HEALTHY, each=[NODE, DOWN, DOWN]), {"cassandra nodes": "warn", "cassandra copies": "fail"}),
+        (with_replication({"class": "SimpleStrategy", "replication_factor": "1"}, NODE), {"cassandra copies": "warn"}),
+        (with_replication({"here": "1"}, NODE, DOWN), {"cassandra nodes": "warn", "cassandra copies": "fail"}),
+        (with_replication({"here": "2"}, NODE, NODE), {"cassandra copies": "warn"}),
+        (with_replication({"here": "3"}, NODE), {"cassandra copies": "fail"}),
+        (with_replication({"here": "3"}, NODE, NODE), {}),
+        (with_replication({"here": "3/1"}, NODE, NODE, NODE), {}),
+        (with_replication({"elsewhere": "3"}, NODE, NODE, NODE), {"cassandra copies": "fail"}),
+        (with_replication(THREE_COPIES, replace(NODE, datacenter="elsewhere")), {"cassandra copies": "fail"}),
+        (replace(HEALTHY, entries=ENTRIES[1:]), {"cassandra schema": "fail"}),
+        (replace(HEALTHY, entries=[*ENTRIES[1:], replace(ENTRIES[0], applied=False)]), {"cassandra schema": "fail"}),
+        (replace(HEALTHY, entries=[*ENTRIES[1:], replace(ENTRIES[0], checksum="x")]), {"cassandra schema": "warn"}),
+        (replace(HEALTHY, entries=[*ENTRIES, replace(ENTRIES[0], number=99)]), {"cassandra schema": "warn"}),
         (
-            replace(GOOD, entries=[*ENTRIES, replace(ENTRIES[0], phase="post", number=99)]),
+            replace(HEALTHY, entries=[*ENTRIES, replace(ENTRIES[0], phase="post", number=99)]),
             {"cassandra schema": "fail"},
         ),
-        (replace(GOOD, entries=None), {"cassandra schema": "fail"}),
+        (replace(HEALTHY, entries=None), {"cassandra schema": "fail"}),
         (
-            replace(GOOD, entries=[], replication=None),
+            replace(HEALTHY, entries=[], replication=None),
             {"cassandra schema": "fail", "cassandra copies": "fail"},
         ),
         (
-            replace(GOOD, each=[AWAY]),
+            replace(HEALTHY, each=[DOWN]),
             {"cassandra version": "fail", "cassandra nodes": "warn", "cassandra copies": "fail"},
         ),
     ],
 )
-def test_odd_answers_of_cassandra_are_found(nodes: Nodes, found: dict[str, str]) -> None:
-    assert of(nodes) == found
+def test_cassandra_problems_are_reported(nodes: Nodes, expected: dict[str, str]) -> None:
+    assert cassandra_problems(nodes) == expected
 
 
-def test_one_copy_and_a_periodic_log_say_what_a_kill_costs() -> None:
-    alone = replace(NODE, settings={**SETTINGS, "commitlog_sync": "periodic"})
-    told = {each.name: each for each in of_cassandra(copied({"here": "1"}, alone), ACCESS)}
-    assert "ten seconds" in told["cassandra commit log"].remedy
-    assert "ALTER" not in told["cassandra copies"].remedy  # with three copies on one node no quorum would answer
-    three = [alone, *(replace(alone, address=address) for address in ("n2", "n3"))]
-    told = {each.name: each for each in of_cassandra(copied({"here": "1"}, *three), ACCESS)}
+def test_single_copy_remedy_states_the_possible_loss() -> None:
+    node = replace(NODE, settings={**SETTINGS, "commitlog_sync": "periodic"})
+    inspections = {
+        inspection.name: inspection for inspection in of_cassandra(with_replication({"here": "1"}, node), ACCESS)
+    }
+    assert "ten seconds" in inspections["cassandra commit log"].remedy
+    assert "ALTER" not in inspections["cassandra copies"].remedy  # three copies on one node could not form a quorum
+    nodes = [node, *(replace(node, address=address) for address in ("n2", "n3"))]
+    inspections = {
+        inspection.name: inspection for inspection in of_cassandra(with_replication({"here": "1"}, *nodes), ACCESS)
+    }
     alter = (
         "ALTER KEYSPACE ours WITH replication = {'class': 'NetworkTopologyStrategy', 'here': 3}. Then `nodetool repair"
     )
-    assert told["cassandra copies"].remedy.startswith(alter)
+    assert inspections["cassandra copies"].remedy.startswith(alter)
 
 
 @pytest.mark.parametrize(
-    ("brokers", "found"),
+    ("brokers", "expected"),
     [
         (BROKERS, {}),
         (replace(BROKERS, version=(3, 9)), {"kafka version": "fail"}),
@@ -134,12 +138,12 @@ def test_one_copy_and_a_periodic_log_say_what_a_kill_costs() -> None:
         (replace(BROKERS, topics={"m": kafka.TopicStatus(replicas=3, insync=1, min_insync=2)}), {"kafka m": "fail"}),
     ],
 )
-def test_odd_answers_of_kafka_are_found(brokers: kafka.ClusterStatus, found: dict[str, str]) -> None:
-    assert wrong(list(of_kafka(brokers))) == found
+def test_kafka_problems_are_reported(brokers: kafka.ClusterStatus, expected: dict[str, str]) -> None:
+    assert problems(list(of_kafka(brokers))) == expected
 
 
 @pytest.mark.parametrize(
-    ("server", "queues", "found"),
+    ("server", "queues", "expected"),
     [
         (SERVER, True, {}),
         (replace(SERVER, name="redis", version="6.2.14"), True, {"redis version": "fail"}),
@@ -149,43 +153,43 @@ def test_odd_answers_of_kafka_are_found(brokers: kafka.ClusterStatus, found: dic
         (replace(SERVER, policy="allkeys-lru"), False, {}),
     ],
 )
-def test_odd_answers_of_redis_are_found(server: redis.RedisServer, *, queues: bool, found: dict[str, str]) -> None:
-    assert wrong(list(of_redis("redis", server, queues=queues))) == found
+def test_redis_problems_are_reported(server: redis.RedisServer, *, queues: bool, expected: dict[str, str]) -> None:
+    assert problems(list(of_redis("redis", server, queues=queues))) == expected
 
 
-def test_a_clock_is_blamed_for_no_more_than_the_way_of_its_answer_leaves() -> None:
+def test_clock_difference_excludes_the_round_trip() -> None:
     assert ahead(100.5, 100.0, 101.0) == 0
     assert ahead(102.0, 100.0, 101.0) == 1
     assert ahead(99.0, 100.0, 101.0) == -1
 
 
-def test_one_that_hangs_and_one_that_is_away_hold_up_none_of_the_others() -> None:
+def test_hung_or_unavailable_engine_does_not_delay_others() -> None:
     never, began = Event(), monotonic()
 
-    def away() -> Sequence[Inspection]:
+    def unavailable() -> Sequence[Inspection]:
         raise StoreUnavailable("no node")
 
     def hangs() -> Sequence[Inspection]:
         never.wait()
         return []
 
-    looks = {"hangs": hangs, "away": away, "good": list[Inspection]}
-    found = {each.name: each for each in inspected(looks, within=0.2)}
+    inspections = {"hangs": hangs, "away": unavailable, "good": list[Inspection]}
+    results = {result.name: result for result in inspected(inspections, within=0.2)}
     assert monotonic() - began < 5
-    assert wrong(list(found.values())) == {"hangs": "fail", "away": "fail"}
-    assert "no node" in found["away"].detail
-    assert list(found) == ["hangs", "away", "good"]
+    assert problems(list(results.values())) == {"hangs": "fail", "away": "fail"}
+    assert "no node" in results["away"].detail
+    assert list(results) == ["hangs", "away", "good"]
     never.set()
 
 
-def test_a_mistake_of_ours_is_no_finding() -> None:
-    def mistaken() -> Sequence[Inspection]:
+def test_programming_error_is_raised() -> None:
+    def failing() -> Sequence[Inspection]:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(inspected({"mistaken": mistaken}))
+        list(inspected({"mistaken": failing}))
 
 
-def test_a_redis_that_isnt_there_is_away() -> None:
+def test_unreachable_redis_is_unavailable() -> None:
     with pytest.raises(CacheUnavailable):
         redis.look("redis://127.0.0.1:1")

@@ -1,4 +1,4 @@
-"""Rows of accounts and of preferences: every value is taken as it is meant, or the row is told with the reason."""
+"""Import of account and preference rows: accepted values, and rejections with reasons."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,18 @@ from notifier.domain.users.import_rows import AccountRow, PreferenceRow
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.subject_preferences import NEVER, Volume
 
-Told = list[tuple[int, str]]
+Rejections = list[tuple[int, str]]
 ADA, NOVA = UserId("ada"), UserId("nova")
 
 
-def read(file: Path, layout: Layout[Any], ignore: Ignore = list) -> tuple[list[Any], Told]:
-    told: Told = []
+def read(file: Path, layout: Layout[Any], ignore: Ignore = list) -> tuple[list[Any], Rejections]:
+    rejected: Rejections = []
 
-    def tell(line: int, why: str) -> None:
-        told.append((line, why))
+    def reject(line: int, reason: str) -> None:
+        rejected.append((line, reason))
 
-    with opened(file, form_of(file.name), layout, tell, 3, ignore=ignore) as source:
-        return [row for batch in source.behind(0) for row in batch.rows], told
+    with opened(file, form_of(file.name), layout, reject, 3, ignore=ignore) as source:
+        return [row for batch in source.behind(0) for row in batch.rows], rejected
 
 
 def csv_of(folder: Path, text: str) -> Path:
@@ -45,11 +45,11 @@ def ndjson_of(folder: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     return folder / "rows.ndjson"
 
 
-def preferences(folder: Path, *rows: Mapping[str, object]) -> tuple[list[Any], Told]:
+def preferences(folder: Path, *rows: Mapping[str, object]) -> tuple[list[Any], Rejections]:
     return read(ndjson_of(folder, rows), PREFERENCES)
 
 
-def test_flags_are_said_in_every_usual_way_and_what_is_empty_is_not_said(tmp_path: Path) -> None:
+def test_flags_are_read_in_every_usual_spelling(tmp_path: Path) -> None:
     text = "deleted,user,vip,verified\nno,u1,1,true\nFALSE,7,, yes \n,u3,,\n"
     assert read(csv_of(tmp_path, text), ACCOUNTS) == (
         [
@@ -61,7 +61,7 @@ def test_flags_are_said_in_every_usual_way_and_what_is_empty_is_not_said(tmp_pat
     )
 
 
-def test_columns_that_may_be_missing_are_as_if_empty(tmp_path: Path) -> None:
+def test_missing_optional_columns_count_as_empty(tmp_path: Path) -> None:
     assert read(csv_of(tmp_path, "user\nada\n"), ACCOUNTS)[0] == [AccountRow(user=ADA, said={})]
     pq.write_table(pa.table({"vip": [True, None], "x": [1, 2], "user": [5, 6]}), tmp_path / "rows.parquet")
     assert [(row.user, dict(row.said)) for row in read(tmp_path / "rows.parquet", ACCOUNTS)[0]] == [
@@ -70,13 +70,13 @@ def test_columns_that_may_be_missing_are_as_if_empty(tmp_path: Path) -> None:
     ]
 
 
-def test_whoever_is_named_is_a_vip_unless_the_row_says_no(tmp_path: Path) -> None:
-    found, told = read(csv_of(tmp_path, "user,vip\nu1,\nu2,0\nu3,yes\nu4,perhaps\n"), VIPS)
-    assert [(row.user, row.said[Flag.VIP]) for row in found] == [("u1", True), ("u2", False), ("u3", True)]
-    assert told == [(5, "vip is 'perhaps'; true, false or nothing is needed.")]
+def test_listed_user_is_vip_unless_row_says_no(tmp_path: Path) -> None:
+    accepted, rejected = read(csv_of(tmp_path, "user,vip\nu1,\nu2,0\nu3,yes\nu4,perhaps\n"), VIPS)
+    assert [(row.user, row.said[Flag.VIP]) for row in accepted] == [("u1", True), ("u2", False), ("u3", True)]
+    assert rejected == [(5, "vip is 'perhaps'; true, false or nothing is needed.")]
 
 
-def test_what_is_wanted_of_an_account_and_of_everything(tmp_path: Path) -> None:
+def test_preferences_for_accounts_and_for_everything_are_read(tmp_path: Path) -> None:
     rows: list[Mapping[str, object]] = [
         {"user": "ada", "account": "nova", "volume": "first", "muted": True},
         {"user": "ada", "account": "nova", "muted": "2026-12-24T18:00:00+01:00"},
@@ -104,7 +104,7 @@ def test_what_is_wanted_of_an_account_and_of_everything(tmp_path: Path) -> None:
     )
 
 
-def test_a_table_may_have_moments_as_such(tmp_path: Path) -> None:
+def test_parquet_timestamps_are_read(tmp_path: Path) -> None:
     until = datetime(2026, 12, 24, 17, tzinfo=UTC)
     table = pa.table({"user": ["ada"], "account": ["nova"], "muted": pa.array([until], pa.timestamp("us", "UTC"))})
     pq.write_table(table, tmp_path / "rows.parquet")
@@ -112,19 +112,19 @@ def test_a_table_may_have_moments_as_such(tmp_path: Path) -> None:
     assert row.visible_from == until
 
 
-def test_a_moment_of_a_table_that_no_calendar_has_is_told_and_a_very_exact_one_is_taken(tmp_path: Path) -> None:
+def test_impossible_timestamp_is_rejected_and_precise_one_accepted(tmp_path: Path) -> None:
     for unit, moment in (("ns", 1_893_456_000_000_000_001), ("ms", 10**17)):
         muted = pa.array([moment, None], pa.timestamp(unit, "UTC"))
         table = pa.table({"user": [unit, "bob"], "account": ["nova", "nova"], "muted": muted})
         pq.write_table(table, tmp_path / f"{unit}.parquet")
-    [exact, _], told = read(tmp_path / "ns.parquet", PREFERENCES)
-    assert (exact.visible_from, told) == (datetime(2030, 1, 1, tzinfo=UTC), [])
-    found, [(line, why)] = read(tmp_path / "ms.parquet", PREFERENCES)
-    assert ([row.user for row in found], line) == (["bob"], 1)
-    assert why.endswith("true, or a moment as 2026-01-31T09:00:00Z is needed.")
+    [precise, _], rejected = read(tmp_path / "ns.parquet", PREFERENCES)
+    assert (precise.visible_from, rejected) == (datetime(2030, 1, 1, tzinfo=UTC), [])
+    accepted, [(line, reason)] = read(tmp_path / "ms.parquet", PREFERENCES)
+    assert ([row.user for row in accepted], line) == (["bob"], 1)
+    assert reason.endswith("true, or a moment as 2026-01-31T09:00:00Z is needed.")
 
 
-BAD: list[tuple[Mapping[str, object], str]] = [
+REJECTED_VALUES: list[tuple[Mapping[str, object], str]] = [
     ({"account": "nova", "volume": "loud"}, "volume is 'loud'; default, all, first, digest, off or nothing is needed."),
     ({"volume": "default"}, "volume is 'default'; all, first, digest, off or nothing is needed."),
     ({"muted": True}, "muted is of an account, and the row names none."),
@@ -153,23 +153,23 @@ BAD: list[tuple[Mapping[str, object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "why"), BAD, ids=range(len(BAD)))
-def test_a_row_that_cannot_be_taken_is_told_and_its_neighbours_are_taken(
-    values: Mapping[str, object], why: str, tmp_path: Path
+@pytest.mark.parametrize(("values", "reason"), REJECTED_VALUES, ids=range(len(REJECTED_VALUES)))
+def test_invalid_row_is_rejected_and_its_neighbors_accepted(
+    values: Mapping[str, object], reason: str, tmp_path: Path
 ) -> None:
-    found, told = preferences(
+    accepted, rejected = preferences(
         tmp_path, {"user": "ada", "push": True}, {"user": "ada", **values}, {"user": "bob", "push": None}
     )
-    assert ([row.user for row in found], told) == (["ada", "bob"], [(2, why)])
+    assert ([row.user for row in accepted], rejected) == (["ada", "bob"], [(2, reason)])
 
 
-def test_what_is_no_row_at_all_is_told(tmp_path: Path) -> None:
+def test_malformed_row_is_rejected(tmp_path: Path) -> None:
     assert read(csv_of(tmp_path, "user,vip\nada\n\n"), ACCOUNTS) == ([], [(2, "It has 1 of 2 columns.")])
     (tmp_path / "rows.ndjson").write_text('[]\n{"user": "ada", "vip": 1.5}\n')
     assert [line for line, _ in read(tmp_path / "rows.ndjson", ACCOUNTS)[1]] == [1, 2]
 
 
-def test_columns_that_nothing_is_read_of_are_told_in_every_form(tmp_path: Path) -> None:
+def test_ignored_columns_are_reported_in_every_format(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
         {"user": "ada", "vpi": "", "vip": "yes", "what else": "x"},
         {"user": "bob", "vpi": "yes", "vip": "", "what else": ""},
@@ -181,35 +181,35 @@ def test_columns_that_nothing_is_read_of_are_told_in_every_form(tmp_path: Path) 
         tmp_path / "rows.parquet",
     ):
         ignored = list[str]()
-        found, told = read(file, ACCOUNTS, ignored.extend)
-        assert ([row.user for row in found], told, ignored) == (["ada", "bob"], [], ["vpi", "what else"])
+        accepted, rejected = read(file, ACCOUNTS, ignored.extend)
+        assert ([row.user for row in accepted], rejected, ignored) == (["ada", "bob"], [], ["vpi", "what else"])
 
 
-def test_members_that_nothing_is_read_of_are_told_once_and_what_is_wrong_beside_them_is_told(tmp_path: Path) -> None:
+def test_ignored_fields_are_reported_once_beside_errors(tmp_path: Path) -> None:
     lines = ['{"user": "ada"}', '{"user": "bob", "a": {}, "ignored_0": 1}', '{"a": [1], "user": "eve"}']
     wrong = ['{"new": 1, "vip": 1.5}', '{"new": 1, "new": 2', '{"a": "\udcff"}']
     (tmp_path / "rows.ndjson").write_text("\n".join([*lines, *wrong]), errors="surrogateescape")
     ignored = list[str]()
-    found, told = read(tmp_path / "rows.ndjson", ACCOUNTS, ignored.extend)
-    assert ([row.user for row in found], [line for line, _ in told]) == (["ada", "bob", "eve"], [4, 5, 6])
+    accepted, rejected = read(tmp_path / "rows.ndjson", ACCOUNTS, ignored.extend)
+    assert ([row.user for row in accepted], [line for line, _ in rejected]) == (["ada", "bob", "eve"], [4, 5, 6])
     assert ignored == ["a", "ignored_0", "new"]
 
 
-def test_a_member_without_a_name_keeps_no_line_of_ndjson_from_being_read(tmp_path: Path) -> None:
+def test_field_without_a_name_is_ignored(tmp_path: Path) -> None:
     ignored = list[str]()
     rows = [{"user": "ada", "": 1}, {"": 2, "user": "bob"}]
-    found, told = read(ndjson_of(tmp_path, rows), ACCOUNTS, ignored.extend)
-    assert ([row.user for row in found], told, ignored) == (["ada", "bob"], [], [])
+    accepted, rejected = read(ndjson_of(tmp_path, rows), ACCOUNTS, ignored.extend)
+    assert ([row.user for row in accepted], rejected, ignored) == (["ada", "bob"], [], [])
 
 
-def test_lines_that_all_have_members_of_their_own_are_read(tmp_path: Path) -> None:
+def test_reported_ignored_fields_are_bounded(tmp_path: Path) -> None:
     ignored = list[str]()
     rows = [{"user": f"u{n}", f"m{n}": n} for n in range(200)]
-    found, told = read(ndjson_of(tmp_path, rows), ACCOUNTS, ignored.extend)
-    assert (len(found), told, len(ignored)) == (200, [], MOST_IGNORED)
+    accepted, rejected = read(ndjson_of(tmp_path, rows), ACCOUNTS, ignored.extend)
+    assert (len(accepted), rejected, len(ignored)) == (200, [], MOST_IGNORED)
 
 
-def test_a_column_that_has_to_be_there_is_named(tmp_path: Path) -> None:
+def test_missing_required_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadImport, match="The first line names name, vip; user is needed"):
         read(csv_of(tmp_path, "name,vip\nada,1\n"), ACCOUNTS)
     pq.write_table(pa.table({"name": ["ada"]}), tmp_path / "rows.parquet")

@@ -1,4 +1,4 @@
-"""Look-ups in a Redis cluster: whoever compares versions notices that another server may have answered."""
+"""Redis cluster lookups report a new connection when the slot map changes."""
 
 import asyncio
 from typing import Any, cast
@@ -8,8 +8,8 @@ from notifier.adapters.redis.cluster import AsyncClusterClient
 from notifier.adapters.redis.lookups import ClusterConnections
 
 
-class Nowhere:
-    """A map by which no command goes anywhere."""
+class EmptyMap:
+    """A slot map that routes no command."""
 
     def parted(self, _: object) -> dict[Host, list[int]]:
         return {}
@@ -17,23 +17,23 @@ class Nowhere:
 
 class Client:
     def __init__(self) -> None:
-        self.map = Nowhere()
+        self.map = EmptyMap()
 
-    async def mapped(self) -> Nowhere:
+    async def mapped(self) -> EmptyMap:
         return self.map
 
 
 def test_new_map_counts_as_a_new_connection() -> None:
-    """A node that gets its slots back may be asked on an old connection, and lack what another took meanwhile."""
+    """A node that gets its slots back may lack writes that another node took in the meantime."""
 
     async def connections() -> list[int]:
         client = Client()
-        exchange, found = ClusterConnections(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
+        exchange, counts = ClusterConnections(cast(AsyncClusterClient, cast(Any, client)), 1.0), list[int]()
         for renewed in (False, False, True, False):
             if renewed:
-                client.map = Nowhere()
+                client.map = EmptyMap()
             await exchange.ask([])
-            found.append(exchange.connections)
-        return found
+            counts.append(exchange.connections)
+        return counts
 
     assert asyncio.run(connections()) == [1, 1, 2, 2]

@@ -1,4 +1,4 @@
-"""One connection for the questions of many requests: they go out together, and none pays for another's end."""
+"""Concurrent requests share one Redis connection without affecting each other."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from notifier.adapters.redis.kept_connection import Command, OneConnection, Shar
 
 
 class Server:
-    """Answers each command by its second word, once it is let go; or fails."""
+    """Returns the name in each command once it is released, or fails."""
 
     def __init__(self) -> None:
         self.exchanges: list[Sequence[Command]] = []
-        self.let_go = asyncio.Event()
+        self.released = asyncio.Event()
         self.fails = False
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
         self.exchanges.append(commands)
-        await self.let_go.wait()
+        await self.released.wait()
         if self.fails:
             raise redis.TimeoutError("No answer.")
         return [name for _, name in commands]
@@ -30,54 +30,54 @@ def shared(server: Server) -> SharedConnection:
     return SharedConnection(cast(OneConnection, cast(Any, server)))
 
 
-async def asked(connection: SharedConnection, names: str) -> list[Any]:
+async def ask(connection: SharedConnection, names: str) -> list[Any]:
     return await connection.ask([("get", name) for name in names])
 
 
-async def begun(connection: SharedConnection, *questions: str) -> list["asyncio.Task[list[Any]]"]:
-    """Tasks that ask; all of them wait for the server when it returns."""
-    tasks = [asyncio.create_task(asked(connection, names)) for names in questions]
+async def start_tasks(connection: SharedConnection, *batches: str) -> list["asyncio.Task[list[Any]]"]:
+    """Start one task per item; all of them wait for the server on return."""
+    tasks = [asyncio.create_task(ask(connection, names)) for names in batches]
     for _ in range(3):
         await asyncio.sleep(0)
     return tasks
 
 
-def test_questions_of_one_turn_and_those_that_wait_behind_it_are_two_exchanges() -> None:
+def test_commands_of_one_loop_turn_share_an_exchange() -> None:
     async def run() -> None:
         server = Server()
         connection = shared(server)
-        tasks = [*await begun(connection, "a", "bc"), *await begun(connection, "d", "e")]
-        server.let_go.set()
+        tasks = [*await start_tasks(connection, "a", "bc"), *await start_tasks(connection, "d", "e")]
+        server.released.set()
         assert await asyncio.gather(*tasks) == [["a"], ["b", "c"], ["d"], ["e"]]
         assert [len(commands) for commands in server.exchanges] == [3, 2]
 
     asyncio.run(run())
 
 
-def test_caller_that_is_cancelled_costs_the_others_nothing() -> None:
+def test_cancelled_caller_does_not_affect_others() -> None:
     async def run() -> None:
         server = Server()
-        first, second = await begun(shared(server), "a", "b")
+        first, second = await start_tasks(shared(server), "a", "b")
         first.cancel()
         await asyncio.sleep(0)
-        server.let_go.set()
+        server.released.set()
         assert await second == ["b"]
         assert first.cancelled()
 
     asyncio.run(run())
 
 
-def test_failed_exchange_fails_its_callers_and_not_the_next_ones() -> None:
+def test_failed_exchange_fails_only_its_own_callers() -> None:
     async def run() -> None:
         server = Server()
         server.fails = True
         connection = shared(server)
-        tasks = await begun(connection, "a", "b")
-        server.let_go.set()
+        tasks = await start_tasks(connection, "a", "b")
+        server.released.set()
         for task in tasks:
             with pytest.raises(redis.TimeoutError):
                 await task
         server.fails = False
-        assert await asked(connection, "c") == ["c"]
+        assert await ask(connection, "c") == ["c"]
 
     asyncio.run(run())

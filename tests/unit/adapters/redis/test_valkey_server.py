@@ -1,4 +1,4 @@
-"""Our own Valkey: private, watched, empty after every restart, and gone with whoever started it."""
+"""Our own Valkey server: private, supervised, not persistent, and ended with its parent process."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 
-START_AND_SAY = """
+START_AND_PRINT_PID = """
 import sys, time
 from pathlib import Path
 from notifier.adapters.valkey.server import ValkeyServer
@@ -45,20 +45,20 @@ def server(tmp_path: Path) -> Iterator[ValkeyServer]:
     server.close()
 
 
-def until(true: Callable[[], bool], within: float = 10) -> None:
-    deadline = time.monotonic() + within
-    while not true():
+def wait_until(condition: Callable[[], bool], timeout: float = 10) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def test_it_answers_when_start_returns(server: ValkeyServer) -> None:
+def test_server_is_ready_when_start_returns(server: ValkeyServer) -> None:
     assert server.alive()
     with connect(server.url(15)) as client:
         assert client.ping()
 
 
-def test_it_listens_on_the_loopback_alone_and_wants_a_password(server: ValkeyServer) -> None:
+def test_server_listens_on_loopback_and_requires_password(server: ValkeyServer) -> None:
     host, port = server.address
     listening = [c.laddr.ip for c in psutil.Process(server.pid).net_connections() if c.status == "LISTEN"]
     assert listening == [host] == ["127.0.0.1"]
@@ -66,19 +66,19 @@ def test_it_listens_on_the_loopback_alone_and_wants_a_password(server: ValkeySer
         RedisPressure(stranger).level()
 
 
-def test_nobody_else_can_read_the_password(server: ValkeyServer, tmp_path: Path) -> None:
+def test_password_is_not_readable_by_other_users(server: ValkeyServer, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "run" / "valkey.json").stat().st_mode) == 0o600
     password = server.url().split(":")[2].split("@")[0]
     assert password not in " ".join(psutil.Process(server.pid).cmdline())
 
 
-def test_it_keeps_nothing(server: ValkeyServer) -> None:
+def test_server_has_no_persistence(server: ValkeyServer) -> None:
     with connect(server.url()) as client:
-        found = client.config_get("save", "appendonly", "maxmemory-policy", "databases")
-    assert found == {"save": "", "appendonly": "no", "maxmemory-policy": "volatile-lru", "databases": "16"}
+        config = client.config_get("save", "appendonly", "maxmemory-policy", "databases")
+    assert config == {"save": "", "appendonly": "no", "maxmemory-policy": "volatile-lru", "databases": "16"}
 
 
-def test_remembered_ids_never_take_the_room_of_the_queues(tmp_path: Path) -> None:
+def test_remembered_ids_are_evicted_before_queues(tmp_path: Path) -> None:
     server = ValkeyServer(tmp_path / "small", megabytes=4)
     server.start()
     try:
@@ -97,19 +97,19 @@ def test_remembered_ids_never_take_the_room_of_the_queues(tmp_path: Path) -> Non
         server.close()
 
 
-def test_a_killed_server_comes_back_empty_at_the_same_address(server: ValkeyServer) -> None:
+def test_killed_server_restarts_empty_at_the_same_address(server: ValkeyServer) -> None:
     url, pid = server.url(), server.pid
     assert pid is not None
     with connect(url) as client:
         pressure = RedisPressure(client)
         pressure.raise_to(0.5, timedelta(minutes=1))
         os.kill(pid, signal.SIGKILL)
-        until(lambda: server.pid != pid and server.alive())
+        wait_until(lambda: server.pid != pid and server.alive())
         assert server.url() == url
         assert pressure.level() == 0
 
 
-def test_a_frozen_server_is_unavailable_within_bounds_and_can_be_closed(server: ValkeyServer) -> None:
+def test_frozen_server_times_out_and_can_be_closed(server: ValkeyServer) -> None:
     queue = CeleryQueue(on_redis(server.url()))
     queue.depth(Pool.P0)
     with connect(server.url()) as client:
@@ -133,7 +133,7 @@ def test_a_frozen_server_is_unavailable_within_bounds_and_can_be_closed(server: 
     queue.close()
 
 
-def test_close_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_close_removes_process_and_files(tmp_path: Path) -> None:
     server = ValkeyServer(tmp_path)
     server.start()
     pid = server.pid
@@ -143,34 +143,34 @@ def test_close_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "valkey.json").exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the next start in the folder stops it")
-def test_it_dies_with_a_killed_parent(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", START_AND_SAY, str(tmp_path)]
+@pytest.mark.skipif(sys.platform != "linux", reason="on other systems the next start in the folder stops it")
+def test_server_ends_with_its_killed_parent(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", START_AND_PRINT_PID, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline())
         assert psutil.pid_exists(pid)
         parent.kill()
-    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_server_left_behind_is_stopped_by_the_next_start_in_its_folder(tmp_path: Path) -> None:
+def test_orphaned_server_is_stopped_by_next_start_in_its_folder(tmp_path: Path) -> None:
     first, second = ValkeyServer(tmp_path), ValkeyServer(tmp_path)
     first.start()
-    left = first.pid
+    pid = first.pid
     second.start()
     try:
-        assert left is not None
-        until(lambda: first.pid != left)
+        assert pid is not None
+        wait_until(lambda: first.pid != pid)
         assert second.alive()
     finally:
         first.close()
         second.close()
 
 
-def test_without_a_binary_it_says_what_to_do(tmp_path: Path) -> None:
-    def none() -> Path:
+def test_missing_binary_error_names_the_alternative(tmp_path: Path) -> None:
+    def no_binary() -> Path:
         raise NoValkey("Unsupported.")
 
     with pytest.raises(NoValkey, match="NOTIFIER_REDIS_URL"):
-        ValkeyServer(tmp_path, binary=none).start()
+        ValkeyServer(tmp_path, binary=no_binary).start()

@@ -1,4 +1,4 @@
-"""Migrations of the SQLite files: once each, never edited, never behind the data."""
+"""SQLite migrations run once each, and refuse edited files and newer data."""
 
 import multiprocessing
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    steps = tmp_path / "migrations"
-    (steps / "core").mkdir(parents=True)
-    (steps / "core" / "0001_first.sql").write_text(FIRST)
-    (steps / "core" / "0002_second.sql").write_text(SECOND)
-    return steps
+    migrations = tmp_path / "migrations"
+    (migrations / "core").mkdir(parents=True)
+    (migrations / "core" / "0001_first.sql").write_text(FIRST)
+    (migrations / "core" / "0002_second.sql").write_text(SECOND)
+    return migrations
 
 
 def tables(db: Database) -> set[str]:
@@ -36,7 +36,7 @@ def tables(db: Database) -> set[str]:
         return {name for (name,) in c.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
 
 
-def test_every_step_is_taken_in_order_and_once(db: Database, folder: Path) -> None:
+def test_migrations_run_once_in_order(db: Database, folder: Path) -> None:
     assert pending(db, "core", folder) == ["0001_first", "0002_second"]
     assert migrate(db, "core", folder) == 2
     assert tables(db) == {"migrations", "a", "b"}
@@ -46,14 +46,14 @@ def test_every_step_is_taken_in_order_and_once(db: Database, folder: Path) -> No
         assert c.execute("SELECT x FROM a").fetchall() == [("one;two",)]
 
 
-def test_a_new_step_is_taken_by_itself(db: Database, folder: Path) -> None:
+def test_only_the_new_migration_runs(db: Database, folder: Path) -> None:
     migrate(db, "core", folder)
     (folder / "core" / "0003_third.sql").write_text("CREATE TABLE c (x);")
     assert migrate(db, "core", folder) == 1
     assert "c" in tables(db)
 
 
-def test_a_step_that_fails_leaves_nothing_of_itself(db: Database, folder: Path) -> None:
+def test_failed_migration_is_rolled_back(db: Database, folder: Path) -> None:
     (folder / "core" / "0002_second.sql").write_text("CREATE TABLE b (x);\nCREATE TABLE b (x);\n")
     with pytest.raises(Exception, match="already exists"):
         migrate(db, "core", folder)
@@ -62,7 +62,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(db: Database, folder: Path) 
     assert migrate(db, "core", folder) == 1
 
 
-def test_data_of_a_newer_version_is_refused_and_left_alone(db: Database, folder: Path) -> None:
+def test_data_of_newer_version_is_refused_unchanged(db: Database, folder: Path) -> None:
     migrate(db, "core", folder)
     (folder / "core" / "0002_second.sql").unlink()
     with pytest.raises(SchemaNewer, match="0002_second"):
@@ -70,14 +70,14 @@ def test_data_of_a_newer_version_is_refused_and_left_alone(db: Database, folder:
     assert tables(db) == {"migrations", "a", "b"}
 
 
-def test_a_step_that_was_edited_after_it_was_taken_is_refused(db: Database, folder: Path) -> None:
+def test_migration_edited_after_running_is_refused(db: Database, folder: Path) -> None:
     migrate(db, "core", folder)
     (folder / "core" / "0001_first.sql").write_text(FIRST + "-- Another thought.\n")
     with pytest.raises(SchemaChanged, match="0001_first"):
         migrate(db, "core", folder)
 
 
-def take_all(folder: Path) -> int:
+def migrate_all(folder: Path) -> int:
     files = Files.at(folder)
     try:
         return files.migrate()
@@ -85,7 +85,7 @@ def take_all(folder: Path) -> int:
         files.close()
 
 
-def test_two_processes_may_start_at_once(tmp_path: Path) -> None:
+def test_two_processes_can_migrate_concurrently(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        taken = pool.map(take_all, [tmp_path] * 2, chunksize=1)
-    assert sum(taken) == take_all(tmp_path / "alone") > 0
+        counts = pool.map(migrate_all, [tmp_path] * 2, chunksize=1)
+    assert sum(counts) == migrate_all(tmp_path / "alone") > 0

@@ -1,4 +1,4 @@
-"""What was seen before its time, in SQLite: entries that say nothing any more are forgotten."""
+"""SQLite forgets digests that were marked as seen once they are no longer needed."""
 
 from asyncio import run
 from datetime import timedelta
@@ -12,11 +12,11 @@ from tests.support.fakes.clock import START
 ADA, MEMBER, DAY = UserId("ada"), Member(1), timedelta(days=1)
 
 
-def test_a_digest_is_forgotten_two_days_after_its_date_and_never_before_it_can_have_fallen_due(tmp_path: Path) -> None:
+def test_seen_digest_is_forgotten_after_two_days(tmp_path: Path) -> None:
     files = Files.at(tmp_path)
     files.migrate()
     people, digest = SqlitePeople(files.core), named(ADA, START.date())
-    for days, known in ((0, {digest}), (2, {digest}), (3, set())):
+    for days, remembered in ((0, {digest}), (2, {digest}), (3, set())):
         run(people.see(MEMBER, START + days * DAY, [digest] if not days else []))
-        assert run(people.viewer(ADA, MEMBER)).marks.also_seen == known
+        assert run(people.viewer(ADA, MEMBER)).marks.also_seen == remembered
     files.close()

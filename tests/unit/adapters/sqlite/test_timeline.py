@@ -1,4 +1,4 @@
-"""Inbox rows in the files of members who follow many subjects: how much is read of each of them."""
+"""SQLite inbox reads of members who follow many subjects: result and number of statements."""
 
 import sqlite3
 from asyncio import run
@@ -22,70 +22,72 @@ from notifier.domain.ids import BurstKey, Kind, Member, Subject, UserId
 from tests.support.fakes.clock import START
 
 LIMIT = 20
-MANY = 1_000
-ME, OTHER = 5, 6
+SUBJECTS = 1_000
+VIEWER, OTHER_MEMBER = 5, 6
 TICK = timedelta(milliseconds=1)
 
 
 @dataclass
-class CountedConnection:
+class CountingConnection:
     connection: sqlite3.Connection
-    asked: list[str]
+    statements: list[str]
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        self.asked.append(statement)
+        self.statements.append(statement)
         return self.connection.execute(statement, *values)
 
 
 @dataclass
-class CountedDatabase:
+class CountingDatabase:
     database: Database
-    asked: list[str] = field(default_factory=list)
+    statements: list[str] = field(default_factory=list)
 
     @contextmanager
-    def read(self) -> Iterator[CountedConnection]:
+    def read(self) -> Iterator[CountingConnection]:
         with self.database.read() as connection:
-            yield CountedConnection(connection, self.asked)
+            yield CountingConnection(connection, self.statements)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[Files]:
-    found = Files.at(tmp_path)
-    found.migrate()
-    yield found
-    found.close()
+    opened_files = Files.at(tmp_path)
+    opened_files.migrate()
+    yield opened_files
+    opened_files.close()
 
 
-def opened(number: int, seq: int, member: int = ME) -> InboxRows:
-    """Return one of a subject's bursts; all subjects open one after the other, and then begin again."""
+def burst_rows(number: int, seq: int, member: int = VIEWER) -> InboxRows:
+    """Return the rows of one burst; the subjects open bursts in turn."""
     key = BurstKey(Subject(Kind.MENTION, UserId(f"s{number:04}")), seq)
-    at = START + (seq * MANY + number) * TICK
+    at = START + (seq * SUBJECTS + number) * TICK
     return cut(from_offsets([member]), burst=key, opened_at=at, tier=Tier.P1, shard=0)
 
 
-def rows(files: Files, asked: list[str], limit: int = LIMIT) -> list[InboxRow]:
-    counted = [cast(Database, CountedDatabase(each, asked)) for each in files.inboxes]
-    subjects = [Subject(Kind.MENTION, UserId(f"s{number:04}")) for number in range(MANY)]
-    return list(run(SqliteTimeline(files.core, counted).rows(Member(ME), subjects, None, limit)))
+def read_rows(files: Files, statements: list[str], limit: int = LIMIT) -> list[InboxRow]:
+    databases = [cast(Database, CountingDatabase(database, statements)) for database in files.inboxes]
+    subjects = [Subject(Kind.MENTION, UserId(f"s{number:04}")) for number in range(SUBJECTS)]
+    return list(run(SqliteTimeline(files.core, databases).rows(Member(VIEWER), subjects, None, limit)))
 
 
-def test_newest_rows_of_many_subjects_are_read_of_few(files: Files) -> None:
+def test_page_is_read_with_few_statements(files: Files) -> None:
     """Among many subjects, few have newer rows than the last one of a page."""
-    made = [opened(number, seq) for number in range(MANY) for seq in (1, 2)]
-    SqliteInbox(files.inboxes).write(made)
-    asked: list[str] = []
-    found = rows(files, asked)
-    newest = sorted(made, key=lambda one: one.opened_at, reverse=True)[:LIMIT]
-    assert [row.burst for row in found] == [one.burst for one in newest]
-    assert len(asked) < 2 * LIMIT
+    bursts = [burst_rows(number, seq) for number in range(SUBJECTS) for seq in (1, 2)]
+    SqliteInbox(files.inboxes).write(bursts)
+    statements: list[str] = []
+    result = read_rows(files, statements)
+    newest = sorted(bursts, key=lambda burst: burst.opened_at, reverse=True)[:LIMIT]
+    assert [row.burst for row in result] == [burst.burst for burst in newest]
+    assert len(statements) < 2 * LIMIT
 
 
-def test_rows_of_others_do_not_end_the_search(files: Files) -> None:
-    """The newest subjects reach others alone."""
-    SqliteInbox(files.inboxes).write([opened(number, 2, ME if number < 3 else OTHER) for number in range(MANY)])
-    assert [row.burst.subject.owner for row in rows(files, [])] == ["s0002", "s0001", "s0000"]
+def test_rows_of_other_members_do_not_end_the_search(files: Files) -> None:
+    """The newest bursts reach only other members."""
+    SqliteInbox(files.inboxes).write(
+        [burst_rows(number, 2, VIEWER if number < 3 else OTHER_MEMBER) for number in range(SUBJECTS)]
+    )
+    assert [row.burst.subject.owner for row in read_rows(files, [])] == ["s0002", "s0001", "s0000"]
 
 
-def test_limit_of_nothing_reads_no_rows(files: Files) -> None:
-    SqliteInbox(files.inboxes).write([opened(1, 1)])
-    assert rows(files, [], limit=0) == []
+def test_limit_of_zero_reads_no_rows(files: Files) -> None:
+    SqliteInbox(files.inboxes).write([burst_rows(1, 1)])
+    assert read_rows(files, [], limit=0) == []
