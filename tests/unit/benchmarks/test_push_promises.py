@@ -21,13 +21,13 @@ from notifier.devkit.fixture.world import World
 from notifier.domain.ids import Member
 from notifier.domain.push.alert import alert
 from tests.support.contract_examples import burst
-from tests.unit.devkit.test_check_alerts import to
+from tests.unit.devkit.test_check_alerts import address_of
 
 TOLD = Told(burst=burst(), due=frozenset(map(Member, range(1, 7))))
-RIGHT = [Rang(at=TOLD.burst.accepted_at, platform="fcm", to=to(m), place=TOLD.place) for m in sorted(TOLD.due)]
+RIGHT = [Rang(at=TOLD.burst.accepted_at, platform="fcm", to=address_of(m), place=TOLD.place) for m in sorted(TOLD.due)]
 KILL = Kill(role="push.fcm", told=TOLD, before=2)
 AGAIN = replace(RIGHT[0], again=True)
-STRANGER = replace(RIGHT[0], to=to(Member(9)))
+STRANGER = replace(RIGHT[0], to=address_of(Member(9)))
 ELSEWHERE = replace(RIGHT[0], place="elsewhere")
 
 
@@ -73,7 +73,7 @@ def test_a_vip_who_is_told_late_or_never_is_counted(late: float | None, ok: bool
         Rang(
             at=one.accepted_at + timedelta(seconds=late or 0),
             platform="fcm",
-            to=to(member),
+            to=address_of(member),
             place=alert(one).collapse_id,
         )
         for member in (due if late is not None else ())

@@ -1,4 +1,4 @@
-"""Scripts of fakes, as people write them."""
+"""Parsing of the scripts that control fake providers."""
 
 import re
 from datetime import timedelta
@@ -15,39 +15,39 @@ def read(text: str, platform: Platform = Platform.APNS) -> Behaviour:
     return Behaviour.read(text, platform)
 
 
-def test_every_word_is_heard() -> None:
-    found = read("gone=2%, elsewhere=0.5%,limited=30s,down=500ms,stall=2m,after=10s,seed=7")
-    assert found.script == ProviderScript(
+def test_every_setting_is_parsed() -> None:
+    behaviour = read("gone=2%, elsewhere=0.5%,limited=30s,down=500ms,stall=2m,after=10s,seed=7")
+    assert behaviour.script == ProviderScript(
         seed=7,
         gone=0.02,
         elsewhere=0.005,
         limited=FaultWindow(after=10 * SECOND, lasting=30 * SECOND),
         down=FaultWindow(after=10 * SECOND, lasting=SECOND / 2),
     )
-    assert found.stalls == FaultWindow(after=10 * SECOND, lasting=120 * SECOND)
+    assert behaviour.stalls == FaultWindow(after=10 * SECOND, lasting=120 * SECOND)
     conduct = read("goaway=1000,cut=500,streams=1,latency=50ms").conduct
     assert (conduct.goaway_after, conduct.cut_after, conduct.streams) == (1_000, 500, 1)
     assert conduct.latency == SECOND / 20
 
 
-def test_without_a_word_it_answers_well_on_as_many_streams_as_its_provider() -> None:
+def test_empty_script_uses_the_provider_defaults() -> None:
     assert [read("", platform).conduct.streams for platform in Platform] == [1_000, 100, 100]
     assert not read("").stalls.holds(timedelta())
 
 
-def test_a_stall_without_an_end_is_for_ever() -> None:
+def test_stall_without_duration_is_permanent() -> None:
     assert read("stall").stalls == FaultWindow(lasting=FOR_EVER)
 
 
-def test_a_word_may_be_for_one_of_them_alone() -> None:
+def test_setting_can_be_limited_to_one_platform() -> None:
     script = "apns.stall,fcm.gone=100%,latency=1s"
     apns, fcm, web = (read(script, platform) for platform in Platform)
-    assert [each.stalls.holds(SECOND) for each in (apns, fcm, web)] == [True, False, False]
-    assert [each.script.gone for each in (apns, fcm, web)] == [0.0, 1.0, 0.0]
-    assert {each.conduct.latency for each in (apns, fcm, web)} == {SECOND}
+    assert [behaviour.stalls.holds(SECOND) for behaviour in (apns, fcm, web)] == [True, False, False]
+    assert [behaviour.script.gone for behaviour in (apns, fcm, web)] == [0.0, 1.0, 0.0]
+    assert {behaviour.conduct.latency for behaviour in (apns, fcm, web)} == {SECOND}
 
 
-def test_when_something_begins_may_be_said_of_all_and_the_thing_of_one() -> None:
+def test_start_for_all_applies_to_fault_of_one_platform() -> None:
     apns, web = (read("after=10s,apns.stall", platform) for platform in (Platform.APNS, Platform.WEB))
     assert apns.stalls == FaultWindow(after=10 * SECOND, lasting=FOR_EVER)
     assert not web.stalls.holds(11 * SECOND)
@@ -55,7 +55,7 @@ def test_when_something_begins_may_be_said_of_all_and_the_thing_of_one() -> None
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
+    ("script", "error"),
     [
         ("gone=2", "gone is written gone=2%"),
         ("gone=101%", "gone is written gone=2%"),
@@ -76,6 +76,6 @@ def test_when_something_begins_may_be_said_of_all_and_the_thing_of_one() -> None
     ],
 )
 @pytest.mark.parametrize("platform", [Platform.APNS, Platform.WEB])
-def test_what_can_t_be_played_is_refused_with_the_way_to_write_it(script: str, says: str, platform: Platform) -> None:
-    with pytest.raises(ValueError, match=re.escape(says)):
+def test_invalid_script_is_rejected_with_its_syntax(script: str, error: str, platform: Platform) -> None:
+    with pytest.raises(ValueError, match=re.escape(error)):
         read(script, platform)

@@ -1,4 +1,4 @@
-"""The outside check of alerts finds every phone that rang and shouldn't have, or should have and didn't."""
+"""The end-to-end check of alerts reports every missing and every unexpected alert."""
 
 import json
 from dataclasses import replace
@@ -21,40 +21,40 @@ from notifier.domain.delivery.plan import SetHead, plan
 from notifier.domain.ids import BurstKey, Member
 from notifier.domain.push.alert import alert
 from notifier.domain.push.device import AppleToken, FirebaseInstallation, FirebaseToken, WebSubscription
-from tests.unit.devkit.test_check_store import BURSTS, NOW, right
+from tests.unit.devkit.test_check_store import BURSTS, NOW, correct_store
 
-OTHER = replace(BURSTS[0], key=BurstKey.parse("mention:orion#1"), tweet="another")
+OTHER_BURST = replace(BURSTS[0], key=BurstKey.parse("mention:orion#1"), tweet="another")
 CAPPED = Promised(caps=5)
 
 
 @cache
-def expected(*more: Burst) -> Alerts:
-    truth = right()[2]
+def expected_alerts(*bursts: Burst) -> Alerts:
+    truth = correct_store()[2]
     alerts = Alerts()
-    for burst in (*BURSTS, *more):
+    for burst in (*BURSTS, *bursts):
         for shard in truth.shards(burst.key.subject):
             alerts.expect(burst, shard, truth.tiers(burst, shard), truth.phones(shard))
     return alerts
 
 
-def rung(*more: Burst) -> tuple[list[Rang], Alerts]:
-    """What right fakes say, three seconds later, and what it is compared with."""
-    alerts = expected(*more)
+def correct_log(*bursts: Burst) -> tuple[list[Rang], Alerts]:
+    """Return the log of correct fakes, with a delay of three seconds, and the expected alerts."""
+    alerts = expected_alerts(*bursts)
     return [
-        arrived(burst, member, place)
-        for place, burst in alerts.bursts.items()
+        arrival(burst, member, collapse_id)
+        for collapse_id, burst in alerts.bursts.items()
         for members in alerts.expected.get(burst.key, {}).values()
         for member in sorted(members)
     ], alerts
 
 
-def arrived(burst: Burst, member: Member, place: str) -> Rang:
+def arrival(burst: Burst, member: Member, collapse_id: str) -> Rang:
     at = burst.accepted_at + timedelta(seconds=3)
-    return Rang(at=at, platform=platform(member), to=to(member), place=place)
+    return Rang(at=at, platform=platform(member), to=address_of(member), place=collapse_id)
 
 
-def to(member: Member) -> str:
-    """As a fake names it."""
+def address_of(member: Member) -> str:
+    """Return the device's address as the fake writes it."""
     match device(member, NOW).address:
         case AppleToken(token=token) | FirebaseToken(token=token):
             return token
@@ -64,131 +64,131 @@ def to(member: Member) -> str:
             return urlsplit(endpoint).path
 
 
-def ended(*more: Burst, fact: Fact = Fact.DONE) -> list[BurstProgress]:
-    heads = {one.key: SetHead(total=15_000, counts=(15_000,)) for one in (BURSTS[0], *more)}
+def finished(*bursts: Burst, fact: Fact = Fact.DONE) -> list[BurstProgress]:
+    heads = {burst.key: SetHead(total=15_000, counts=(15_000,)) for burst in (BURSTS[0], *bursts)}
     heads[BURSTS[1].key] = SetHead(total=1, counts=(0, 1))
-    plans = [plan(one, heads[one.key]) for one in (*BURSTS, *more)]
+    plans = [plan(burst, heads[burst.key]) for burst in (*BURSTS, *bursts)]
     return [
         BurstProgress(
-            plan=found,
+            plan=plan_,
             standings={
-                piece: SliceState(slice=piece, ended=LedgerEntry(slice=piece, fact=fact, at=NOW))
-                for piece in found.slices()
+                slice_: SliceState(slice=slice_, ended=LedgerEntry(slice=slice_, fact=fact, at=NOW))
+                for slice_ in plan_.slices()
             },
         )
-        for found in plans
+        for plan_ in plans
     ]
 
 
-def test_alerts_that_rang_as_they_should_pass() -> None:
-    lines, alerts = rung(OTHER)
-    assert {one.platform for one in lines} == {"apns", "fcm", "web"}
-    found = alerts.finding(lines, ended(OTHER), Promised())
-    assert (found.ok, found.n) == (True, len(lines))
+def test_correct_alerts_pass() -> None:
+    lines, alerts = correct_log(OTHER_BURST)
+    assert {line.platform for line in lines} == {"apns", "fcm", "web"}
+    finding = alerts.finding(lines, finished(OTHER_BURST), Promised())
+    assert (finding.ok, finding.n) == (True, len(lines))
 
 
-def test_an_alert_that_was_sent_again_is_told_where_something_was_killed_and_wrong_elsewhere() -> None:
-    lines, alerts = rung()
-    found = alerts.finding([*lines, lines[0]], ended(), Promised(once=False))
-    assert found.ok
-    assert f"{len(lines) + 1} alerts on {len(lines)} phones, 1 of them sent again" in found.detail
-    assert not alerts.finding([*lines, lines[0]], ended(), Promised()).ok
+def test_repeated_alert_passes_only_after_a_kill() -> None:
+    lines, alerts = correct_log()
+    finding = alerts.finding([*lines, lines[0]], finished(), Promised(once=False))
+    assert finding.ok
+    assert f"{len(lines) + 1} alerts on {len(lines)} phones, 1 of them sent again" in finding.detail
+    assert not alerts.finding([*lines, lines[0]], finished(), Promised()).ok
 
 
-def test_a_silent_phone_is_found_unless_its_slice_was_left_to_the_pull_path() -> None:
-    lines, alerts = rung()
+def test_missing_alert_fails_unless_its_slice_was_pulled() -> None:
+    lines, alerts = correct_log()
     for left_out in (0, len(lines) // 2, len(lines) - 1):
-        heard = lines[:left_out] + lines[left_out + 1 :]
-        assert not alerts.finding(heard, ended(), Promised()).ok
-        assert not alerts.finding(heard, ended(), CAPPED).ok
-        assert alerts.finding(heard, ended(fact=Fact.PULLED), Promised()).ok
+        remaining = lines[:left_out] + lines[left_out + 1 :]
+        assert not alerts.finding(remaining, finished(), Promised()).ok
+        assert not alerts.finding(remaining, finished(), CAPPED).ok
+        assert alerts.finding(remaining, finished(fact=Fact.PULLED), Promised()).ok
 
 
-def test_a_phone_too_many_is_found() -> None:
-    lines, alerts = rung()
-    one = lines[0]
+def test_unexpected_alert_fails() -> None:
+    lines, alerts = correct_log()
+    line = lines[0]
     for wrong in (
-        replace(one, to="fixture-3000000"),
-        replace(one, to="a stranger's"),
-        replace(one, place="of nothing"),
-        replace(one, platform="carrier pigeon"),
+        replace(line, to="fixture-3000000"),
+        replace(line, to="a stranger's"),
+        replace(line, place="of nothing"),
+        replace(line, platform="carrier pigeon"),
     ):
-        assert not alerts.finding([*lines, wrong], ended(), Promised(once=False)).ok
+        assert not alerts.finding([*lines, wrong], finished(), Promised(once=False)).ok
 
 
-def test_a_celebrity_has_no_phone() -> None:
-    lines, alerts = rung()
+def test_alert_to_a_celebrity_fails() -> None:
+    lines, alerts = correct_log()
     own = replace(lines[0], place=alert(BURSTS[1]).collapse_id)
-    assert not alerts.finding([*lines, own], ended(), Promised(once=False)).ok
+    assert not alerts.finding([*lines, own], finished(), Promised(once=False)).ok
 
 
-def test_a_storm_without_any_alert_is_found() -> None:
-    assert not rung()[1].finding([], ended(), Promised()).ok
+def test_run_without_alerts_fails() -> None:
+    assert not correct_log()[1].finding([], finished(), Promised()).ok
     assert not Alerts().finding([], [], Promised()).ok
 
 
-def test_whoever_follows_both_that_a_tweet_names_is_told_of_one_of_them() -> None:
-    twin = replace(OTHER, tweet=BURSTS[0].tweet)
-    lines, alerts = rung(twin)
-    of = {place: burst.key for place, burst in alerts.bursts.items()}
-    followers = [{one.member for one in lines if of[one.place] == burst.key} for burst in (BURSTS[0], twin)]
-    both = followers[0] & followers[1]
-    assert both
-    for spared in (BURSTS[0], twin):
-        heard = [one for one in lines if one.member not in both or of[one.place] != spared.key]
-        assert alerts.finding(heard, ended(twin), CAPPED).ok
-        assert not alerts.finding(heard, ended(twin), Promised()).ok
-    assert not alerts.finding(lines, ended(twin), CAPPED).ok
-    assert alerts.finding(lines, ended(twin), Promised(caps=5, counted=False)).ok
-    assert not alerts.finding([one for one in lines if one.member not in both], ended(twin), CAPPED).ok
+def test_follower_of_two_mentioned_accounts_gets_one_alert() -> None:
+    twin = replace(OTHER_BURST, tweet=BURSTS[0].tweet)
+    lines, alerts = correct_log(twin)
+    burst_keys = {place: burst.key for place, burst in alerts.bursts.items()}
+    followers = [{line.member for line in lines if burst_keys[line.place] == burst.key} for burst in (BURSTS[0], twin)]
+    common = followers[0] & followers[1]
+    assert common
+    for skipped in (BURSTS[0], twin):
+        remaining = [line for line in lines if line.member not in common or burst_keys[line.place] != skipped.key]
+        assert alerts.finding(remaining, finished(twin), CAPPED).ok
+        assert not alerts.finding(remaining, finished(twin), Promised()).ok
+    assert not alerts.finding(lines, finished(twin), CAPPED).ok
+    assert alerts.finding(lines, finished(twin), Promised(caps=5, counted=False)).ok
+    assert not alerts.finding([line for line in lines if line.member not in common], finished(twin), CAPPED).ok
 
 
-def test_beyond_the_cap_a_phone_is_silent_and_up_to_it_none_is() -> None:
-    lines, alerts = rung(OTHER)
-    first, seen = list[Rang](), set[Member | None]()
-    for one in lines:
-        first += [] if one.member in seen else [one]
-        seen.add(one.member)
-    assert len(first) < len(lines)
-    assert alerts.finding(first, ended(OTHER), Promised(caps=1)).ok
-    assert not alerts.finding(first, ended(OTHER), Promised(caps=2)).ok
-    assert not alerts.finding(first, ended(OTHER), Promised(caps=0)).ok
-    assert not alerts.finding(lines, ended(OTHER), Promised(caps=1)).ok
-    assert alerts.finding(lines, ended(OTHER), Promised(caps=2)).ok
+def test_frequency_cap_must_be_reached_and_not_exceeded() -> None:
+    lines, alerts = correct_log(OTHER_BURST)
+    first_alerts, alerted_members = list[Rang](), set[Member | None]()
+    for line in lines:
+        first_alerts += [] if line.member in alerted_members else [line]
+        alerted_members.add(line.member)
+    assert len(first_alerts) < len(lines)
+    assert alerts.finding(first_alerts, finished(OTHER_BURST), Promised(caps=1)).ok
+    assert not alerts.finding(first_alerts, finished(OTHER_BURST), Promised(caps=2)).ok
+    assert not alerts.finding(first_alerts, finished(OTHER_BURST), Promised(caps=0)).ok
+    assert not alerts.finding(lines, finished(OTHER_BURST), Promised(caps=1)).ok
+    assert alerts.finding(lines, finished(OTHER_BURST), Promised(caps=2)).ok
 
 
-def vips_alerted(seconds: float, *, judged: bool = True, since: datetime = NOW) -> Finding:
-    """Two VIPs of whom the one was told twice, late the second time."""
-    alerts, some = Alerts(), np.zeros(SHARD_MEMBERS, dtype=np.bool_)
-    some[[4, 5]] = True
-    alerts.expect(BURSTS[0], 1, {Tier.P0: some, Tier.P1: some}, some)
-    place, late = alert(BURSTS[0]).collapse_id, NOW + timedelta(seconds=seconds)
-    one, other = (replace(arrived(BURSTS[0], Member(SHARD_MEMBERS + m), place), at=late) for m in (4, 5))
-    again = replace(other, at=late + timedelta(minutes=1))
-    stranger = replace(arrived(BURSTS[0], Member(7), place), at=late + timedelta(minutes=1))
-    return vip_push(alerts, [again, one, other, stranger], since=since, judged=judged)
+def vip_finding(seconds: float, *, judged: bool = True, since: datetime = NOW) -> Finding:
+    """Return the finding for two VIPs; one of them is alerted again after a minute."""
+    alerts, flags = Alerts(), np.zeros(SHARD_MEMBERS, dtype=np.bool_)
+    flags[[4, 5]] = True
+    alerts.expect(BURSTS[0], 1, {Tier.P0: flags, Tier.P1: flags}, flags)
+    collapse_id, late = alert(BURSTS[0]).collapse_id, NOW + timedelta(seconds=seconds)
+    first, second = (replace(arrival(BURSTS[0], Member(SHARD_MEMBERS + m), collapse_id), at=late) for m in (4, 5))
+    repeated = replace(second, at=late + timedelta(minutes=1))
+    stranger = replace(arrival(BURSTS[0], Member(7), collapse_id), at=late + timedelta(minutes=1))
+    return vip_push(alerts, [repeated, first, second, stranger], since=since, judged=judged)
 
 
-def test_vips_are_alerted_within_five_seconds_of_the_event() -> None:
-    assert (vips_alerted(4.5).ok, vips_alerted(4.5).value, vips_alerted(4.5).n) == (True, 4.5, 2)
-    assert not vips_alerted(5.5).ok
-    assert vips_alerted(5.5, judged=False).ok
-    later = vips_alerted(5.5, since=NOW + timedelta(seconds=1))
+def test_vip_alerts_must_arrive_within_five_seconds() -> None:
+    assert (vip_finding(4.5).ok, vip_finding(4.5).value, vip_finding(4.5).n) == (True, 4.5, 2)
+    assert not vip_finding(5.5).ok
+    assert vip_finding(5.5, judged=False).ok
+    later = vip_finding(5.5, since=NOW + timedelta(seconds=1))
     assert (later.ok, later.n, later.value) == (True, 0, None)
 
 
-def test_vips_of_whom_none_is_alerted_are_no_quick_ones() -> None:
-    alerts, some = Alerts(), np.ones(SHARD_MEMBERS, dtype=np.bool_)
-    alerts.expect(BURSTS[0], 0, {Tier.P0: some, Tier.P1: ~some}, some)
+def test_vips_without_alerts_fail() -> None:
+    alerts, flags = Alerts(), np.ones(SHARD_MEMBERS, dtype=np.bool_)
+    alerts.expect(BURSTS[0], 0, {Tier.P0: flags, Tier.P1: ~flags}, flags)
     assert not vip_push(alerts, [], since=NOW, judged=True).ok
 
 
-def test_lines_of_the_fakes_are_read_from_all_their_files(tmp_path: Path) -> None:
+def test_log_lines_are_read_from_all_files(tmp_path: Path) -> None:
     line = {"at": "2026-01-05T12:00:03Z", "platform": "fcm", "to": "fixture-1", "place": "here"}
     for name in ("a", "b"):
         (tmp_path / name).write_text(
             json.dumps({**line, "id": "i", "text": "ada mentioned @nova", "again": False}) + "\n"
         )
-    found = list(rang([tmp_path / "a", tmp_path / "b"]))
-    assert found == 2 * [Rang(at=NOW + timedelta(seconds=3), platform="fcm", to="fixture-1", place="here")]
-    assert found[0].member == 1
+    lines = list(rang([tmp_path / "a", tmp_path / "b"]))
+    assert lines == 2 * [Rang(at=NOW + timedelta(seconds=3), platform="fcm", to="fixture-1", place="here")]
+    assert lines[0].member == 1

@@ -1,4 +1,4 @@
-"""The outside check finds what is wrong: every way in which a store can differ from the truth fails its check."""
+"""The end-to-end check of the store fails for every difference from the expected rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,17 +27,17 @@ TWEET = Tweet(id="e1", author=UserId("u5"), mentioned=(UserId("nova"),), protect
 
 
 @dataclass
-class Stored:
-    """An archive of what a test puts in."""
+class FakeArchive:
+    """An archive with the bursts and rows that a test puts in."""
 
-    kept: list[Burst]
-    stored: list[StoredRow] = field(default_factory=list)
+    stored_bursts: list[Burst]
+    stored_rows: list[StoredRow] = field(default_factory=list)
 
     def bursts(self) -> Iterator[Burst]:
-        return iter(self.kept)
+        return iter(self.stored_bursts)
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
-        return (row for row in self.stored if row.row.burst == burst)
+        return (row for row in self.stored_rows if row.row.burst == burst)
 
     def accounts(self) -> Iterator[BurstProgress]:
         return iter(())
@@ -47,8 +47,8 @@ class Stored:
 
 
 @dataclass
-class Told(MemoryBursts):
-    found: Sequence[Outcome] = ()
+class FakeOutcomes(MemoryBursts):
+    result: Sequence[Outcome] = ()
 
     def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
         return self.found
@@ -75,104 +75,104 @@ def burst(name: str, lane: Lane = Lane.CELEBRITY) -> Burst:
 BURSTS = [burst("mention:nova#1"), burst("self:nova#1", Lane.STANDARD)]
 
 
-def right() -> tuple[Stored, Outside, Truth]:
-    archive = Stored(BURSTS)
-    told = Told()
-    told.found = [
-        Outcome(event=EventId(SOURCE, "e1"), account=UserId("nova"), burst=one.key, refusal=None) for one in BURSTS
+def correct_store() -> tuple[FakeArchive, Outside, Truth]:
+    archive = FakeArchive(BURSTS)
+    outcomes = FakeOutcomes()
+    outcomes.result = [
+        Outcome(event=EventId(SOURCE, "e1"), account=UserId("nova"), burst=burst.key, refusal=None) for burst in BURSTS
     ]
-    outside = Outside(archive=archive, outcomes=told, world=WORLD)
+    outside = Outside(archive=archive, outcomes=outcomes, world=WORLD)
     truth = outside.truth([TWEET])
-    archive.stored = [row for one in BURSTS for row in rows(truth, one)]
+    archive.stored_rows = [row for burst in BURSTS for row in rows(truth, burst)]
     return archive, outside, truth
 
 
-def rows(truth: Truth, one: Burst) -> Iterator[StoredRow]:
-    for shard in truth.shards(one.key.subject):
+def rows(truth: Truth, burst: Burst) -> Iterator[StoredRow]:
+    for shard in truth.shards(burst.key.subject):
         for tier in TIERS:
-            bits = from_flags(truth.tiers(one, shard)[tier])
-            made = cut(bits, burst=one.key, opened_at=NOW, tier=tier, shard=shard)
-            for member_range, members in zip(made.ranges, made.members, strict=True):
-                row = InboxRow(burst=one.key, opened_at=NOW, tier=tier, members=members)
+            bits = from_flags(truth.tiers(burst, shard)[tier])
+            inbox_rows = cut(bits, burst=burst.key, opened_at=NOW, tier=tier, shard=shard)
+            for member_range, members in zip(inbox_rows.ranges, inbox_rows.members, strict=True):
+                row = InboxRow(burst=burst.key, opened_at=NOW, tier=tier, members=members)
                 yield StoredRow(member_range=member_range, row=row)
 
 
 def compared(rows: Iterable[StoredRow]) -> tuple[bool, list[str]]:
-    archive, outside, truth = right()
-    archive.stored = list(rows)
+    archive, outside, truth = correct_store()
+    archive.stored_rows = list(rows)
     return outside.rows_equal_oracle(truth).ok, outside.twice()
 
 
-def test_a_right_store_passes() -> None:
-    archive, outside, truth = right()
+def test_correct_store_passes() -> None:
+    archive, outside, truth = correct_store()
     assert outside.nothing_lost(truth, []).ok
     assert outside.rows_equal_oracle(truth).ok
     assert outside.twice() == []
     assert outside.alerts.expected.keys() == {BURSTS[0].key}
-    assert {len(row.row.members) == RANGE_BYTES for row in archive.stored} == {True, False}
+    assert {len(row.row.members) == RANGE_BYTES for row in archive.stored_rows} == {True, False}
 
 
-def test_a_missing_row_is_found() -> None:
-    for place in (0, len(right()[0].stored) // 2, -1):
-        stored = right()[0].stored
-        del stored[place]
-        assert not compared(stored)[0]
+def test_missing_row_fails() -> None:
+    for place in (0, len(correct_store()[0].stored_rows) // 2, -1):
+        stored_rows = correct_store()[0].stored_rows
+        del stored_rows[place]
+        assert not compared(stored_rows)[0]
 
 
-def test_a_person_too_many_is_found() -> None:
-    stored = right()[0].stored
-    full = next(i for i, row in enumerate(stored) if len(row.row.members) == RANGE_BYTES)
-    stored[full] = replace(stored[full], row=replace(stored[full].row, members=b"\xff" * RANGE_BYTES))
-    assert not compared(stored)[0]
+def test_unexpected_member_fails() -> None:
+    stored_rows = correct_store()[0].stored_rows
+    full = next(i for i, row in enumerate(stored_rows) if len(row.row.members) == RANGE_BYTES)
+    stored_rows[full] = replace(stored_rows[full], row=replace(stored_rows[full].row, members=b"\xff" * RANGE_BYTES))
+    assert not compared(stored_rows)[0]
 
 
-def test_a_row_in_another_tier_is_found_and_one_in_two_tiers_is_shown_twice() -> None:
-    stored = right()[0].stored
-    one = next(row for row in stored if len(row.row.members) < RANGE_BYTES)
-    other = next(tier for tier in TIERS if tier is not one.row.tier)
-    twin = replace(one, row=replace(one.row, tier=other, members=one.row.members[:2]))
-    ok, twice = compared([*stored, twin])
+def test_row_in_two_tiers_fails_as_duplicate() -> None:
+    stored_rows = correct_store()[0].stored_rows
+    row = next(row for row in stored_rows if len(row.row.members) < RANGE_BYTES)
+    other_tier = next(tier for tier in TIERS if tier is not row.row.tier)
+    twin = replace(row, row=replace(row.row, tier=other_tier, members=row.row.members[:2]))
+    ok, twice = compared([*stored_rows, twin])
     assert not ok
-    assert twice == [f"{one.row.burst}: 1 people have two rows"]
+    assert twice == [f"{row.row.burst}: 1 people have two rows"]
 
 
-def test_a_lost_mention_is_found() -> None:
-    _, outside, _ = right()
-    told = outside.outcomes
-    assert isinstance(told, Told)
-    told.found = told.found[:1]
+def test_lost_mention_fails() -> None:
+    _, outside, _ = correct_store()
+    outcomes = outside.outcomes
+    assert isinstance(outcomes, FakeOutcomes)
+    outcomes.result = outcomes.result[:1]
     assert not outside.nothing_lost(outside.truth([TWEET]), []).ok
 
 
-def test_a_mention_counted_twice_is_found() -> None:
-    archive, outside, _ = right()
-    archive.kept = [replace(BURSTS[0], count=2), BURSTS[1]]
+def test_mention_counted_twice_fails() -> None:
+    archive, outside, _ = correct_store()
+    archive.stored_bursts = [replace(BURSTS[0], count=2), BURSTS[1]]
     assert not outside.nothing_lost(outside.truth([TWEET]), []).ok
 
 
-def test_a_refused_event_is_found() -> None:
-    _, outside, truth = right()
+def test_refused_event_fails() -> None:
+    _, outside, truth = correct_store()
     assert not outside.nothing_lost(truth, ["e2: 503"]).ok
 
 
-def test_books_without_a_plan_do_not_balance() -> None:
-    _, outside, truth = right()
+def test_ledger_without_plans_fails() -> None:
+    _, outside, truth = correct_store()
     assert not outside.books_balance(truth).ok
 
 
-def test_a_burst_in_the_wrong_lane_is_found() -> None:
-    _, outside, truth = right()
+def test_burst_in_wrong_lane_fails() -> None:
+    _, outside, truth = correct_store()
     assert outside.lanes(truth, threshold=15_000, at_least=0).ok
     assert not outside.lanes(truth, threshold=15_001, at_least=0).ok
 
 
-def test_the_celebritys_own_item_lies_behind_the_people() -> None:
-    _, _, truth = right()
+def test_own_burst_of_celebrity_is_in_the_last_shard() -> None:
+    _, _, truth = correct_store()
     assert truth.shards(BURSTS[1].key.subject) == [WORLD.star_member(0) // SHARD_MEMBERS] == [1]
 
 
-def test_a_burst_that_is_kept_from_its_followers_without_need_is_found() -> None:
-    _, outside, truth = right()
-    spared = replace(truth, bursts={one.key: replace(one, pull_only=one is BURSTS[0]) for one in BURSTS})
-    # The archive has no plans, which is wrong twice already.
-    assert (outside.books_balance(truth).value, outside.books_balance(spared).value) == (2, 3)
+def test_needless_pull_only_burst_fails() -> None:
+    _, outside, truth = correct_store()
+    pull_only = replace(truth, bursts={burst.key: replace(burst, pull_only=burst is BURSTS[0]) for burst in BURSTS})
+    # The archive has no plans, which already counts as two errors.
+    assert (outside.books_balance(truth).value, outside.books_balance(pull_only).value) == (2, 3)

@@ -1,4 +1,4 @@
-"""`Demo.delivered` waits for the star's first burst, and for nothing else that the demo's API reports."""
+"""`Demo.delivered` waits for the celebrity's first burst and ignores all others."""
 
 import json
 import subprocess
@@ -30,18 +30,18 @@ def inbox(*bursts: str, partial: bool = False) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class FakeApi:
-    """Answers each path with its scripted bodies in order; the last one is repeated. A body of None is a 404."""
+    """Serves the scripted bodies of each path in order and repeats the last; None is a 404."""
 
     overviews: Sequence[dict[str, Any]]
     inboxes: Sequence[dict[str, Any] | None]
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def body(self, path: str) -> dict[str, Any] | None:
         scripts = {OVERVIEW: self.overviews, INBOX: self.inboxes, PEOPLE: [{"people": [{"token": "vip"}]}]}
         script = scripts[path]
-        answer = script[min(self.asked.count(path), len(script) - 1)]
-        self.asked.append(path)
-        return answer
+        body = script[min(self.requests.count(path), len(script) - 1)]
+        self.requests.append(path)
+        return body
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def demo_of(api: FakeApi, folder: Path) -> Iterator[Demo]:
             thread.join()
 
 
-def test_delivered_waits_for_burst_of_star_when_small_burst_is_settled(tmp_path: Path) -> None:
+def test_delivered_ignores_settled_burst_of_small_account(tmp_path: Path) -> None:
     overviews = [
         {"running": None},
         running("mention:u3#1", settled=True),
@@ -84,7 +84,7 @@ def test_delivered_waits_for_burst_of_star_when_small_burst_is_settled(tmp_path:
     api = FakeApi(overviews, [inbox("mention:nova#1")])
     with demo_of(api, tmp_path) as demo:
         demo.delivered()
-    assert api.asked.count(OVERVIEW) == len(overviews)
+    assert api.requests.count(OVERVIEW) == len(overviews)
 
 
 def test_delivered_waits_until_inbox_shows_burst(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_delivered_waits_until_inbox_shows_burst(tmp_path: Path) -> None:
         assert demo.bursts() == ["id of mention:nova#1", "id of mention:u7#1"]
 
 
-def test_bursts_are_read_from_whole_page(tmp_path: Path) -> None:
+def test_bursts_are_not_read_from_partial_page(tmp_path: Path) -> None:
     api = FakeApi([], [inbox(partial=True), inbox("mention:nova#1")])
     with demo_of(api, tmp_path) as demo:
         assert demo.bursts() == ["id of mention:nova#1"]

@@ -1,4 +1,4 @@
-"""The fake of APNs refuses what Apple refuses: a sender that does it wrong can't pass for right."""
+"""The fake APNs refuses what Apple refuses, so that tests detect a wrong sender."""
 
 import json
 from collections.abc import Mapping
@@ -53,28 +53,28 @@ def post(
     return Post(origin=origin, path=path or f"/3/device/{token}", headers=[*merged.items()], body=body)
 
 
-def said(reply: Reply) -> tuple[int, Any]:
+def status_and_reason(reply: Reply) -> tuple[int, Any]:
     return reply.status, json.loads(reply.body)["reason"] if reply.body else None
 
 
-def answered(given: Post) -> tuple[int, Any]:
-    return said(apple().fake.answer(given))
+def response_to(request: Post) -> tuple[int, Any]:
+    return status_and_reason(apple().fake.answer(request))
 
 
-def test_what_is_right_rings_the_phone() -> None:
-    made = apple()
-    reply = made.fake.answer(post())
+def test_valid_request_shows_the_alert() -> None:
+    apns = apple()
+    reply = apns.fake.answer(post())
     assert (reply.status, reply.body, reply.headers) == (200, b"", {"apns-id": ID})
-    assert made.fake.phones[TOKEN].shows == {"one": "hello"}
+    assert apns.fake.phones[TOKEN].shows == {"one": "hello"}
 
 
-def test_without_a_collapse_id_each_stands_for_itself_and_the_same_one_replaces() -> None:
-    made = apple()
-    other = "00000000-0000-0000-0000-000000000001"
-    for headers in ({}, {}, {"apns-collapse-id": None, "apns-id": other}, {"apns-collapse-id": None}):
-        assert made.fake.answer(post(headers)).status == 200
-    assert [*made.fake.phones[TOKEN].shows] == ["one", other, ID]
-    assert (made.fake.phones[TOKEN].rang, made.fake.phones.duplicates) == (4, 2)
+def test_alerts_without_collapse_id_replace_only_their_id() -> None:
+    apns = apple()
+    other_id = "00000000-0000-0000-0000-000000000001"
+    for headers in ({}, {}, {"apns-collapse-id": None, "apns-id": other_id}, {"apns-collapse-id": None}):
+        assert apns.fake.answer(post(headers)).status == 200
+    assert [*apns.fake.phones[TOKEN].shows] == ["one", other_id, ID]
+    assert (apns.fake.phones[TOKEN].rang, apns.fake.phones.duplicates) == (4, 2)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_without_a_collapse_id_each_stands_for_itself_and_the_same_one_replaces(
         ({"apns-topic": "com.other"}, 400, "TopicDisallowed"),
     ],
 )
-def test_a_header_that_is_wrong(headers: Mapping[str, str | None], status: int, reason: str) -> None:
-    assert answered(post(headers)) == (status, reason)
+def test_invalid_header_is_refused(headers: Mapping[str, str | None], status: int, reason: str) -> None:
+    assert response_to(post(headers)) == (status, reason)
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "reason"),
+    ("request_", "status", "reason"),
     [
         (post(path="/device/x"), 404, "BadPath"),
         (post(token=""), 404, "BadPath"),
@@ -117,65 +117,66 @@ def test_a_header_that_is_wrong(headers: Mapping[str, str | None], status: int, 
     ],
     ids=range(7),
 )
-def test_a_path_or_a_body_that_is_wrong(given: Post, status: int, reason: str) -> None:
-    given = replace(given, path="/3/device/") if given.path == "/3/device/" else given
-    expected = (400, "MissingDeviceToken") if given.path == "/3/device/" else (status, reason)
-    assert answered(given) == expected
+def test_invalid_path_or_body_is_refused(request_: Post, status: int, reason: str) -> None:
+    request_ = replace(request_, path="/3/device/") if request_.path == "/3/device/" else request_
+    expected = (400, "MissingDeviceToken") if request_.path == "/3/device/" else (status, reason)
+    assert response_to(request_) == expected
 
 
-def test_4096_bytes_are_taken() -> None:
+def test_payload_of_4096_bytes_is_accepted() -> None:
     assert apple().fake.answer(post(body=BODY + b" " * (4_096 - len(BODY)))).status == 200
 
 
-def test_a_header_given_twice_is_one_too_many() -> None:
-    given = post()
-    assert answered(replace(given, headers=[*given.headers, ("apns-id", ID)])) == (400, "DuplicateHeaders")
+def test_duplicate_header_is_refused() -> None:
+    request = post()
+    assert response_to(replace(request, headers=[*request.headers, ("apns-id", ID)])) == (400, "DuplicateHeaders")
 
 
-def test_an_app_s_token_is_a_stranger_to_the_other_environment_and_to_other_apps() -> None:
-    made = apple()
-    made.fake.install(TOKEN, TOPIC, ApnsEnvironment.SANDBOX)
-    assert said(made.fake.answer(post())) == (400, "BadDeviceToken")
-    assert made.fake.answer(post(origin=SANDBOX)).status == 200
-    made.fake.install(TOKEN, "com.other")
-    assert said(made.fake.answer(post())) == (400, "DeviceTokenNotForTopic")
+def test_token_is_refused_in_other_environment_or_topic() -> None:
+    apns = apple()
+    apns.fake.install(TOKEN, TOPIC, ApnsEnvironment.SANDBOX)
+    assert status_and_reason(apns.fake.answer(post())) == (400, "BadDeviceToken")
+    assert apns.fake.answer(post(origin=SANDBOX)).status == 200
+    apns.fake.install(TOKEN, "com.other")
+    assert status_and_reason(apns.fake.answer(post())) == (400, "DeviceTokenNotForTopic")
 
 
-def test_an_app_that_is_gone_says_since_when_and_comes_back_by_being_installed() -> None:
-    made = apple()
-    made.fake.uninstall(TOKEN, NOON - timedelta(hours=1))
-    reply = made.fake.answer(post())
+def test_uninstalled_app_has_a_timestamp_until_reinstalled() -> None:
+    apns = apple()
+    apns.fake.uninstall(TOKEN, NOON - timedelta(hours=1))
+    reply = apns.fake.answer(post())
     assert reply.status == 410
     assert json.loads(reply.body) == {"reason": "Unregistered", "timestamp": int(NOON.timestamp() - 3_600) * 1_000}
-    made.fake.install(TOKEN, TOPIC)
-    assert made.fake.answer(post()).status == 200
+    apns.fake.install(TOKEN, TOPIC)
+    assert apns.fake.answer(post()).status == 200
 
 
-def test_one_provider_token_for_each_alert_is_too_many() -> None:
-    made = apple()
-    found = [
-        said(made.fake.answer(post({"authorization": bearer(issued=NOON - timedelta(seconds=n))}))) for n in range(4)
+def test_too_many_provider_tokens_are_refused() -> None:
+    apns = apple()
+    responses = [
+        status_and_reason(apns.fake.answer(post({"authorization": bearer(issued=NOON - timedelta(seconds=n))})))
+        for n in range(4)
     ]
-    assert found == [
+    assert responses == [
         (200, None),
         (200, None),
         (429, "TooManyProviderTokenUpdates"),
         (429, "TooManyProviderTokenUpdates"),
     ]
-    made.advance(timedelta(minutes=20))
-    assert made.fake.answer(post({"authorization": bearer(issued=NOON + timedelta(minutes=20))})).status == 200
+    apns.advance(timedelta(minutes=20))
+    assert apns.fake.answer(post({"authorization": bearer(issued=NOON + timedelta(minutes=20))})).status == 200
 
 
-def statuses(made: Apple, many: int = 2_000) -> list[int]:
-    return [made.fake.answer(post(token=f"{n:064x}")).status for n in range(many)]
+def statuses(apns: Apple, count: int = 2_000) -> list[int]:
+    return [apns.fake.answer(post(token=f"{n:064x}")).status for n in range(count)]
 
 
-def test_a_share_of_the_tokens_is_gone_the_same_ones_by_one_seed() -> None:
-    found = statuses(apple(script=ProviderScript(gone=0.02, seed=1)))
-    assert 20 <= found.count(410) <= 60
+def test_share_of_tokens_is_gone_determined_by_seed() -> None:
+    result = statuses(apple(script=ProviderScript(gone=0.02, seed=1)))
+    assert 20 <= result.count(410) <= 60
     assert (
         statuses(apple(script=ProviderScript(gone=0.02, seed=1)))
-        == found
+        == result
         != statuses(apple(script=ProviderScript(gone=0.02)))
     )
     reply = apple(script=ProviderScript(gone=1.0, gone_for=timedelta(days=3))).fake.answer(post())
@@ -183,23 +184,23 @@ def test_a_share_of_the_tokens_is_gone_the_same_ones_by_one_seed() -> None:
     assert since == NOON - timedelta(days=3)
 
 
-def test_a_share_of_the_tokens_is_another_environment_s() -> None:
+def test_share_of_tokens_belongs_to_other_environment() -> None:
     assert 400 <= statuses(apple(script=ProviderScript(elsewhere=0.25))).count(400) <= 600
 
 
-def test_for_a_while_it_takes_nothing_and_says_until_when() -> None:
-    made = apple(script=ProviderScript(limited=FaultWindow(after=timedelta(seconds=10), lasting=timedelta(seconds=30))))
-    assert made.fake.answer(post()).status == 200
-    made.advance(timedelta(seconds=20))
-    reply = made.fake.answer(post())
-    assert (said(reply), reply.headers["retry-after"]) == ((429, "TooManyRequests"), "20")
-    made.advance(timedelta(seconds=20))
-    assert made.fake.answer(post()).status == 200
+def test_scripted_rate_limit_reports_retry_after() -> None:
+    apns = apple(script=ProviderScript(limited=FaultWindow(after=timedelta(seconds=10), lasting=timedelta(seconds=30))))
+    assert apns.fake.answer(post()).status == 200
+    apns.advance(timedelta(seconds=20))
+    reply = apns.fake.answer(post())
+    assert (status_and_reason(reply), reply.headers["retry-after"]) == ((429, "TooManyRequests"), "20")
+    apns.advance(timedelta(seconds=20))
+    assert apns.fake.answer(post()).status == 200
 
 
-def test_for_a_while_it_is_down() -> None:
-    made = apple(script=ProviderScript(down=FaultWindow(lasting=timedelta(seconds=30))))
-    assert said(made.fake.answer(post())) == (503, "ServiceUnavailable")
-    made.advance(timedelta(seconds=30))
-    assert made.fake.answer(post()).status == 200
-    assert made.fake.answered == {"ServiceUnavailable": 1, "Accepted": 1}
+def test_scripted_outage_ends() -> None:
+    apns = apple(script=ProviderScript(down=FaultWindow(lasting=timedelta(seconds=30))))
+    assert status_and_reason(apns.fake.answer(post())) == (503, "ServiceUnavailable")
+    apns.advance(timedelta(seconds=30))
+    assert apns.fake.answer(post()).status == 200
+    assert apns.fake.answered == {"ServiceUnavailable": 1, "Accepted": 1}

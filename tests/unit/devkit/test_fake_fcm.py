@@ -1,4 +1,4 @@
-"""The fake of FCM refuses what Google refuses: a sender that does it wrong can't pass for right."""
+"""The fake FCM refuses what Google refuses, so that tests detect a wrong sender."""
 
 import json
 from collections.abc import Mapping
@@ -25,17 +25,17 @@ MESSAGE: Mapping[str, Any] = {
 }
 
 
-def asking(
+def token_request(
     *,
     issued: datetime = NOON,
-    lives: timedelta = timedelta(hours=1),
+    lifetime: timedelta = timedelta(hours=1),
     kid: str = GOOGLE_KEY_ID,
     key: rsa.RSAPrivateKey | None = None,
-    **other: object,
+    **overrides: object,
 ) -> Post:
-    times = {"iat": int(issued.timestamp()), "exp": int((issued + lives).timestamp())}
+    times = {"iat": int(issued.timestamp()), "exp": int((issued + lifetime).timestamp())}
     scope = "https://www.googleapis.com/auth/firebase.messaging"
-    claims = {"iss": EMAIL, "scope": scope, "aud": TOKEN_URI, **times, **other}
+    claims = {"iss": EMAIL, "scope": scope, "aud": TOKEN_URI, **times, **overrides}
     assertion = jwt.encode(claims, key or google_key(), algorithm="RS256", headers={"kid": kid})
     return grant({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion})
 
@@ -47,32 +47,32 @@ def grant(form: Mapping[str, str], content: str = "application/x-www-form-urlenc
     )
 
 
-def letter(made: Google, message: object = MESSAGE, *, path: str = SEND, bearer: str | None = None) -> Reply:
+def send_message(fcm: Google, message: object = MESSAGE, *, path: str = SEND, bearer: str | None = None) -> Reply:
     if bearer is None:
-        bearer = json.loads(made.fake.answer(asking(issued=made.theirs.now())).body)["access_token"]
+        bearer = json.loads(fcm.fake.answer(token_request(issued=fcm.theirs.now())).body)["access_token"]
     body = json.dumps({"message": message}).encode()
     headers = [("authorization", f"Bearer {bearer}")]
-    return made.fake.answer(Post(origin="https://fcm.googleapis.com:443", path=path, headers=headers, body=body))
+    return fcm.fake.answer(Post(origin="https://fcm.googleapis.com:443", path=path, headers=headers, body=body))
 
 
-def error(reply: Reply) -> tuple[int, str, str | None]:
-    """Status, google.rpc's word, and FCM's."""
-    found = json.loads(reply.body)["error"]
-    return reply.status, found["status"], next((each.get("errorCode") for each in found["details"]), None)
+def error_of(reply: Reply) -> tuple[int, str, str | None]:
+    """Return the HTTP status, the google.rpc status and FCM's error code."""
+    body = json.loads(reply.body)["error"]
+    return reply.status, body["status"], next((detail.get("errorCode") for detail in body["details"]), None)
 
 
-def test_what_is_right_rings_the_phone() -> None:
-    made = google()
-    reply = letter(made)
+def test_valid_message_shows_the_alert() -> None:
+    fcm = google()
+    reply = send_message(fcm)
     assert (reply.status, json.loads(reply.body)) == (200, {"name": "projects/made-up/messages/0"})
-    assert made.fake.phones[TOKEN].shows == {"one": "hello"}
+    assert fcm.fake.phones[TOKEN].shows == {"one": "hello"}
 
 
-def test_without_a_tag_each_stands_for_itself() -> None:
-    made = google()
+def test_messages_without_a_tag_are_shown_separately() -> None:
+    fcm = google()
     for _ in range(2):
-        letter(made, {"fid": FID, "notification": {"body": "hello"}})
-    assert [*made.fake.phones[FID].shows.values()] == ["hello", "hello"]
+        send_message(fcm, {"fid": FID, "notification": {"body": "hello"}})
+    assert [*fcm.fake.phones[FID].shows.values()] == ["hello", "hello"]
 
 
 @pytest.mark.parametrize(
@@ -81,33 +81,33 @@ def test_without_a_tag_each_stands_for_itself() -> None:
         (grant({"grant_type": "password"}), "unsupported_grant_type"),
         (grant({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer"}), "invalid_grant"),
         (grant({}, content="application/json"), "invalid_request"),
-        (asking(key=rsa.generate_private_key(public_exponent=65_537, key_size=2_048)), "invalid_grant"),
-        (asking(kid="other"), "invalid_grant"),
-        (asking(iss="other@example.com"), "invalid_grant"),
-        (asking(aud="https://example.com"), "invalid_grant"),
-        (asking(scope="https://www.googleapis.com/auth/drive"), "invalid_scope"),
-        (asking(lives=timedelta(hours=2)), "invalid_grant"),
-        (asking(issued=NOON - timedelta(hours=2)), "invalid_grant"),
-        (asking(issued=NOON + timedelta(hours=2)), "invalid_grant"),
-        (asking(iat="noon"), "invalid_grant"),
+        (token_request(key=rsa.generate_private_key(public_exponent=65_537, key_size=2_048)), "invalid_grant"),
+        (token_request(kid="other"), "invalid_grant"),
+        (token_request(iss="other@example.com"), "invalid_grant"),
+        (token_request(aud="https://example.com"), "invalid_grant"),
+        (token_request(scope="https://www.googleapis.com/auth/drive"), "invalid_scope"),
+        (token_request(lifetime=timedelta(hours=2)), "invalid_grant"),
+        (token_request(issued=NOON - timedelta(hours=2)), "invalid_grant"),
+        (token_request(issued=NOON + timedelta(hours=2)), "invalid_grant"),
+        (token_request(iat="noon"), "invalid_grant"),
     ],
     ids=range(12),
 )
-def test_a_question_for_a_token_that_is_wrong(post: Post, code: str) -> None:
+def test_invalid_token_request_is_refused(post: Post, code: str) -> None:
     reply = google().fake.answer(post)
     assert (reply.status, json.loads(reply.body)["error"]) == (400, code)
 
 
-def test_a_token_is_good_for_an_hour_and_until_it_is_revoked() -> None:
-    made = google()
-    token = json.loads(made.fake.answer(asking()).body)["access_token"]
-    assert letter(made, bearer="other").status == 401
-    assert letter(made, bearer=token).status == 200
-    made.advance(timedelta(hours=1))
-    assert error(letter(made, bearer=token)) == (401, "UNAUTHENTICATED", None)
-    token = json.loads(made.fake.answer(asking(issued=made.theirs.now())).body)["access_token"]
-    made.fake.grants.revoke()
-    assert letter(made, bearer=token).status == 401
+def test_token_is_valid_for_an_hour_or_until_revoked() -> None:
+    fcm = google()
+    token = json.loads(fcm.fake.answer(token_request()).body)["access_token"]
+    assert send_message(fcm, bearer="other").status == 401
+    assert send_message(fcm, bearer=token).status == 200
+    fcm.advance(timedelta(hours=1))
+    assert error_of(send_message(fcm, bearer=token)) == (401, "UNAUTHENTICATED", None)
+    token = json.loads(fcm.fake.answer(token_request(issued=fcm.theirs.now())).body)["access_token"]
+    fcm.fake.grants.revoke()
+    assert send_message(fcm, bearer=token).status == 401
 
 
 @pytest.mark.parametrize(
@@ -128,43 +128,43 @@ def test_a_token_is_good_for_an_hour_and_until_it_is_revoked() -> None:
         ({"fid": "x"}, "message.fid"),
     ],
 )
-def test_a_field_that_is_wrong_is_named(message: object, field: str) -> None:
-    reply = letter(google(), message)
+def test_invalid_field_is_named(message: object, field: str) -> None:
+    reply = send_message(google(), message)
     [detail] = json.loads(reply.body)["error"]["details"]
     assert (reply.status, detail["fieldViolations"][0]["field"]) == (400, field)
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "text"),
     [
         ({"token": "x"}, "The registration token is not a valid FCM registration token"),
         ({"token": TOKEN, "notification": {"body": "中" * 1_400}}, "Android message is too big"),
     ],
     ids=["token", "size"],
 )
-def test_for_a_token_and_for_the_size_there_is_a_sentence_and_no_field(message: object, said: str) -> None:
-    reply = letter(google(), message)
-    assert error(reply) == (400, "INVALID_ARGUMENT", "INVALID_ARGUMENT")
-    assert json.loads(reply.body)["error"]["message"] == said
+def test_invalid_token_and_size_are_reported_as_text_only(message: object, text: str) -> None:
+    reply = send_message(google(), message)
+    assert error_of(reply) == (400, "INVALID_ARGUMENT", "INVALID_ARGUMENT")
+    assert json.loads(reply.body)["error"]["message"] == text
 
 
-def test_what_is_no_message_of_this_project_is_refused() -> None:
-    made = google()
-    assert error(letter(made, path="/v1/projects/other/messages:send"))[:2] == (403, "PERMISSION_DENIED")
-    assert error(letter(made, path="/fcm/send"))[:2] == (404, "NOT_FOUND")
+def test_message_to_another_project_or_path_is_refused() -> None:
+    fcm = google()
+    assert error_of(send_message(fcm, path="/v1/projects/other/messages:send"))[:2] == (403, "PERMISSION_DENIED")
+    assert error_of(send_message(fcm, path="/fcm/send"))[:2] == (404, "NOT_FOUND")
 
 
-def test_an_app_that_is_gone_comes_back_by_being_installed() -> None:
-    made = google()
-    made.fake.uninstall(TOKEN)
-    assert error(letter(made)) == (404, "NOT_FOUND", "UNREGISTERED")
-    made.fake.install(TOKEN)
-    assert letter(made).status == 200
+def test_uninstalled_app_is_refused_until_reinstalled() -> None:
+    fcm = google()
+    fcm.fake.uninstall(TOKEN)
+    assert error_of(send_message(fcm)) == (404, "NOT_FOUND", "UNREGISTERED")
+    fcm.fake.install(TOKEN)
+    assert send_message(fcm).status == 200
 
 
-def test_the_script_is_played() -> None:
-    assert error(letter(google(script=ProviderScript(gone=1.0)))) == (404, "NOT_FOUND", "UNREGISTERED")
-    assert error(letter(google(script=ProviderScript(elsewhere=1.0)))) == (
+def test_scripted_faults_are_simulated() -> None:
+    assert error_of(send_message(google(script=ProviderScript(gone=1.0)))) == (404, "NOT_FOUND", "UNREGISTERED")
+    assert error_of(send_message(google(script=ProviderScript(elsewhere=1.0)))) == (
         403,
         "PERMISSION_DENIED",
         "SENDER_ID_MISMATCH",
@@ -172,9 +172,9 @@ def test_the_script_is_played() -> None:
     half_a_minute = FaultWindow(lasting=timedelta(seconds=30))
     limited = google(script=ProviderScript(limited=half_a_minute))
     limited.advance(timedelta(seconds=10))
-    reply = letter(limited)
-    assert (error(reply), reply.headers["retry-after"]) == ((429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"), "20")
+    reply = send_message(limited)
+    assert (error_of(reply), reply.headers["retry-after"]) == ((429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED"), "20")
     down = google(script=ProviderScript(down=half_a_minute))
-    assert error(letter(down))[:2] == (503, "UNAVAILABLE")
+    assert error_of(send_message(down))[:2] == (503, "UNAVAILABLE")
     down.advance(timedelta(seconds=30))
-    assert letter(down).status == 200
+    assert send_message(down).status == 200

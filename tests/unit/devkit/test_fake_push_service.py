@@ -1,4 +1,4 @@
-"""The fake push service refuses what the real ones refuse, in their words, and the same whenever it is asked."""
+"""The fake push service refuses what real push services refuse, deterministically."""
 
 import json
 from collections import Counter
@@ -29,16 +29,16 @@ def world() -> World:
     return World()
 
 
-def sent(world: World, browser: Browser) -> Post:
-    """What the sender makes of an alert, and its push service has taken."""
+def sent_post(world: World, browser: Browser) -> Post:
+    """Send an alert and return the request that the push service accepted."""
     world.send(device(browser))
     return world.posts[-1]
 
 
-def changed(post: Post, **headers: str | None) -> Post:
+def with_headers(post: Post, **headers: str | None) -> Post:
     kept = {name: value for name, value in post.headers if name not in {n.replace("_", "-") for n in headers}}
-    said = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
-    return replace(post, headers=[*kept.items(), *said.items()])
+    replaced = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
+    return replace(post, headers=[*kept.items(), *replaced.items()])
 
 
 def status(answer: Reply | Silence) -> int:
@@ -68,35 +68,35 @@ def status(answer: Reply | Silence) -> int:
         ({"authorization": "Bearer x"}, 403),
     ],
 )
-def test_headers_that_are_wrong_are_refused(world: World, headers: dict[str, str | None], expected: int) -> None:
-    post = sent(world, world.browser())
-    assert status(world.answer(changed(post, **headers))) == expected
+def test_invalid_headers_are_refused(world: World, headers: dict[str, str | None], expected: int) -> None:
+    post = sent_post(world, world.browser())
+    assert status(world.answer(with_headers(post, **headers))) == expected
 
 
-def test_a_body_that_is_too_large_is_refused_and_the_largest_is_taken(world: World) -> None:
-    post = sent(world, world.browser())
+def test_body_above_4096_bytes_is_refused(world: World) -> None:
+    post = sent_post(world, world.browser())
     assert status(world.answer(replace(post, body=bytes(4096)))) == 201
     assert status(world.answer(replace(post, body=bytes(4097)))) == 413
 
 
-def test_what_its_browser_can_t_read_is_taken_and_thrown_away(world: World) -> None:
-    """As it is: a push service can't read it either, and nobody is told."""
+def test_unreadable_message_is_accepted_and_discarded(world: World) -> None:
+    """A real push service can't decrypt the message either, and reports no error."""
     browser = world.browser()
-    post = sent(world, browser)
+    post = sent_post(world, browser)
     assert status(world.answer(replace(post, body=post.body[:-1] + bytes([post.body[-1] ^ 1])))) == 201
     assert (browser.unreadable, world.phone(browser).rang) == (1, 1)
 
 
-def test_a_message_for_another_browser_is_read_by_neither(world: World) -> None:
-    one, other = world.browser(), world.browser()
-    post = sent(world, one)
-    world.answer(replace(post, path=other.endpoint.removeprefix(ORIGIN)))
-    assert (other.unreadable, world.phone(other).rang) == (1, 0)
+def test_message_for_another_browser_is_not_shown(world: World) -> None:
+    first, second = world.browser(), world.browser()
+    post = sent_post(world, first)
+    world.answer(replace(post, path=second.endpoint.removeprefix(ORIGIN)))
+    assert (second.unreadable, world.phone(second).rang) == (1, 0)
 
 
-def test_a_post_to_another_origin_finds_nobody(world: World) -> None:
+def test_request_to_another_origin_is_not_found(world: World) -> None:
     service = world.services[Manner.GOOGLE]
-    post = sent(world, world.browser())
+    post = sent_post(world, world.browser())
     assert status(service.answer(replace(post, origin="https://fcm.googleapis.com:8443"))) == 404
 
 
@@ -111,7 +111,7 @@ def authorized(change: Callable[[dict[str, str | int]], object], key: ec.Ellipti
 
 
 @pytest.mark.parametrize(
-    ("change", "wrong"),
+    ("change", "expected_fault"),
     [
         (lambda claims: None, None),
         (lambda claims: claims.update(aud=ORIGIN + "/"), AuthorizationFault.ELSEWHERE),
@@ -131,48 +131,48 @@ def authorized(change: Callable[[dict[str, str | int]], object], key: ec.Ellipti
         (lambda claims: claims.update(sub="https://example.org/push"), None),
     ],
 )
-def test_a_token_is_judged_by_each_of_its_claims(
-    change: Callable[[dict[str, str | int]], object], wrong: AuthorizationFault | None
+def test_each_claim_of_the_token_is_checked(
+    change: Callable[[dict[str, str | int]], object], expected_fault: AuthorizationFault | None
 ) -> None:
-    assert fault(authorized(change), ORIGIN, OURS.public, NOON) == wrong
+    assert fault(authorized(change), ORIGIN, OURS.public, NOON) == expected_fault
 
 
-def test_a_token_is_judged_by_its_signature_and_its_key() -> None:
-    good, other = authorized(lambda claims: None), vapid(number=8)
-    assert fault(good, ORIGIN, other.public, NOON) is AuthorizationFault.OTHER_KEY
-    assert fault(authorized(lambda claims: None, other.key), ORIGIN, OURS.public, NOON) is AuthorizationFault.FORGED
+def test_signature_and_key_of_the_token_are_checked() -> None:
+    valid, foreign = authorized(lambda claims: None), vapid(number=8)
+    assert fault(valid, ORIGIN, foreign.public, NOON) is AuthorizationFault.OTHER_KEY
+    assert fault(authorized(lambda claims: None, foreign.key), ORIGIN, OURS.public, NOON) is AuthorizationFault.FORGED
     assert (
-        fault(good.replace(OURS.public, base64url(bytes(65))), ORIGIN, OURS.public, NOON)
+        fault(valid.replace(OURS.public, base64url(bytes(65))), ORIGIN, OURS.public, NOON)
         is AuthorizationFault.UNREADABLE
     )
     assert fault(None, ORIGIN, OURS.public, NOON) is AuthorizationFault.MISSING
     assert fault("", ORIGIN, OURS.public, NOON) is AuthorizationFault.UNREADABLE
 
 
-def test_a_token_of_another_algorithm_is_none() -> None:
+def test_token_of_another_algorithm_is_unreadable() -> None:
     claims = {"aud": ORIGIN, "exp": int((NOON + HOUR).timestamp()), "sub": "mailto:ops@example.org"}
     unsigned = jwt.encode(claims, key="", algorithm="none")
     shared = jwt.encode(claims, key="x" * 32, algorithm="HS256")
-    for made in (unsigned, shared):
-        assert fault(f"vapid t={made}, k={OURS.public}", ORIGIN, OURS.public, NOON) is AuthorizationFault.UNREADABLE
+    for token in (unsigned, shared):
+        assert fault(f"vapid t={token}, k={OURS.public}", ORIGIN, OURS.public, NOON) is AuthorizationFault.UNREADABLE
 
 
 @pytest.mark.parametrize("status_", [400, 404, 410, 413, 429, 503])
 @pytest.mark.parametrize("manner", list(Manner))
-def test_each_refuses_in_its_own_words(manner: Manner, status_: int) -> None:
-    said = refusal(manner, status_)
-    assert said.status == status_
+def test_refusal_has_the_format_of_its_service(manner: Manner, status_: int) -> None:
+    reply = refusal(manner, status_)
+    assert reply.status == status_
     match manner:
         case Manner.APPLE:
-            assert json.loads(said.body)["reason"]
+            assert json.loads(reply.body)["reason"]
         case Manner.GOOGLE:
-            assert said.body.startswith(b"<HTML>")
+            assert reply.body.startswith(b"<HTML>")
         case Manner.MOZILLA:
-            assert json.loads(said.body)["errno"] > 100
+            assert json.loads(reply.body)["errno"] > 100
 
 
 @pytest.mark.parametrize(
-    ("manner", "wrong", "expected"),
+    ("manner", "expected_fault", "expected"),
     [
         (Manner.APPLE, AuthorizationFault.OTHER_KEY, (403, b"VapidPkHashMismatch")),
         (Manner.APPLE, AuthorizationFault.OVER, (403, b"BadJwtToken")),
@@ -182,24 +182,24 @@ def test_each_refuses_in_its_own_words(manner: Manner, status_: int) -> None:
         (Manner.MOZILLA, AuthorizationFault.MISSING, (401, b"109")),
     ],
 )
-def test_each_refuses_a_token_in_its_own_words(
-    manner: Manner, wrong: AuthorizationFault, expected: tuple[int, bytes]
+def test_token_refusal_has_the_format_of_its_service(
+    manner: Manner, expected_fault: AuthorizationFault, expected: tuple[int, bytes]
 ) -> None:
-    said = refusal(manner, wrong)
-    assert said.status == expected[0]
-    assert expected[1] in said.body
+    reply = refusal(manner, expected_fault)
+    assert reply.status == expected[0]
+    assert expected[1] in reply.body
 
 
-def test_a_script_s_shares_come_true_and_the_same_in_every_run() -> None:
+def test_scripted_shares_are_determined_by_seed() -> None:
     def run(seed: int) -> list[int]:
         world = World()
-        post = sent(world, world.browser())
+        post = sent_post(world, world.browser())
         script = ProviderScript(seed=seed, gone=0.02, elsewhere=0.1)
         service = FakePushService(clock=world.clock, origin=ORIGIN, manner=Manner.GOOGLE, script=script)
         paths = [service.subscribe(OURS.public).endpoint.removeprefix(ORIGIN) for _ in range(400)]
-        answers = [service.answer(replace(post, path=path)).status for path in paths]
-        assert Counter(answers) == service.answered
-        return answers
+        statuses = [service.answer(replace(post, path=path)).status for path in paths]
+        assert Counter(statuses) == service.answered
+        return statuses
 
     first = run(1)
     assert run(1) == first != run(2)
@@ -208,14 +208,14 @@ def test_a_script_s_shares_come_true_and_the_same_in_every_run() -> None:
     assert 20 <= first.count(403) <= 70
 
 
-def test_who_is_gone_stays_gone(world: World) -> None:
+def test_gone_browser_stays_gone(world: World) -> None:
     browser = world.browser()
     world.script(ProviderScript(gone=1.0))
-    assert status(world.answer(sent(world, browser))) == 410
+    assert status(world.answer(sent_post(world, browser))) == 410
     assert world.phone(browser).rang == 0
 
 
-def test_its_browsers_have_the_same_keys_in_every_run_and_each_other_ones() -> None:
+def test_browser_keys_are_unique_and_determined_by_seed() -> None:
     def keys(seed: int) -> list[bytes]:
         service = FakePushService(clock=ManualClock(), script=ProviderScript(seed=seed))
         return [service.subscribe("k").subscription.key for _ in range(3)]
@@ -224,9 +224,9 @@ def test_its_browsers_have_the_same_keys_in_every_run_and_each_other_ones() -> N
     assert len(set(keys(1))) == 3
 
 
-def test_while_it_is_busy_it_says_for_how_long(world: World) -> None:
+def test_scripted_rate_limit_reports_retry_after(world: World) -> None:
     world.script(ProviderScript(limited=FaultWindow(after=SECOND, lasting=30 * SECOND)))
-    post = sent(world, world.browser())
+    post = sent_post(world, world.browser())
     assert status(world.answer(post)) == 201
     world.clock.advance(11 * SECOND)
     answer = world.answer(post)
@@ -236,30 +236,30 @@ def test_while_it_is_busy_it_says_for_how_long(world: World) -> None:
     assert status(world.answer(post)) == 201
 
 
-def test_while_it_is_down_it_says_so_to_everybody(world: World) -> None:
+def test_scripted_outage_returns_503(world: World) -> None:
     world.script(ProviderScript(down=FaultWindow(lasting=SECOND)))
-    assert status(world.answer(sent(world, world.browser()))) == 503
+    assert status(world.answer(sent_post(world, world.browser()))) == 503
 
 
-def test_it_sends_everybody_elsewhere_when_told_to(world: World) -> None:
+def test_scripted_redirect_is_returned(world: World) -> None:
     world.services[Manner.GOOGLE].redirect = "https://10.0.0.1/"
-    answer = world.answer(sent(world, world.browser()))
+    answer = world.answer(sent_post(world, world.browser()))
     assert isinstance(answer, Reply)
     assert (answer.status, answer.headers) == (307, {"location": "https://10.0.0.1/"})
 
 
-def test_a_header_that_comes_twice_is_refused(world: World) -> None:
-    post = sent(world, world.browser())
+def test_duplicate_header_is_refused(world: World) -> None:
+    post = sent_post(world, world.browser())
     assert status(world.answer(replace(post, headers=[*post.headers, ("ttl", "60")]))) == 400
 
 
 @pytest.mark.parametrize(("ttl", "rang"), [("60", 1), ("0", 0)])
-def test_who_is_away_gets_later_what_was_to_be_kept(world: World, ttl: str, rang: int) -> None:
+def test_offline_browser_gets_messages_within_their_ttl(world: World, ttl: str, rang: int) -> None:
     browser = world.browser()
-    post = sent(world, world.browser())
+    post = sent_post(world, world.browser())
     browser.online = False
     world.send(device(browser))
-    post = changed(world.posts[-1], ttl=ttl)
+    post = with_headers(world.posts[-1], ttl=ttl)
     service = world.services[Manner.GOOGLE]
     service.wake(browser)
     browser.online = False

@@ -1,4 +1,4 @@
-"""The fakes as they ship, over real connections, with the senders that a profile makes for them."""
+"""The shipped fake providers over real connections, with the senders of a profile."""
 
 import json
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from tests.support.test_ca import Authority
 
 NOW = datetime.now(UTC)
 AGO = NOW - timedelta(days=1)
-each_platform = pytest.mark.parametrize("platform", Platform)
+every_platform = pytest.mark.parametrize("platform", Platform)
 
 
 def alert(nonce: str = "1") -> Alert:
@@ -45,7 +45,7 @@ def fixture(platform: Platform, *members: int) -> Sequence[Device]:
 
 
 class Stage:
-    """A fake, and the sender for it."""
+    """A hosted fake and the sender for it."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class Stage:
     ) -> None:
         self.platform = platform
         behaviour = Behaviour.read(script, platform)
-        self.one: Hosted = stack.enter_context(hosted(platform, behaviour, out=out, certificate=certificate))
+        self.fake: Hosted = stack.enter_context(hosted(platform, behaviour, out=out, certificate=certificate))
         limits = Http2Limits(answer=timedelta(seconds=0.4)) if "stall" in script else CONNECTIONS[platform]
-        found = providers(settings(platform, self.one.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
-        self.provider: Provider = found[platform]
+        senders = providers(settings(platform, self.fake.origin), SystemClock(), stack, dict.fromkeys(Platform, limits))
+        self.provider: Provider = senders[platform]
 
-    def sends(self, *members: int, nonce: str = "1") -> list[Receipt]:
-        found = dict(self.provider.send(alert(nonce), fixture(self.platform, *members)))
-        return [found[device] for device in fixture(self.platform, *members)]
+    def send(self, *members: int, nonce: str = "1") -> list[Receipt]:
+        receipts = dict(self.provider.send(alert(nonce), fixture(self.platform, *members)))
+        return [receipts[device] for device in fixture(self.platform, *members)]
 
 
 def settings(platform: Platform, origin: str) -> Settings:
@@ -77,16 +77,16 @@ def settings(platform: Platform, origin: str) -> Settings:
             return Settings(push=PushSettings(web=WebPushSettings(fake=origin)))
 
 
-@each_platform
-def test_the_fixture_s_people_read_what_is_sent_and_each_arrival_is_a_line(platform: Platform, tmp_path: Path) -> None:
+@every_platform
+def test_fixture_devices_get_alerts_and_each_is_logged(platform: Platform, tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
     with ExitStack() as stack:
         stage = Stage(platform, stack, out=file)
-        assert stage.sends(1, 7, 200_000_000) == [Accepted()] * 3
-        assert stage.sends(7, nonce="2") == stage.sends(7, nonce="2") == [Accepted()]
-        assert stage.one.rang == 5
-    with ExitStack() as stack:  # it was killed, and remembers
-        assert Stage(platform, stack, out=file).sends(7, nonce="2") == [Accepted()]
+        assert stage.send(1, 7, 200_000_000) == [Accepted()] * 3
+        assert stage.send(7, nonce="2") == stage.send(7, nonce="2") == [Accepted()]
+        assert stage.fake.rang == 5
+    with ExitStack() as stack:  # restarted after a kill; it remembers earlier alerts
+        assert Stage(platform, stack, out=file).send(7, nonce="2") == [Accepted()]
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert {(member_of(line["to"]), line["again"]) for line in lines[:3]} == {
         (1, False),
@@ -100,7 +100,7 @@ def test_the_fixture_s_people_read_what_is_sent_and_each_arrival_is_a_line(platf
     assert all(datetime.fromisoformat(line["at"]) >= NOW - timedelta(seconds=1) for line in lines)
 
 
-@each_platform
+@every_platform
 @pytest.mark.parametrize(
     ("script", "kind", "times"),
     [
@@ -111,82 +111,82 @@ def test_the_fixture_s_people_read_what_is_sent_and_each_arrival_is_a_line(platf
         ("stall", Unknown, 1),
     ],
 )
-def test_a_word_of_the_script_is_played(platform: Platform, script: str, kind: type[Receipt], times: int) -> None:
+def test_scripted_faults_are_simulated(platform: Platform, script: str, kind: type[Receipt], times: int) -> None:
     with ExitStack() as stack:
         stage = Stage(platform, stack, script)
         if platform is Platform.FCM and kind is Unknown:
-            kind, times = RetryAt, 0  # nothing is sent: the token that it begins with is stalled, too
-        [receipt] = stage.sends(1)
+            kind, times = RetryAt, 0  # nothing is sent, because the access token request stalls, too
+        [receipt] = stage.send(1)
         assert isinstance(receipt, kind)
-        assert stage.one.rang == times
+        assert stage.fake.rang == times
 
 
 @pytest.mark.parametrize("platform", [Platform.APNS, Platform.FCM])
-def test_devices_of_elsewhere_are_dropped(platform: Platform) -> None:
+def test_devices_of_another_environment_are_dropped(platform: Platform) -> None:
     with ExitStack() as stack:
-        assert isinstance(Stage(platform, stack, "elsewhere=100%").sends(1)[0], DropToken)
+        assert isinstance(Stage(platform, stack, "elsewhere=100%").send(1)[0], DropToken)
 
 
-def test_connections_that_are_cut_and_that_go_are_survived() -> None:
+def test_sender_survives_cut_and_ended_connections() -> None:
     with ExitStack() as stack:
-        going = Stage(Platform.APNS, stack, "goaway=5")
-        assert going.sends(*range(30)) == [Accepted()] * 30
-        assert going.one.tally.connections >= 6
-        cut = Stage(Platform.WEB, stack, "cut=5")
-        became = cut.sends(*range(30))
-        assert Unknown in {type(receipt) for receipt in became} <= {Accepted, Unknown}
-        assert cut.one.tally.acted_upon == cut.one.rang
+        with_goaway = Stage(Platform.APNS, stack, "goaway=5")
+        assert with_goaway.send(*range(30)) == [Accepted()] * 30
+        assert with_goaway.fake.tally.connections >= 6
+        with_cuts = Stage(Platform.WEB, stack, "cut=5")
+        receipts = with_cuts.send(*range(30))
+        assert Unknown in {type(receipt) for receipt in receipts} <= {Accepted, Unknown}
+        assert with_cuts.fake.tally.acted_upon == with_cuts.fake.rang
 
 
-def test_streams_and_latency_are_as_they_are_told() -> None:
+def test_streams_and_latency_follow_the_script() -> None:
     with ExitStack() as stack:
         stage = Stage(Platform.FCM, stack, "streams=1,latency=20ms")
         began = SystemClock().now()
-        assert stage.sends(*range(3)) == [Accepted()] * 3
-        assert stage.one.tally.most_streams == 1
+        assert stage.send(*range(3)) == [Accepted()] * 3
+        assert stage.fake.tally.most_streams == 1
         assert SystemClock().now() - began >= timedelta(seconds=0.02)
 
 
-def test_a_browser_that_is_none_of_the_fixture_s_is_dropped_by_no_fake() -> None:
+def test_browser_outside_the_fixture_is_not_dropped() -> None:
     with ExitStack() as stack:
         stage = Stage(Platform.WEB, stack)
-        theirs = fixture_subscription("https://web.push.apple.com", 7)
-        [mine] = fixture(Platform.WEB, 7)
-        other = Device(
+        foreign = fixture_subscription("https://web.push.apple.com", 7)
+        [own] = fixture(Platform.WEB, 7)
+        second = Device(
             member=Member(9),
             address=fixture_address(Platform.WEB, 9, origin="https://fcm.googleapis.com"),
             registered_at=AGO,
         )
-        device = Device(member=mine.member, address=theirs, registered_at=AGO)
-        assert [receipt for _, receipt in stage.provider.send(alert(), [device, other])] == [Accepted()] * 2
-        assert stage.one.rang == 2
+        device = Device(member=own.member, address=foreign, registered_at=AGO)
+        assert [receipt for _, receipt in stage.provider.send(alert(), [device, second])] == [Accepted()] * 2
+        assert stage.fake.rang == 2
 
 
-@each_platform
-def test_without_credentials_and_fakes_it_says_what_to_set(platform: Platform) -> None:
-    for push, says in ((PushSettings(), "is not set, and no fake"), (PushSettings(fakes="off"), "is not set.")):
+@every_platform
+def test_missing_credentials_error_names_the_setting(platform: Platform) -> None:
+    for push, expected in ((PushSettings(), "is not set, and no fake"), (PushSettings(fakes="off"), "is not set.")):
         with ExitStack() as stack:
-            found = providers(Settings(push=push), SystemClock(), stack)[platform]
-            [(_, receipt)] = found.send(alert(), fixture(platform, 1))
+            sender = providers(Settings(push=push), SystemClock(), stack)[platform]
+            [(_, receipt)] = sender.send(alert(), fixture(platform, 1))
         assert isinstance(receipt, ConfigError)
         assert receipt.reason.startswith("no credentials: NOTIFIER_PUSH_")
-        assert says in receipt.reason
+        assert expected in receipt.reason
 
 
-def test_a_key_that_can_t_be_read_is_a_receipt_until_it_is_mended(tmp_path: Path) -> None:
+def test_unreadable_key_is_a_config_error(tmp_path: Path) -> None:
     file = tmp_path / "web.pem"
     push = PushSettings(web=WebPushSettings(key=str(file), subject="mailto:ops@example.org"))
     with ExitStack() as stack:
-        found = providers(Settings(push=push), SystemClock(), stack)[Platform.WEB]
-        [(_, receipt)] = found.send(alert(), fixture(Platform.WEB, 1))
+        sender = providers(Settings(push=push), SystemClock(), stack)[Platform.WEB]
+        [(_, receipt)] = sender.send(alert(), fixture(Platform.WEB, 1))
         assert receipt == ConfigError(reason=f"NOTIFIER_PUSH_WEB_KEY can't be read: {file}: No such file or directory.")
         file.write_text("no key")
-        [(_, receipt)] = found.send(alert(), fixture(Platform.WEB, 1))
+        [(_, receipt)] = sender.send(alert(), fixture(Platform.WEB, 1))
         assert isinstance(receipt, ConfigError)
         assert "is not PEM" in receipt.reason
 
 
-def test_what_is_no_line_of_ours_is_no_hindrance(tmp_path: Path) -> None:
+def test_invalid_log_lines_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
     file.write_bytes(b'half a line\n{"alert": "of somebody else"}\n[]\n{"platform": "apns", "to": "a", "id": "1"}\n')
     with file.open("ab", buffering=0) as out:
@@ -196,7 +196,7 @@ def test_what_is_no_line_of_ours_is_no_hindrance(tmp_path: Path) -> None:
     assert json.loads(file.read_text().splitlines()[-1])["again"] is True
 
 
-def test_a_line_over_which_a_fake_was_killed_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_truncated_log_line_does_not_damage_the_next(tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
     file.write_bytes(b'{"at": "2026-01-05T12:00:03Z", "platform": "apns", "to": "fixt')
     with file.open("ab", buffering=0) as out:
@@ -204,15 +204,15 @@ def test_a_line_over_which_a_fake_was_killed_takes_no_other_with_it(tmp_path: Pa
             Arrivals(out=out, platform=platform, clock=SystemClock()).remember(file)
         Arrivals(out=out, platform=Platform.APNS, clock=SystemClock()).heard("a", place="p", text="t", id="1")
         out.write(b'{"at": "half a line, still being wri')
-    assert [(one.to, one.place) for one in rang([file])] == [("a", "p")]
+    assert [(arrival.to, arrival.place) for arrival in rang([file])] == [("a", "p")]
 
 
-def test_credentials_in_files_are_sent_by_to_the_servers_that_are_set(tmp_path: Path) -> None:
+def test_credentials_from_files_are_used_with_configured_servers(tmp_path: Path) -> None:
     apple, web = tmp_path / "AuthKey.p8", tmp_path / "web.pem"
     apple.write_bytes(pem(elliptic_key(1)))
     web.write_bytes(pem(elliptic_key(2)))
     with ExitStack() as stack:
-        phones, browsers = (stack.enter_context(hosted(each)) for each in (Platform.APNS, Platform.WEB))
+        phones, browsers = (stack.enter_context(hosted(platform)) for platform in (Platform.APNS, Platform.WEB))
         push = PushSettings(
             apns=ApnsSettings(
                 key=str(apple),
@@ -224,31 +224,31 @@ def test_credentials_in_files_are_sent_by_to_the_servers_that_are_set(tmp_path: 
             web=WebPushSettings(key=str(web), subject=SUBJECT, loopback=True),
         )
         require_credentials(push)
-        found = providers(Settings(push=push, insecure_dev=True), SystemClock(), stack)
+        senders = providers(Settings(push=push, insecure_dev=True), SystemClock(), stack)
         [iphone] = fixture(Platform.APNS, 7)
         foreign = replace(iphone, address=AppleToken(token="ab" * 32, topic="com.rival"))
-        near = replace(iphone, address=fixture_subscription(browsers.origin, 7))
-        sent = [receipt for _, receipt in found[Platform.APNS].send(alert(), [iphone, foreign])]
-        assert sorted(sent, key=repr) == [Accepted(), DropToken(reason="TopicDisallowed")]
-        assert [receipt for _, receipt in found[Platform.WEB].send(alert(), [near])] == [Accepted()]
+        local_browser = replace(iphone, address=fixture_subscription(browsers.origin, 7))
+        receipts = [receipt for _, receipt in senders[Platform.APNS].send(alert(), [iphone, foreign])]
+        assert sorted(receipts, key=repr) == [Accepted(), DropToken(reason="TopicDisallowed")]
+        assert [receipt for _, receipt in senders[Platform.WEB].send(alert(), [local_browser])] == [Accepted()]
         assert (phones.rang, browsers.rang) == (1, 1)
 
 
 @pytest.mark.parametrize("real", [False, True])
-def test_google_s_own_library_sends_to_a_fake_and_by_an_account(real: bool, tmp_path: Path) -> None:
+def test_firebase_admin_sends_to_fake_and_with_account(real: bool, tmp_path: Path) -> None:
     file = tmp_path / "account.json"
     with ExitStack() as stack:
-        one = stack.enter_context(hosted(Platform.FCM))
-        file.write_bytes(service_account(f"{one.origin}/token"))
-        whose = FcmSettings(account=str(file), origin=one.origin) if real else FcmSettings(fake=one.origin)
-        push = PushSettings(fcm=replace(whose, library="firebase-admin"))
+        fake = stack.enter_context(hosted(Platform.FCM))
+        file.write_bytes(service_account(f"{fake.origin}/token"))
+        fcm_settings = FcmSettings(account=str(file), origin=fake.origin) if real else FcmSettings(fake=fake.origin)
+        push = PushSettings(fcm=replace(fcm_settings, library="firebase-admin"))
         require_credentials(push)
-        found = providers(Settings(push=push), SystemClock(), stack)[Platform.FCM]
-        assert [receipt for _, receipt in found.send(alert(), fixture(Platform.FCM, 1, 7))] == [Accepted()] * 2
-        assert (one.rang, one.tally.most_streams) == (2, 0), "it speaks HTTP/1.1"
+        sender = providers(Settings(push=push), SystemClock(), stack)[Platform.FCM]
+        assert [receipt for _, receipt in sender.send(alert(), fixture(Platform.FCM, 1, 7))] == [Accepted()] * 2
+        assert (fake.rang, fake.tally.most_streams) == (2, 0), "it speaks HTTP/1.1"
 
 
-def test_browsers_that_subscribed_with_a_key_of_one_s_own_are_sent_to_by_it(tmp_path: Path) -> None:
+def test_browser_accepts_only_the_key_of_its_subscription(tmp_path: Path) -> None:
     files = [tmp_path / "web.pem", tmp_path / "other.pem"]
     for file in files:
         file.write_bytes(pem(ec.generate_private_key(ec.SECP256R1())))
@@ -266,7 +266,7 @@ def test_browsers_that_subscribed_with_a_key_of_one_s_own_are_sent_to_by_it(tmp_
     assert service.phones.rang == 1
 
 
-def test_a_service_account_that_is_none_is_refused_as_everything_starts(tmp_path: Path) -> None:
+def test_invalid_service_account_is_rejected_at_start(tmp_path: Path) -> None:
     file = tmp_path / "account.json"
     file.write_text("{}")
     push = PushSettings(fcm=FcmSettings(account=str(file)))
@@ -277,12 +277,12 @@ def test_a_service_account_that_is_none_is_refused_as_everything_starts(tmp_path
     require_credentials(push)
 
 
-@each_platform
-def test_who_can_t_show_whom_we_trust_is_told_nothing_and_costs_no_device(platform: Platform, tmp_path: Path) -> None:
+@every_platform
+def test_untrusted_server_gets_no_alerts_and_drops_no_device(platform: Platform, tmp_path: Path) -> None:
     certificate = Authority.made(tmp_path, "nobody-s").server()
     with ExitStack() as stack:
         stage = Stage(platform, stack, certificate=certificate)
-        receipts = stage.sends(1, 7)
+        receipts = stage.send(1, 7)
         assert [type(receipt) for receipt in receipts] == [RetryAt, RetryAt]
         assert all("certificate" in receipt.reason for receipt in receipts if isinstance(receipt, RetryAt)), receipts
-        assert stage.one.rang == 0
+        assert stage.fake.rang == 0

@@ -1,4 +1,4 @@
-"""The onlooker: which answers are right while the store is away."""
+"""The outage reader accepts only certain responses while the store is unavailable."""
 
 from pathlib import Path
 
@@ -9,29 +9,33 @@ from notifier.devkit.check.http_client import HttpResponse
 from notifier.devkit.check.instance import Instance
 
 
-def ok(answer: HttpResponse, *, killed: bool = False) -> bool:
-    return Onlooker(instance=Instance(data=Path()), token=str, people=(), killed=killed, answers=[answer]).finding().ok
+def ok(response: HttpResponse, *, killed: bool = False) -> bool:
+    return (
+        Onlooker(instance=Instance(data=Path()), token=str, people=(), killed=killed, answers=[response]).finding().ok
+    )
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         HttpResponse(status=200, body={"partial": False}),
         HttpResponse(status=200, body={"partial": True}),
         HttpResponse(status=503, seconds=ANSWERED_WITHIN),
     ],
 )
-def test_a_tab_is_whole_or_partial_or_refused(answer: HttpResponse) -> None:
-    assert ok(answer)
+def test_inbox_may_be_complete_partial_or_refused(response: HttpResponse) -> None:
+    assert ok(response)
 
 
-@pytest.mark.parametrize("answer", [HttpResponse(status=500), HttpResponse(status=503, seconds=ANSWERED_WITHIN + 0.1)])
-def test_neither_failing_nor_late(answer: HttpResponse) -> None:
-    assert not ok(answer)
-    assert not ok(answer, killed=True)
+@pytest.mark.parametrize(
+    "response", [HttpResponse(status=500), HttpResponse(status=503, seconds=ANSWERED_WITHIN + 0.1)]
+)
+def test_errors_and_late_responses_fail(response: HttpResponse) -> None:
+    assert not ok(response)
+    assert not ok(response, killed=True)
 
 
-def test_nobody_answers_only_where_the_api_is_killed() -> None:
-    gone = HttpResponse(status=0)
-    assert not ok(gone)
-    assert ok(gone, killed=True)
+def test_missing_response_passes_only_if_api_was_killed() -> None:
+    no_response = HttpResponse(status=0)
+    assert not ok(no_response)
+    assert ok(no_response, killed=True)

@@ -1,4 +1,4 @@
-"""The world of the fixture: its bitmaps are its formulas, and the sets and the follows agree."""
+"""The fixture's world: bitmaps follow the formulas, and member sets agree with follows."""
 
 import asyncio
 from base64 import urlsafe_b64encode
@@ -46,41 +46,41 @@ def worlds(draw: st.DrawFn) -> World:
     return World(universe=universe, followers=followers, celebrities=stars, seed=seed)
 
 
-def people(world: World, shard: int) -> Members:
+def members_of(world: World, shard: int) -> Members:
     return np.arange(shard * SHARD_MEMBERS, min((shard + 1) * SHARD_MEMBERS, world.universe), dtype=np.int64)
 
 
-def same(bits: Bits, flags: Flags) -> bool:
+def equals(bits: Bits, flags: Flags) -> bool:
     return bool((bits == from_flags(flags)).all())
 
 
 @given(worlds(), st.data())
 @settings(max_examples=40, deadline=None)
-def test_bitmaps_are_what_the_formulas_say_member_by_member(world: World, data: st.DataObject) -> None:
+def test_bitmaps_equal_the_formulas(world: World, data: st.DataObject) -> None:
     shard = data.draw(st.integers(0, world.shards - 1))
     star = data.draw(st.integers(0, world.celebrities - 1))
-    crowd, m = Crowd(world), people(world, shard)
+    crowd, m = Crowd(world), members_of(world, shard)
     follows = world.follows(star, m)
 
-    assert same(crowd.followers(star, shard), follows)
-    assert same(crowd.muting(star, shard), follows & world.mutes(star, m))
-    assert same(crowd.everybody(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
-    assert same(crowd.everybody(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
-    assert same(crowd.everybody(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
-    assert same(crowd.everybody(SetKind.VIP, shard), world.vip(m))
-    assert same(crowd.everybody(SetKind.PUSH, shard), world.push(m))
+    assert equals(crowd.followers(star, shard), follows)
+    assert equals(crowd.muting(star, shard), follows & world.mutes(star, m))
+    assert equals(crowd.everybody(SetKind.ACTIVE_24H, shard), world.idleness(m) < ACTIVE_24H)
+    assert equals(crowd.everybody(SetKind.ACTIVE_7D, shard), world.idleness(m) < ACTIVE_7D)
+    assert equals(crowd.everybody(SetKind.ACTIVE_30D, shard), world.idleness(m) < ACTIVE_30D)
+    assert equals(crowd.everybody(SetKind.VIP, shard), world.vip(m))
+    assert equals(crowd.everybody(SetKind.PUSH, shard), world.push(m))
 
 
 @given(worlds())
 @settings(max_examples=30, deadline=None)
-def test_a_celebrity_has_exactly_as_many_followers_as_the_formula_promises(world: World) -> None:
+def test_celebrity_has_as_many_followers_as_the_formula_says(world: World) -> None:
     crowd = Crowd(world)
     for star in range(world.celebrities):
         assert sum(count(crowd.followers(star, shard)) for shard in range(world.shards)) == world.size(star)
 
 
-def test_a_person_computed_by_hand_agrees_with_the_documented_numbers() -> None:
-    """The example of docs/fixture.md."""
+def test_formulas_give_the_documented_numbers() -> None:
+    """This checks the example of docs/fixture.md."""
     world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
     assert [world.size(star) for star in range(7)] == [1_000_000, 250_000, 62_500, 15_625, 3_906, 976, 1_000_000]
     assert world.spread == 2_654_435_761
@@ -88,7 +88,7 @@ def test_a_person_computed_by_hand_agrees_with_the_documented_numbers() -> None:
     assert world.star_member(0) == 16 * 131_072
 
 
-def test_names_go_on_with_numbers_when_the_known_ones_are_used_up() -> None:
+def test_names_are_numbered_after_the_known_ones() -> None:
     names = World(universe=10, followers=1, celebrities=18, seed=0).names
     assert names[0] == "nova"
     assert names[15:] == ("deneb", "star17", "star18")
@@ -98,68 +98,74 @@ def test_names_go_on_with_numbers_when_the_known_ones_are_used_up() -> None:
     ("universe", "followers", "celebrities", "seed"),
     [(10, 11, 1, 0), (0, 0, 1, 0), (10, 0, 1, 0), (10, -1, 1, 0), (10, 5, 0, 0), (10, 5, 1, -1), (2**31 + 1, 1, 1, 0)],
 )
-def test_numbers_that_make_no_world_are_refused(universe: int, followers: int, celebrities: int, seed: int) -> None:
+def test_invalid_world_is_rejected(universe: int, followers: int, celebrities: int, seed: int) -> None:
     with pytest.raises(ValueError, match=r"\.$"):
         World(universe=universe, followers=followers, celebrities=celebrities, seed=seed)
 
 
 @given(worlds())
 @settings(max_examples=30, deadline=None)
-def test_who_can_be_reached_is_found_without_looking_at_everybody(world: World) -> None:
+def test_reachable_equals_members_with_push(world: World) -> None:
     everybody = np.arange(world.universe, dtype=np.int64)
     assert world.reachable().tolist() == np.flatnonzero(world.push(everybody)).tolist()
 
 
-def test_somebody_who_is_alone_has_a_device() -> None:
+def test_single_user_has_a_device() -> None:
     assert World(universe=1, followers=1, celebrities=1, seed=1).reachable().tolist() == [0]
 
 
 @pytest.mark.parametrize("people", [100_000, 1_000_000])
-def test_the_vip_of_a_small_demo_has_a_phone(people: int) -> None:
-    world = World(universe=people, followers=people, celebrities=1, seed=1)
+def test_small_demo_has_a_vip_with_a_device(members_of: int) -> None:
+    world = World(universe=members_of, followers=members_of, celebrities=1, seed=1)
     m = world.reachable()
     assert np.any(world.follows(0, m) & ~world.mutes(0, m) & world.vip(m) & (world.idleness(m) < ACTIVE_7D))
 
 
-def test_200_million_people_have_few_devices_of_every_kind_and_a_burst_alerts_at_most_a_thousand_vips() -> None:
+def test_200_million_users_have_about_15_000_devices() -> None:
     world = World(universe=200_000_000, followers=200_000_000, celebrities=1, seed=1)
     m = world.reachable()
     audience = world.follows(0, m) & ~world.mutes(0, m)
     p0 = audience & world.vip(m) & (world.idleness(m) < ACTIVE_7D)
     p1 = audience & ~world.vip(m) & (world.idleness(m) < ACTIVE_24H)
     assert (world.device_every, len(m), int(p0.sum()), int(p1.sum())) == (50_002, 15_460, 904, 199)
-    kinds = Counter((platform(one), LOCALES[one % len(LOCALES)]) for one in m.tolist())
+    kinds = Counter((platform(member), LOCALES[member % len(LOCALES)]) for member in m.tolist())
     assert len(kinds) == 3 * 13
     assert min(kinds.values()) > 300
 
 
-def test_whose_a_device_is_can_be_read_from_its_address() -> None:
-    for one in map(partial(device, registered_at=NOON), (0, 1, 2, 41, 131_071, 199_999_999, 2**31 - 1)):
-        assert one.platform is platform(one.member)
-        match one.address:
+def test_member_is_read_from_device_address() -> None:
+    for device_ in map(partial(device, registered_at=NOON), (0, 1, 2, 41, 131_071, 199_999_999, 2**31 - 1)):
+        assert device_.platform is platform(device_.member)
+        match device_.address:
             case AppleToken(token=to) | FirebaseToken(token=to) | FirebaseInstallation(fid=to):
-                assert member_of(to) == one.member
+                assert member_of(to) == device_.member
             case WebSubscription(endpoint=endpoint):
-                assert member_of(urlsplit(endpoint).path) == one.member
-    for strange in ("", "fixture-", "fixture-x", "fixture--1", "f" * 64, f"{'0' * 63}g", "/wpush/v2/other-1"):
-        assert member_of(strange) is None
+                assert member_of(urlsplit(endpoint).path) == device_.member
+    for foreign in ("", "fixture-", "fixture-x", "fixture--1", "f" * 64, f"{'0' * 63}g", "/wpush/v2/other-1"):
+        assert member_of(foreign) is None
 
 
-def test_a_browser_s_keys_are_the_documented_ones() -> None:
-    found, path = fixture_subscription(ORIGIN, 5), b"/wpush/v2/fixture-5"
+def test_browser_keys_follow_the_documented_formula() -> None:
+    subscription, path = fixture_subscription(ORIGIN, 5), b"/wpush/v2/fixture-5"
     order = 2**256 - 2**224 + 2**192 - 0x4319055258E8617B0C46353D039CDAAF
     private = derive_private_key(int.from_bytes(blake2s(path).digest(), "big") % (order - 1) + 1, SECP256R1())
     public = private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    assert (found.endpoint, found.key) == (f"https://updates.push.services.mozilla.com{path.decode()}", public)
-    assert found.secret == blake2s(b"auth" + path).digest()[:16]
-    assert web(found.endpoint, urlsafe_b64encode(public).decode(), urlsafe_b64encode(found.secret).decode()) == found
+    assert (subscription.endpoint, subscription.key) == (
+        f"https://updates.push.services.mozilla.com{path.decode()}",
+        public,
+    )
+    assert subscription.secret == blake2s(b"auth" + path).digest()[:16]
+    assert (
+        web(subscription.endpoint, urlsafe_b64encode(public).decode(), urlsafe_b64encode(subscription.secret).decode())
+        == subscription
+    )
 
 
 def loaded(
     world: World,
     store: "Store",
     advance: Advance = lambda _: None,
-    first_stands: Callable[[], None] = lambda: None,
+    first_loaded: Callable[[], None] = lambda: None,
 ) -> None:
     Load(
         directory=store.directory,
@@ -169,7 +175,7 @@ def loaded(
         wants=MemoryWants(store.people),
         devices=store.devices,
         clock=store.clock,
-    )(world, advance, first_stands)
+    )(world, advance, first_loaded)
 
 
 class Store:
@@ -181,9 +187,9 @@ class Store:
         self.devices = MemoryDevices(self.clock)
 
 
-def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
-    store, seen = Store(), list[int]()
-    loaded(SMALL, store, seen.append)
+def test_follows_agree_with_member_sets_without_muted() -> None:
+    store, progress = Store(), list[int]()
+    loaded(SMALL, store, progress.append)
 
     for m in (0, 1, 42, 131_071, 131_072, 262_143, 299_999):
         number = np.array([m])
@@ -194,70 +200,70 @@ def test_what_people_follow_is_what_the_sets_say_without_the_muted() -> None:
             if SMALL.follows(star, number)[0] and not SMALL.mutes(star, number)[0]
         }
         assert set(viewer.heard) == expected
-    assert sum(seen) == steps(SMALL)
+    assert sum(progress) == steps(SMALL)
 
 
-def test_second_celebrity_has_the_followers_that_are_asked_for() -> None:
+def test_second_celebrity_has_the_requested_followers() -> None:
     world, store = replace(SMALL, second_followers=77_777), Store()
     loaded(world, store)
     assert [world.size(star) for star in range(3)] == [SMALL.size(0), 77_777, SMALL.size(2)]
     assert store.sets.head(world.subject(1)).total == 77_777
 
 
-def test_second_celebritys_followers_need_a_second_celebrity() -> None:
+def test_second_followers_require_a_second_celebrity() -> None:
     with pytest.raises(ValueError, match="need a second celebrity"):
         World(universe=10, followers=5, celebrities=1, seed=1, second_followers=5)
 
 
-def test_first_celebrity_stands_before_the_others_are_loaded() -> None:
+def test_first_celebrity_is_complete_before_others_load() -> None:
     store, known = Store(), list[list[str]]()
 
-    def first_stands() -> None:
+    def first_loaded() -> None:
         known.append(sorted(store.directory.accounts(SMALL.names)))
         assert user(0) in store.directory.accounts([user(0)])
 
-    loaded(SMALL, store, first_stands=first_stands)
+    loaded(SMALL, store, first_loaded=first_loaded)
     assert known == [[SMALL.names[0]]]
 
 
-def test_who_has_a_device_is_who_the_sets_say() -> None:
+def test_devices_agree_with_the_push_set() -> None:
     store = Store()
     loaded(SMALL, store)
     for shard in range(SMALL.shards):
-        said = store.sets.read(SetKind.PUSH, None, [shard])[shard]
-        assert np.array_equal(said, store.devices.people(shard))
-        assert count(said) > 400
+        members = store.sets.read(SetKind.PUSH, None, [shard])[shard]
+        assert np.array_equal(members, store.devices.people(shard))
+        assert count(members) > 400
 
 
-def test_devices_are_registered_anew_when_they_are_loaded_in_another_hour() -> None:
+def test_loading_in_a_later_hour_renews_devices() -> None:
     store = Store()
     loaded(SMALL, store)
-    once = dict(store.devices.kept)
+    first_devices = dict(store.devices.kept)
     store.clock.advance(timedelta(minutes=29))
     loaded(SMALL, store)
-    assert store.devices.kept == once
+    assert store.devices.kept == first_devices
     store.clock.advance(KEPT)
     loaded(SMALL, store)
-    assert store.devices.kept.keys() == once.keys()
-    assert np.array_equal(store.devices.people(0), from_flags(SMALL.push(people(SMALL, 0))))
+    assert store.devices.kept.keys() == first_devices.keys()
+    assert np.array_equal(store.devices.people(0), from_flags(SMALL.push(members_of(SMALL, 0))))
 
 
-def test_loading_twice_changes_nothing() -> None:
+def test_loading_twice_is_idempotent() -> None:
     store = Store()
     sets = store.sets
     loaded(SMALL, store)
-    once = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
+    before = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
     loaded(SMALL, store)
-    again = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
-    assert once == again
-    assert sum(map(len, once.values())) == SMALL.size(2) == sets.head(SMALL.subject(2)).total
+    after = {shard: offsets(sets.live(SMALL.subject(2), [shard])[0][SetKind.FOLLOWERS]).tolist() for shard in range(3)}
+    assert before == after
+    assert sum(map(len, before.values())) == SMALL.size(2) == sets.head(SMALL.subject(2)).total
 
 
-def test_everybody_has_a_name_and_a_number_and_celebrities_live_behind_the_people() -> None:
+def test_directory_has_users_and_then_celebrities() -> None:
     store = Store()
     loaded(SMALL, store)
-    found = store.directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
-    assert {name: account.member for name, account in found.items()} == {
+    accounts = store.directory.accounts([user(0), user(299_999), user(300_000), *SMALL.names])
+    assert {name: account.member for name, account in accounts.items()} == {
         user(0): 0,
         user(299_999): 299_999,
     } | {name: 3 * SHARD_MEMBERS + star for star, name in enumerate(SMALL.names)}

@@ -1,4 +1,4 @@
-"""An acknowledgement that the broker doesn't take must reach the worker, or it never asks for a task again."""
+"""A failed acknowledgement is raised, so that the worker reconnects and gets tasks again."""
 
 import pytest
 
@@ -6,34 +6,34 @@ from workers.host import Acknowledging
 
 
 class Message:
-    """Of a broker that is gone, or there."""
+    """A message of a broker that is gone or reachable."""
 
-    def __init__(self, *, gone: bool) -> None:
-        self.gone = gone
+    def __init__(self, *, broker_gone: bool) -> None:
+        self.broker_gone = broker_gone
         self.acks = 0
 
     def ack(self) -> None:
-        if self.gone:
+        if self.broker_gone:
             raise ConnectionError
         self.acks += 1
 
 
 def request(message: Message) -> Acknowledging:
-    made = Acknowledging.__new__(Acknowledging)
-    made._message, made.acknowledged = message, False
-    return made
+    acknowledging = Acknowledging.__new__(Acknowledging)
+    acknowledging._message, acknowledging.acknowledged = message, False
+    return acknowledging
 
 
-def test_a_failed_acknowledgement_is_raised_and_not_taken_for_done() -> None:
-    made = request(Message(gone=True))
+def test_failed_acknowledgement_is_raised() -> None:
+    acknowledging = request(Message(broker_gone=True))
     with pytest.raises(ConnectionError):
-        made.acknowledge()
-    assert not made.acknowledged
+        acknowledging.acknowledge()
+    assert not acknowledging.acknowledged
 
 
-def test_a_task_is_acknowledged_once() -> None:
-    message = Message(gone=False)
-    made = request(message)
-    made.acknowledge()
-    made.acknowledge()
+def test_task_is_acknowledged_once() -> None:
+    message = Message(broker_gone=False)
+    acknowledging = request(message)
+    acknowledging.acknowledge()
+    acknowledging.acknowledge()
     assert message.acks == 1

@@ -1,4 +1,4 @@
-"""The cyclic collector of an API process, in a process of its own: what it does to this one would last."""
+"""Garbage collector tuning of an API process, tested in subprocesses because it is permanent."""
 
 import subprocess
 import sys
@@ -72,13 +72,13 @@ def printed(script: str) -> str:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True).stdout
 
 
-def test_what_is_cached_is_never_walked_through() -> None:
+def test_cached_objects_are_never_scanned() -> None:
     assert printed(CACHED) == "True 0\n"
 
 
-def test_cycles_among_it_are_collected_once_an_hour() -> None:
+def test_cycles_among_cached_objects_are_collected_hourly() -> None:
     assert printed(CYCLIC) == "True True True\n"
 
 
-def test_everything_is_collected_once_twice_as_much_was_set_aside() -> None:
+def test_full_collection_runs_after_frozen_objects_grow() -> None:
     assert printed(GROWN) == "1\n"

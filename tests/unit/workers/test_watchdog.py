@@ -1,4 +1,4 @@
-"""Engines end with the process that they are for, also when it is killed."""
+"""Engines end when the process that started them is killed."""
 
 import os
 import signal
@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-SLEEPS = "import time; time.sleep(60)"
-RUNS = """
+SLEEP_SCRIPT = "import time; time.sleep(60)"
+RUN_SCRIPT = """
 import subprocess, sys, time
 from pathlib import Path
 from notifier.devkit.engines.reaper import watched
@@ -22,36 +22,38 @@ with watched(folder):
 """
 
 
-def runner(folder: Path, does: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-c", RUNS, str(folder), SLEEPS, does], stdout=subprocess.PIPE, text=True)
+def runner(folder: Path, mode: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN_SCRIPT, str(folder), SLEEP_SCRIPT, mode], stdout=subprocess.PIPE, text=True
+    )
 
 
-def lives(pid: int) -> bool:
-    said = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
-    return bool(said.strip()) and not said.startswith("Z")
+def is_alive(pid: int) -> bool:
+    state = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.startswith("Z")
 
 
-def test_who_is_killed_leaves_no_engine_behind_and_nobody_else_s_ends(tmp_path: Path) -> None:
-    other = subprocess.Popen([sys.executable, "-c", SLEEPS, f"{tmp_path}/mine-too/data"])
+def test_killed_process_leaves_no_engine_running(tmp_path: Path) -> None:
+    other_process = subprocess.Popen([sys.executable, "-c", SLEEP_SCRIPT, f"{tmp_path}/mine-too/data"])
     with runner(tmp_path / "mine", "stays") as process:
         assert process.stdout
         engine = int(process.stdout.readline())
-        assert lives(engine)
+        assert is_alive(engine)
         process.kill()
     deadline = time.monotonic() + 20
-    while lives(engine):
+    while is_alive(engine):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert lives(other.pid)
-    other.kill()
-    other.wait()
+    assert is_alive(other_process.pid)
+    other_process.kill()
+    other_process.wait()
 
 
-def test_who_comes_to_the_end_has_stopped_them_himself(tmp_path: Path) -> None:
+def test_watchdog_does_not_stop_engines_after_normal_exit(tmp_path: Path) -> None:
     with runner(tmp_path, "ends") as process:
         assert process.stdout
         engine = int(process.stdout.readline())
         assert process.wait(20) == 0
-    time.sleep(1.5)  # a watcher would have looked
-    assert lives(engine)
+    time.sleep(1.5)  # by now a watchdog would have checked
+    assert is_alive(engine)
     os.kill(engine, signal.SIGKILL)
