@@ -187,8 +187,8 @@ def test_ignored_columns_are_reported_in_every_format(tmp_path: Path) -> None:
 
 def test_ignored_fields_are_reported_once_beside_errors(tmp_path: Path) -> None:
     lines = ['{"user": "ada"}', '{"user": "bob", "a": {}, "ignored_0": 1}', '{"a": [1], "user": "eve"}']
-    wrong = ['{"new": 1, "vip": 1.5}', '{"new": 1, "new": 2', '{"a": "\udcff"}']
-    (tmp_path / "rows.ndjson").write_text("\n".join([*lines, *wrong]), errors="surrogateescape")
+    invalid_lines = ['{"new": 1, "vip": 1.5}', '{"new": 1, "new": 2', '{"a": "\udcff"}']
+    (tmp_path / "rows.ndjson").write_text("\n".join([*lines, *invalid_lines]), errors="surrogateescape")
     ignored = list[str]()
     accepted, rejected = read(tmp_path / "rows.ndjson", ACCOUNTS, ignored.extend)
     assert ([row.user for row in accepted], [line for line, _ in rejected]) == (["ada", "bob", "eve"], [4, 5, 6])

@@ -67,33 +67,33 @@ def read(
 ) -> tuple[list[Pair], Rejections, list[int]]:
     """Return the pairs, the rejections, and the position that each batch reached."""
     rejected: Rejections = []
-    with opened(file, form, EDGES, lambda line, why: rejected.append((line, why)), batch_size) as source:
+    with opened(file, form, EDGES, lambda line, reason: rejected.append((line, reason)), batch_size) as source:
         batches = list(source.behind(resume_at))
     pairs = [pair for batch in batches for pair in zip(*map(list, (batch.followers, batch.followed)), strict=True)]
     return [(str(a), str(b)) for a, b in pairs], rejected, [batch.read for batch in batches]
 
 
-def written(folder: Path, name: str, content: bytes) -> Path:
+def write_file(folder: Path, name: str, content: bytes) -> Path:
     (folder / name).write_bytes(content)
     return folder / name
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_row_is_read_in_every_format(name: str, tmp_path: Path) -> None:
-    file = written(tmp_path, name, FORMATS[name](PAIRS))
+    file = write_file(tmp_path, name, FORMATS[name](PAIRS))
     pairs, rejected, _ = read(file, form_of(name))
     assert (pairs, rejected) == (PAIRS, [])
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_import_resumes_after_any_batch(name: str, tmp_path: Path) -> None:
-    file = written(tmp_path, name, FORMATS[name](PAIRS))
-    whole, _, positions = read(file, form_of(name))
+    file = write_file(tmp_path, name, FORMATS[name](PAIRS))
+    all_pairs, _, positions = read(file, form_of(name))
     for position in positions:
         before = read(file, form_of(name), batch_size=position)[0][:position]
         after, _, _ = read(file, form_of(name), resume_at=position)
-        assert [pair for pair in whole if pair not in after] == [p for p in before if p not in after]
-        assert {*before, *after} == {*whole}
+        assert [pair for pair in all_pairs if pair not in after] == [p for p in before if p not in after]
+        assert {*before, *after} == {*all_pairs}
     assert read(file, form_of(name), resume_at=positions[-1])[0] == []
 
 
@@ -109,19 +109,19 @@ REJECTED_NAMES: list[tuple[str, str]] = [
 @pytest.mark.parametrize("name", ["graph.csv", "graph.ndjson", "graph.parquet"])
 def test_invalid_row_is_rejected_with_its_line(name: str, follower: str, reason: str, tmp_path: Path) -> None:
     pairs = [("u1", "nova"), (follower, "nova"), ("u2", "nova")]
-    accepted, rejected, _ = read(written(tmp_path, name, FORMATS[name](pairs)), form_of(name))
+    accepted, rejected, _ = read(write_file(tmp_path, name, FORMATS[name](pairs)), form_of(name))
     line = 3 if name == "graph.csv" else 2
     assert (accepted, rejected) == ([("u1", "nova"), ("u2", "nova")], [(line, reason)])
 
 
 def test_malformed_row_is_rejected(tmp_path: Path) -> None:
-    csv = written(tmp_path, "a.csv", b"followed,x,follower\nnova,1,u1\nnova\n\nnova,\xff,\xff\n")
+    csv = write_file(tmp_path, "a.csv", b"followed,x,follower\nnova,1,u1\nnova\n\nnova,\xff,\xff\n")
     assert read(csv, "csv")[:2] == (
         [("u1", "nova")],
         [(3, "It has 1 of 3 columns."), (5, "follower has control characters.")],
     )
     lines = b'{"follower": 1, "followed": "nova"}\n[]\n{"followed": "nova"}\n{"follower": 1.5, "followed": "nova"}\nx\n'
-    pairs, rejected, _ = read(written(tmp_path, "a.ndjson", lines), "ndjson")
+    pairs, rejected, _ = read(write_file(tmp_path, "a.ndjson", lines), "ndjson")
     assert pairs == [("1", "nova")]
     assert [line for line, _ in rejected] == [2, 3, 4, 5]
     assert rejected[1] == (3, "follower is missing.")
@@ -157,8 +157,8 @@ def test_unusual_number_is_validated_by_itself(number: int, tmp_path: Path) -> N
     assert rejected == ([(2, "Nobody follows himself.")] if number == 9 else [])
 
 
-def _unexpected(line: int, why: str) -> None:
-    raise AssertionError((line, why))
+def _unexpected(line: int, reason: str) -> None:
+    raise AssertionError((line, reason))
 
 
 INVALID_FILES: dict[str, tuple[bytes, str]] = {
@@ -181,7 +181,7 @@ INVALID_FILES: dict[str, tuple[bytes, str]] = {
 def test_invalid_file_is_rejected_with_the_reason(name: str, tmp_path: Path) -> None:
     content, reason = INVALID_FILES[name]
     with pytest.raises(BadImport, match=reason):
-        read(written(tmp_path, name, content), form_of(name))
+        read(write_file(tmp_path, name, content), form_of(name))
 
 
 def test_wrong_parquet_columns_are_named(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_wrong_parquet_columns_are_named(tmp_path: Path) -> None:
 
 
 def test_standard_input_is_text_and_never_parquet(tmp_path: Path) -> None:
-    file = written(tmp_path, "graph", gzip.compress(csv_of(PAIRS)))
+    file = write_file(tmp_path, "graph", gzip.compress(csv_of(PAIRS)))
     with file.open("rb") as stream:
         assert read(stream, "csv")[0] == PAIRS
     with file.open("rb") as stream, pytest.raises(BadImport, match="standard input"):
@@ -231,8 +231,8 @@ def test_csv_and_ndjson_give_the_same_rows(pairs: list[Pair]) -> None:
 @pytest.mark.parametrize("name", ["graph.csv", "graph.csv.gz", "graph.ndjson.zst", "graph.parquet"])
 def test_interrupted_reader_closes_without_error(tmp_path: Path, name: str) -> None:
     """Ctrl-C can stop an import while it writes rows; the file is then closed before the reader."""
-    file = written(tmp_path, name, FORMATS[name](PAIRS))
-    with opened(file, form_of(name), EDGES, lambda line, why: None, 2) as source:
+    file = write_file(tmp_path, name, FORMATS[name](PAIRS))
+    with opened(file, form_of(name), EDGES, lambda line, reason: None, 2) as source:
         rows = source.behind(0)
         assert next(rows).read == 2
     assert isinstance(rows, Generator)

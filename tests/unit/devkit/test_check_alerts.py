@@ -107,19 +107,19 @@ def test_missing_alert_fails_unless_its_slice_was_pulled() -> None:
 def test_unexpected_alert_fails() -> None:
     lines, alerts = correct_log()
     line = lines[0]
-    for wrong in (
+    for unexpected in (
         replace(line, to="fixture-3000000"),
         replace(line, to="a stranger's"),
         replace(line, place="of nothing"),
         replace(line, platform="carrier pigeon"),
     ):
-        assert not alerts.finding([*lines, wrong], finished(), Promised(once=False)).ok
+        assert not alerts.finding([*lines, unexpected], finished(), Promised(once=False)).ok
 
 
 def test_alert_to_a_celebrity_fails() -> None:
     lines, alerts = correct_log()
-    own = replace(lines[0], place=alert(BURSTS[1]).collapse_id)
-    assert not alerts.finding([*lines, own], finished(), Promised(once=False)).ok
+    own_alert = replace(lines[0], place=alert(BURSTS[1]).collapse_id)
+    assert not alerts.finding([*lines, own_alert], finished(), Promised(once=False)).ok
 
 
 def test_run_without_alerts_fails() -> None:
@@ -130,7 +130,7 @@ def test_run_without_alerts_fails() -> None:
 def test_follower_of_two_mentioned_accounts_gets_one_alert() -> None:
     twin = replace(OTHER_BURST, tweet=BURSTS[0].tweet)
     lines, alerts = correct_log(twin)
-    burst_keys = {place: burst.key for place, burst in alerts.bursts.items()}
+    burst_keys = {collapse_id: burst.key for collapse_id, burst in alerts.bursts.items()}
     followers = [{line.member for line in lines if burst_keys[line.place] == burst.key} for burst in (BURSTS[0], twin)]
     common = followers[0] & followers[1]
     assert common
@@ -173,8 +173,8 @@ def test_vip_alerts_must_arrive_within_five_seconds() -> None:
     assert (vip_finding(4.5).ok, vip_finding(4.5).value, vip_finding(4.5).n) == (True, 4.5, 2)
     assert not vip_finding(5.5).ok
     assert vip_finding(5.5, judged=False).ok
-    later = vip_finding(5.5, since=NOW + timedelta(seconds=1))
-    assert (later.ok, later.n, later.value) == (True, 0, None)
+    finding = vip_finding(5.5, since=NOW + timedelta(seconds=1))
+    assert (finding.ok, finding.n, finding.value) == (True, 0, None)
 
 
 def test_vips_without_alerts_fail() -> None:

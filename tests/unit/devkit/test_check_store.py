@@ -113,9 +113,9 @@ def test_correct_store_passes() -> None:
 
 
 def test_missing_row_fails() -> None:
-    for place in (0, len(correct_store()[0].stored_rows) // 2, -1):
+    for index in (0, len(correct_store()[0].stored_rows) // 2, -1):
         stored_rows = correct_store()[0].stored_rows
-        del stored_rows[place]
+        del stored_rows[index]
         assert not compared(stored_rows)[0]
 
 

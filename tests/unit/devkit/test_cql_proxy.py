@@ -72,5 +72,5 @@ def test_driver_queries_are_never_refused() -> None:
 
 
 def test_frames_split_at_any_byte_are_forwarded() -> None:
-    connection, whole = connect(refusing=False), frame(1, EXECUTE, b"x" * 40) + frame(2, QUERY)
-    assert b"".join(connection.forth(whole[i : i + 3]) for i in range(0, len(whole), 3)) == whole
+    connection, stream = connect(refusing=False), frame(1, EXECUTE, b"x" * 40) + frame(2, QUERY)
+    assert b"".join(connection.forth(stream[i : i + 3]) for i in range(0, len(stream), 3)) == stream

@@ -30,7 +30,7 @@ def bearer(
     return "bearer " + jwt.encode(claims, key or apple_key(), algorithm="ES256", headers={"kid": kid})
 
 
-GOOD = {
+VALID_HEADERS = {
     "authorization": bearer(),
     "apns-id": ID,
     "apns-push-type": "alert",
@@ -49,7 +49,7 @@ def post(
     origin: str = PRODUCTION,
     path: str = "",
 ) -> Post:
-    merged = {name: value for name, value in {**GOOD, **(headers or {})}.items() if value is not None}
+    merged = {name: value for name, value in {**VALID_HEADERS, **(headers or {})}.items() if value is not None}
     return Post(origin=origin, path=path or f"/3/device/{token}", headers=[*merged.items()], body=body)
 
 

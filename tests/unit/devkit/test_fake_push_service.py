@@ -21,7 +21,7 @@ from tests.support.fakes.clock import ManualClock
 from tests.support.push_browsers import ORIGINS, World, device, vapid
 
 ORIGIN = ORIGINS[Manner.GOOGLE]
-OURS = vapid()
+CREDENTIALS = vapid()
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def sent_post(world: World, browser: Browser) -> Post:
 
 
 def with_headers(post: Post, **headers: str | None) -> Post:
-    kept = {name: value for name, value in post.headers if name not in {n.replace("_", "-") for n in headers}}
+    unchanged = {name: value for name, value in post.headers if name not in {n.replace("_", "-") for n in headers}}
     replaced = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
-    return replace(post, headers=[*kept.items(), *replaced.items()])
+    return replace(post, headers=[*unchanged.items(), *replaced.items()])
 
 
 def status(answer: Reply | Silence) -> int:
@@ -100,14 +100,16 @@ def test_request_to_another_origin_is_not_found(world: World) -> None:
     assert status(service.answer(replace(post, origin="https://fcm.googleapis.com:8443"))) == 404
 
 
-def authorized(change: Callable[[dict[str, str | int]], object], key: ec.EllipticCurvePrivateKey = OURS.key) -> str:
+def authorized(
+    change: Callable[[dict[str, str | int]], object], key: ec.EllipticCurvePrivateKey = CREDENTIALS.key
+) -> str:
     claims: dict[str, str | int] = {
         "aud": ORIGIN,
         "exp": int((NOON + HOUR).timestamp()),
         "sub": "mailto:ops@example.org",
     }
     change(claims)
-    return f"vapid t={es256_token(key, {'typ': 'JWT', 'alg': 'ES256'}, claims)}, k={OURS.public}"
+    return f"vapid t={es256_token(key, {'typ': 'JWT', 'alg': 'ES256'}, claims)}, k={CREDENTIALS.public}"
 
 
 @pytest.mark.parametrize(
@@ -134,19 +136,22 @@ def authorized(change: Callable[[dict[str, str | int]], object], key: ec.Ellipti
 def test_each_claim_of_the_token_is_checked(
     change: Callable[[dict[str, str | int]], object], expected_fault: AuthorizationFault | None
 ) -> None:
-    assert fault(authorized(change), ORIGIN, OURS.public, NOON) == expected_fault
+    assert fault(authorized(change), ORIGIN, CREDENTIALS.public, NOON) == expected_fault
 
 
 def test_signature_and_key_of_the_token_are_checked() -> None:
     valid, foreign = authorized(lambda claims: None), vapid(number=8)
     assert fault(valid, ORIGIN, foreign.public, NOON) is AuthorizationFault.OTHER_KEY
-    assert fault(authorized(lambda claims: None, foreign.key), ORIGIN, OURS.public, NOON) is AuthorizationFault.FORGED
     assert (
-        fault(valid.replace(OURS.public, base64url(bytes(65))), ORIGIN, OURS.public, NOON)
+        fault(authorized(lambda claims: None, foreign.key), ORIGIN, CREDENTIALS.public, NOON)
+        is AuthorizationFault.FORGED
+    )
+    assert (
+        fault(valid.replace(CREDENTIALS.public, base64url(bytes(65))), ORIGIN, CREDENTIALS.public, NOON)
         is AuthorizationFault.UNREADABLE
     )
-    assert fault(None, ORIGIN, OURS.public, NOON) is AuthorizationFault.MISSING
-    assert fault("", ORIGIN, OURS.public, NOON) is AuthorizationFault.UNREADABLE
+    assert fault(None, ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.MISSING
+    assert fault("", ORIGIN, CREDENTIALS.public, NOON) is AuthorizationFault.UNREADABLE
 
 
 def test_token_of_another_algorithm_is_unreadable() -> None:
@@ -154,7 +159,10 @@ def test_token_of_another_algorithm_is_unreadable() -> None:
     unsigned = jwt.encode(claims, key="", algorithm="none")
     shared = jwt.encode(claims, key="x" * 32, algorithm="HS256")
     for token in (unsigned, shared):
-        assert fault(f"vapid t={token}, k={OURS.public}", ORIGIN, OURS.public, NOON) is AuthorizationFault.UNREADABLE
+        assert (
+            fault(f"vapid t={token}, k={CREDENTIALS.public}", ORIGIN, CREDENTIALS.public, NOON)
+            is AuthorizationFault.UNREADABLE
+        )
 
 
 @pytest.mark.parametrize("status_", [400, 404, 410, 413, 429, 503])
@@ -196,7 +204,7 @@ def test_scripted_shares_are_determined_by_seed() -> None:
         post = sent_post(world, world.browser())
         script = ProviderScript(seed=seed, gone=0.02, elsewhere=0.1)
         service = FakePushService(clock=world.clock, origin=ORIGIN, manner=Manner.GOOGLE, script=script)
-        paths = [service.subscribe(OURS.public).endpoint.removeprefix(ORIGIN) for _ in range(400)]
+        paths = [service.subscribe(CREDENTIALS.public).endpoint.removeprefix(ORIGIN) for _ in range(400)]
         statuses = [service.answer(replace(post, path=path)).status for path in paths]
         assert Counter(statuses) == service.answered
         return statuses

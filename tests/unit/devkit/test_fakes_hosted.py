@@ -151,13 +151,13 @@ def test_browser_outside_the_fixture_is_not_dropped() -> None:
     with ExitStack() as stack:
         stage = Stage(Platform.WEB, stack)
         foreign = fixture_subscription("https://web.push.apple.com", 7)
-        [own] = fixture(Platform.WEB, 7)
+        [fixture_device] = fixture(Platform.WEB, 7)
         second = Device(
             member=Member(9),
             address=fixture_address(Platform.WEB, 9, origin="https://fcm.googleapis.com"),
             registered_at=AGO,
         )
-        device = Device(member=own.member, address=foreign, registered_at=AGO)
+        device = Device(member=fixture_device.member, address=foreign, registered_at=AGO)
         assert [receipt for _, receipt in stage.provider.send(alert(), [device, second])] == [Accepted()] * 2
         assert stage.fake.rang == 2
 

@@ -1,4 +1,4 @@
-"""A data folder belongs to one world, and a collapse of zero applies only to small accounts."""
+"""Data folders belong to one world, and zero collapse applies only to small accounts."""
 
 import json
 from dataclasses import asdict, replace

@@ -80,7 +80,7 @@ def test_celebrity_has_as_many_followers_as_the_formula_says(world: World) -> No
 
 
 def test_formulas_give_the_documented_numbers() -> None:
-    """This checks the example of docs/fixture.md."""
+    """Check the example in docs/fixture.md."""
     world = World(universe=2_000_000, followers=1_000_000, celebrities=12, seed=1)
     assert [world.size(star) for star in range(7)] == [1_000_000, 250_000, 62_500, 15_625, 3_906, 976, 1_000_000]
     assert world.spread == 2_654_435_761
@@ -216,14 +216,14 @@ def test_second_followers_require_a_second_celebrity() -> None:
 
 
 def test_first_celebrity_is_complete_before_others_load() -> None:
-    store, known = Store(), list[list[str]]()
+    store, accounts_seen = Store(), list[list[str]]()
 
     def first_loaded() -> None:
-        known.append(sorted(store.directory.accounts(SMALL.names)))
+        accounts_seen.append(sorted(store.directory.accounts(SMALL.names)))
         assert user(0) in store.directory.accounts([user(0)])
 
     loaded(SMALL, store, first_loaded=first_loaded)
-    assert known == [[SMALL.names[0]]]
+    assert accounts_seen == [[SMALL.names[0]]]
 
 
 def test_devices_agree_with_the_push_set() -> None:

@@ -35,14 +35,14 @@ class Cycle:
 
 keep_pauses_short(sleep)
 cycle = Cycle()
-gone = weakref.ref(cycle)
+reference = weakref.ref(cycle)
 kept = [[number] for number in range(10_000)]
 del cycle
 gc.collect()
-before = gone() is not None
+before = reference() is not None
 hour.set()
 assert collected.wait(60)
-print(before, gone() is None, {*slept} == {LOOKS_EVERY.total_seconds()})
+print(before, reference() is None, {*slept} == {LOOKS_EVERY.total_seconds()})
 """
 
 GROWN = """
@@ -50,12 +50,12 @@ import gc
 from threading import Event
 from notifier.api.background.housekeeping import keep_pauses_short
 
-minute, looked, slept = Event(), Event(), []
+minute, checked, slept = Event(), Event(), []
 
 def sleep(seconds):
     slept.append(seconds)
     if len(slept) > 1:
-        looked.set()
+        checked.set()
         Event().wait()
     minute.wait()
 
@@ -63,7 +63,7 @@ keep_pauses_short(sleep)
 collections = gc.get_stats()[2]["collections"]
 kept = [[number] for number in range(3 * gc.get_freeze_count())]
 minute.set()
-assert looked.wait(60)
+assert checked.wait(60)
 print(gc.get_stats()[2]["collections"] - collections)
 """
 

@@ -19,7 +19,7 @@ from notifier.domain.audience.inbox_rows import InboxRow
 from notifier.domain.audience.tiers import TIERS
 from notifier.domain.ids import Member
 
-MEMBER, PLACE = Member(5), b"\x05\x00"
+MEMBER, MEMBER_OFFSET = Member(5), b"\x05\x00"
 FIRST_OPENED = to_ms(datetime(2026, 1, 5, tzinfo=UTC))
 MORE_THAN_A_QUERY = ROWS // NAMES // len(TIERS) + 1
 """Fewest bursts per subject, in three tiers each, whose rows no longer fit into one query."""
@@ -73,16 +73,16 @@ class FakeCluster:
         return FakeFuture(self._end_query, rows)
 
     def _rows(self, member_range: int, window: int, names: list[str] | str, *bounds: int) -> list[Any]:
-        *until, limit = bounds
+        *start, limit = bounds
         several = sorted(names) if isinstance(names, list) else [names]
         rows = (row for name in several for row in self.subjects.get(name, ()))
-        return list(islice((row for row in rows if [row.opened_at, row.seq][: len(until)] <= until), limit))
+        return list(islice((row for row in rows if [row.opened_at, row.seq][: len(start)] <= start), limit))
 
     def _end_query(self) -> None:
         self.in_flight -= 1
 
 
-def filled(subjects: int, bursts: int, members: bytes = PLACE) -> FakeCluster:
+def filled(subjects: int, bursts: int, members: bytes = MEMBER_OFFSET) -> FakeCluster:
     """Return a cluster whose subjects opened bursts in turn, each burst with a row in every tier."""
 
     def row(subject: int, seq: int, tier: str) -> Any:
@@ -105,8 +105,8 @@ def newest(cluster: FakeCluster, limit: int) -> list[tuple[int, str, int]]:
 
 def read_rows(cluster: FakeCluster, limit: int = 20) -> Sequence[InboxRow]:
     reader = CassandraReader(cast(Cluster, cluster), deadline=timedelta(minutes=1))
-    wanted = Wanted(member=MEMBER, subjects=[*cluster.subjects], place=None, limit=limit)
-    return asyncio.run(Inboxes(reader=reader).rows(wanted, range(1)))
+    query = Wanted(member=MEMBER, subjects=[*cluster.subjects], place=None, limit=limit)
+    return asyncio.run(Inboxes(reader=reader).rows(query, range(1)))
 
 
 def positions(rows: Sequence[InboxRow]) -> list[tuple[int, str, int]]:

@@ -99,7 +99,7 @@ def test_scan_after_a_pause_finds_bursts_opened_meanwhile() -> None:
 
 
 def test_burst_listed_at_turn_of_hour_is_found_by_next_scan() -> None:
-    now = NOON + MINUTE - 300  # by the last look the hour before noon was about to be over
+    now = NOON + MINUTE - 300  # at the last scan the hour before noon was about to end
     store = scanned(NOON - 5 * MINUTE, now=now)
     opened = now + 600 - LATE
     store.list(opened)

@@ -12,7 +12,7 @@ from notifier.ports.push import Post, Reply, Silence
 
 ORIGIN = "https://push.example"
 OK = encoded([(":status", "200")])
-WHOLE = frames.END_HEADERS | frames.END_STREAM
+END_FLAGS = frames.END_HEADERS | frames.END_STREAM
 
 
 def new_request(body: bytes = b"{}") -> Flight:
@@ -33,20 +33,20 @@ def opened(
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "reason"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "too large"),
-        (frame(frames.HEADERS, WHOLE, 3, OK), "an answer to nothing"),
-        (frame(frames.HEADERS, WHOLE, 2, OK), "an answer to nothing"),
-        (frame(frames.HEADERS, WHOLE, 0, OK), "an answer to nothing"),
+        (frame(frames.HEADERS, END_FLAGS, 3, OK), "an answer to nothing"),
+        (frame(frames.HEADERS, END_FLAGS, 2, OK), "an answer to nothing"),
+        (frame(frames.HEADERS, END_FLAGS, 0, OK), "an answer to nothing"),
         (frame(frames.DATA, 0, 99, b"x"), "an answer to nothing"),
         (frame(frames.PUSH_PROMISE, frames.END_HEADERS, 1, b"\0\0\0\2"), "nobody asked"),
         (frame(frames.CONTINUATION, frames.END_HEADERS, 1, OK), "a CONTINUATION of nothing"),
         (frame(frames.HEADERS, 0, 1, OK) + frame(frames.PING, 0, 0, b"x" * 8), "amid a block"),
         (frame(frames.HEADERS, 0, 1, OK) + frame(frames.CONTINUATION, 4, 3, OK), "amid a block"),
         (frame(frames.HEADERS, 0, 1) + frame(frames.CONTINUATION, 0, 1, b"x" * 16_000) * 5, "without an end"),
-        (frame(frames.HEADERS, WHOLE | frames.PADDED, 1, b"\xff" + OK), "more padding"),
-        (frame(frames.HEADERS, WHOLE, 1, b"\xff\xff"), "can't be read"),
+        (frame(frames.HEADERS, END_FLAGS | frames.PADDED, 1, b"\xff" + OK), "more padding"),
+        (frame(frames.HEADERS, END_FLAGS, 1, b"\xff\xff"), "can't be read"),
         (frame(frames.SETTINGS, 0, 0, b"odd"), "settings"),
         (frames.settings([(frames.FIRST_WINDOW, 2**31)]), "a window that is too large"),
         (frames.window_update(0, 2**31 - 1), "a window that is too large"),
@@ -56,9 +56,9 @@ def opened(
         (frame(frames.PING, 0, 0, b"x" * 8) * (MOST_OWED + 1), "asks for more than it reads"),
     ],
 )
-def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, why: str) -> None:
+def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, reason: str) -> None:
     connection, [request] = opened()
-    with pytest.raises(Violation, match=why):
+    with pytest.raises(Violation, match=reason):
         connection.heard(data, 1.0)
     connection.end("it is left")
     assert connection.done == [(request, Silence(reason="it is left", left=True))]
@@ -67,7 +67,7 @@ def test_protocol_violation_leaves_sent_requests_unknown(data: bytes, why: str) 
 @pytest.mark.parametrize("data", [frame(0xB, 0, 0, b"grease"), frame(frames.PRIORITY, 0, 1, b"x" * 5)])
 def test_unknown_frames_are_ignored(data: bytes) -> None:
     connection, [request] = opened()
-    connection.heard(data + frame(frames.HEADERS, WHOLE, 1, OK), 1.0)
+    connection.heard(data + frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
     assert connection.done == [(request, Reply(status=200))]
 
 
@@ -76,7 +76,7 @@ def test_unknown_frames_are_ignored(data: bytes) -> None:
 )
 def test_response_without_status_is_rejected(block: bytes) -> None:
     connection, [request] = opened()
-    connection.heard(frame(frames.HEADERS, WHOLE, 1, block), 1.0)
+    connection.heard(frame(frames.HEADERS, END_FLAGS, 1, block), 1.0)
     assert connection.done == [(request, Silence(reason="it was answered with something that isn't HTTP", left=True))]
 
 
@@ -120,7 +120,7 @@ def test_any_frame_resets_the_silence_timer() -> None:
 
 def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
     connection, _ = opened()
-    connection.heard(frame(frames.HEADERS, WHOLE, 1, OK), 1.0)
+    connection.heard(frame(frames.HEADERS, END_FLAGS, 1, OK), 1.0)
     connection.wake(15.9)
     assert connection.room == 100
     connection.wake(16.0)
@@ -132,15 +132,15 @@ def test_idle_connection_is_usable_only_after_its_ping_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "again"),
+    ("code", "resent"),
     [(frames.REFUSED_STREAM, True), (frames.INTERNAL_ERROR, False), (frames.ENHANCE_YOUR_CALM, False), (99, False)],
 )
-def test_only_refused_streams_are_resent_after_reset(code: int, again: bool) -> None:
+def test_only_refused_streams_are_resent_after_reset(code: int, resent: bool) -> None:
     connection, [request] = opened()
     connection.heard(frames.reset(1, code), 1.0)
-    assert connection.again == ([request] if again else [])
+    assert connection.again == ([request] if resent else [])
     assert [isinstance(response, Silence) and response.left for _, response in connection.done] == (
-        [] if again else [True]
+        [] if resent else [True]
     )
 
 
@@ -159,7 +159,7 @@ def test_second_goaway_may_name_an_earlier_stream() -> None:
     assert (connection.again, connection.room) == ([], 0)
     connection.heard(frames.goaway(3, frames.NO_ERROR), 1.0)
     assert connection.again == flights[2:]
-    connection.heard(frame(frames.HEADERS, WHOLE, 3, OK) + frame(frames.HEADERS, WHOLE, 1, OK), 2.0)
+    connection.heard(frame(frames.HEADERS, END_FLAGS, 3, OK) + frame(frames.HEADERS, END_FLAGS, 1, OK), 2.0)
     assert [request for request, _ in connection.done] == [flights[1], flights[0]]
     assert not connection.busy
 
@@ -169,7 +169,7 @@ def test_no_request_starts_while_stream_limit_is_exceeded() -> None:
     connection.heard(frames.settings([(frames.MOST_STREAMS, 1)]), 1.0)
     assert connection.room == -9
     for stream in range(1, 20, 2):
-        connection.heard(frame(frames.HEADERS, WHOLE, stream, OK), 1.0)
+        connection.heard(frame(frames.HEADERS, END_FLAGS, stream, OK), 1.0)
     assert connection.room == 1
 
 

@@ -1,4 +1,4 @@
-"""The shipped HTTP/2 server works with a client by the package h2, and survives invalid input."""
+"""The shipped HTTP/2 server works with an h2 client and survives invalid input."""
 
 import socket
 from collections.abc import Iterator
@@ -63,14 +63,14 @@ class Client:
         self.link.sendall(self.h2.data_to_send())
         return bool(data)
 
-    def until(self, kind: type[EventT], count: int = 1) -> list[EventT]:
+    def wait_for(self, kind: type[EventT], count: int = 1) -> list[EventT]:
         while len(events := [event for event in self.events if isinstance(event, kind)]) < count and self.exchange():
             pass
         return events
 
     def headers(self) -> list[tuple[str, str]]:
         """Return the headers of the first response."""
-        [response, *_] = self.until(h2.events.ResponseReceived)
+        [response, *_] = self.wait_for(h2.events.ResponseReceived)
         return [(str(name), str(value)) for name, value in response.headers]
 
     def body(self) -> bytes:
@@ -97,19 +97,19 @@ def test_request_and_response_bodies_arrive_unchanged(server: Http2Server, size:
         body = bytes(number % 251 for number in range(size))
         client.post(body)
         assert client.headers() == [(":status", "201"), ("x-path", "/send")]
-        assert client.until(h2.events.StreamEnded)
+        assert client.wait_for(h2.events.StreamEnded)
         assert client.body() == body
 
 
 def test_stream_limit_is_announced_and_enforced() -> None:
     conduct = Conduct(streams=2, latency=timedelta(seconds=30))
     with serving(echo, conduct) as server, closing(Client(port(server))) as client:
-        client.until(h2.events.RemoteSettingsChanged)
+        client.wait_for(h2.events.RemoteSettingsChanged)
         assert client.h2.remote_settings.max_concurrent_streams == 2
         client.h2.remote_settings[h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS] = 100
         client.h2.remote_settings.acknowledge()
         streams = [client.post() for _ in range(3)]
-        [reset] = client.until(h2.events.StreamReset)
+        [reset] = client.wait_for(h2.events.StreamReset)
         assert (reset.stream_id, reset.error_code) == (streams[2], frames.REFUSED_STREAM)
         server.behave(Conduct(streams=7))
         while client.h2.remote_settings.max_concurrent_streams != 7:
@@ -162,7 +162,7 @@ def test_invalid_input_does_not_affect_other_connections(server: Http2Server, ju
             pass
     with closing(Client(port(server))) as client:
         client.post(b"still there?")
-        assert client.until(h2.events.StreamEnded)
+        assert client.wait_for(h2.events.StreamEnded)
         assert client.body() == b"still there?"
 
 

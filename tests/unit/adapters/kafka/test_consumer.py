@@ -1,4 +1,4 @@
-"""A Kafka consumer replaces a membership that makes no progress, and keeps one that only waits."""
+"""A Kafka consumer replaces a stalled membership and keeps one that only waits."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -140,7 +140,7 @@ def test_membership_is_replaced_if_it_reads_none_of_its_backlog() -> None:
         assert stage.first.closed == closed
 
 
-def test_records_after_a_long_silence_are_no_stall() -> None:
+def test_long_silence_is_not_a_stall() -> None:
     stage = joined(0)
     stage.first.end = 0
     for _ in range(3):
@@ -168,7 +168,7 @@ def test_membership_is_kept_while_its_records_are_processed(limit: int) -> None:
     assert not stage.first.closed
 
 
-def test_fenced_consumer_rejoins_later_and_not_at_once() -> None:
+def test_fenced_consumer_rejoins_after_a_delay() -> None:
     stage = Stage()
     stage.poll()
     stage.first.poll_error = Fenced()

@@ -1,4 +1,4 @@
-"""Partitions that a member keeps through a rebalance are read again from their commits, and nothing is lost."""
+"""Partitions retained through a rebalance are read again from their commits."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +15,10 @@ from notifier.adapters.kafka.membership import ConsumerGroup, GroupMembership
 from notifier.adapters.kafka.workarounds import RebalanceListener
 from notifier.domain.errors import LogUnavailable
 
-KEPT, ADDED = TopicPartition("mentions", 0), TopicPartition("mentions", 1)
+RETAINED, ADDED = TopicPartition("mentions", 0), TopicPartition("mentions", 1)
 RECORDS = {
     topic_partition: [SimpleNamespace(partition=topic_partition.partition, offset=9, key=b"k", value=b"v")]
-    for topic_partition in (KEPT, ADDED)
+    for topic_partition in (RETAINED, ADDED)
 }
 GROUP = ConsumerGroup(access=Access(servers="nowhere:1"), stream="mentions", name="router", instance_id="one")
 
@@ -52,8 +52,8 @@ class FakeKafkaConsumer:
     def poll(self, timeout_ms: int, max_records: int) -> Mapping[TopicPartition, Sequence[object]]:
         self.polls += 1
         if self.polls == 1:
-            asyncio.run(self.listener.on_partitions_revoked([KEPT]))
-            asyncio.run(self.listener.on_partitions_assigned([KEPT, ADDED]))
+            asyncio.run(self.listener.on_partitions_revoked([RETAINED]))
+            asyncio.run(self.listener.on_partitions_assigned([RETAINED, ADDED]))
         return RECORDS
 
     def committed(self, topic_partition: TopicPartition, timeout_ms: int) -> int:
@@ -69,9 +69,9 @@ class FakeKafkaConsumer:
 
     def close(self, *, autocommit: bool) -> None:
         """A late rebalance, as the library may report one while it closes."""
-        asyncio.run(self.listener.on_partitions_revoked([KEPT]))
-        asyncio.run(self.listener.on_partitions_assigned([KEPT]))
-        asyncio.run(self.listener.on_partitions_lost([KEPT]))
+        asyncio.run(self.listener.on_partitions_revoked([RETAINED]))
+        asyncio.run(self.listener.on_partitions_assigned([RETAINED]))
+        asyncio.run(self.listener.on_partitions_lost([RETAINED]))
 
     def _rejoin(self) -> None:
         self.rejoins += 1
@@ -105,14 +105,12 @@ def polled(membership: GroupMembership) -> list[str]:
     return [logged.partition for logged in membership.poll(timedelta(0))]
 
 
-def test_retained_partition_is_read_from_its_commit_and_added_one_at_once(
-    membership: GroupMembership, library: FakeKafkaConsumer
-) -> None:
+def test_retained_partition_is_read_from_its_commit(membership: GroupMembership, library: FakeKafkaConsumer) -> None:
     assert polled(membership) == ["mentions/1"]
     assert polled(membership) == ["mentions/0", "mentions/1"]
-    assert library.seeks == [(KEPT, 3)]
+    assert library.seeks == [(RETAINED, 3)]
     polled(membership)
-    assert library.seeks == [(KEPT, 3)]
+    assert library.seeks == [(RETAINED, 3)]
 
 
 def test_nothing_is_read_while_the_commit_is_unknown(membership: GroupMembership, library: FakeKafkaConsumer) -> None:
@@ -124,7 +122,7 @@ def test_nothing_is_read_while_the_commit_is_unknown(membership: GroupMembership
     assert library.polls == 1
     library.commits_unknown = False
     assert polled(membership) == ["mentions/0", "mentions/1"]
-    assert library.seeks == [(KEPT, 3)]
+    assert library.seeks == [(RETAINED, 3)]
 
 
 def test_rebalance_is_requested_again_when_partitions_are_revoked(

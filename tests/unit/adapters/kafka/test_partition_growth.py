@@ -2,13 +2,13 @@
 
 from notifier.adapters.kafka.partition_growth import SETTLE_TIME, PartitionGrowth, has_begun
 
-OLD: dict[int, int | None] = {0: 5, 1: 9}
-GROWN: dict[int, int | None] = {**OLD, 2: None, 3: None}
+INITIAL: dict[int, int | None] = {0: 5, 1: 9}
+GROWN: dict[int, int | None] = {**INITIAL, 2: None, 3: None}
 BOUNDS = {0: (0, 8), 1: (0, 9), 2: (0, 4), 3: (0, 0)}
 
 
 def settled(commits: dict[int, int | None] = GROWN) -> PartitionGrowth:
-    """Return a growth that has just recorded the end offsets of the older partitions."""
+    """Return a partition growth that has just recorded the end offsets of the older partitions."""
     growth = PartitionGrowth()
     growth.update(commits, now=0.0)
     assert list(growth.release(commits, BOUNDS, SETTLE_TIME)) == []
@@ -22,7 +22,7 @@ def test_group_has_begun_once_it_has_any_commit() -> None:
 
 def test_no_partition_is_held_if_all_have_commits() -> None:
     growth = PartitionGrowth()
-    growth.update(OLD, now=0.0)
+    growth.update(INITIAL, now=0.0)
     assert not growth.holds
 
 

@@ -16,10 +16,10 @@ import notifier.adapters.kafka  # noqa: F401  # importing it pins the response c
 )
 def test_response_is_decoded_after_two_threads_created_its_class(response: Any) -> None:
     version = response.max_version
-    kept = response[version]
+    pinned = response[version]
     del response._VERSIONS[version]
-    assert response[version] is not kept  # a second thread would register this other class last
-    response._VERSIONS[version] = kept
+    assert response[version] is not pinned  # a second thread would register this other class last
+    response._VERSIONS[version] = pinned
     gc.collect()
     header = RequestHeader(request_api_key=response.API_KEY, request_api_version=version)
-    assert header.get_response_class() is kept
+    assert header.get_response_class() is pinned

@@ -10,14 +10,14 @@ from notifier.domain.push.receipt import Accepted, ConfigError, DropToken, Paylo
 from tests.support.examples import NOON
 from tests.support.push_builders import iphone
 
-OLD, YOUNG = iphone(1), replace(iphone(2), registered_at=NOON - timedelta(minutes=59))
+OLD, RECENT = iphone(1), replace(iphone(2), registered_at=NOON - timedelta(minutes=59))
 
 
 def test_new_device_is_suspect_for_an_hour() -> None:
     suspects = Suspects()
     assert not suspects.doubts(OLD, NOON)
-    assert suspects.doubts(YOUNG, NOON)
-    assert not suspects.doubts(YOUNG, NOON + timedelta(minutes=1))
+    assert suspects.doubts(RECENT, NOON)
+    assert not suspects.doubts(RECENT, NOON + timedelta(minutes=1))
 
 
 def test_registration_in_the_future_counts_as_now() -> None:
@@ -26,7 +26,7 @@ def test_registration_in_the_future_counts_as_now() -> None:
 
 def test_accepted_alert_ends_quarantine_and_refusal_starts_it() -> None:
     suspects = Suspects()
-    for device in (OLD, YOUNG):
+    for device in (OLD, RECENT):
         suspects.note(device, DropToken(reason="BadDeviceToken"), NOON)
         assert suspects.doubts(device, NOON + timedelta(days=1))
         suspects.note(device, Accepted(), NOON)
@@ -35,8 +35,8 @@ def test_accepted_alert_ends_quarantine_and_refusal_starts_it() -> None:
 
 def test_reregistered_token_keeps_its_state() -> None:
     suspects = Suspects()
-    suspects.note(YOUNG, Accepted(), NOON)
-    assert not suspects.doubts(replace(YOUNG, registered_at=NOON), NOON)
+    suspects.note(RECENT, Accepted(), NOON)
+    assert not suspects.doubts(replace(RECENT, registered_at=NOON), NOON)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_reregistered_token_keeps_its_state() -> None:
 )
 def test_receipt_not_about_the_device_changes_nothing(receipt: Receipt) -> None:
     suspects = Suspects()
-    for device in (OLD, YOUNG):
+    for device in (OLD, RECENT):
         before = suspects.doubts(device, NOON)
         suspects.note(device, receipt, NOON)
         assert suspects.doubts(device, NOON) == before

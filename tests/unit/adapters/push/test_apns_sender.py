@@ -73,8 +73,8 @@ def test_apns_id_is_a_uuid_of_alert_and_device() -> None:
 
 
 def test_summaries_with_one_collapse_id_have_different_ids() -> None:
-    later = replace(burst(seq=2), opened_at=NOON + HOURS)
-    first, second = posted(summary(burst(), 2)), posted(summary(later, 2))
+    later_burst = replace(burst(seq=2), opened_at=NOON + HOURS)
+    first, second = posted(summary(burst(), 2)), posted(summary(later_burst, 2))
     assert header(first, "apns-collapse-id") == header(second, "apns-collapse-id")
     assert header(first, "apns-id") != header(second, "apns-id")
 
@@ -88,11 +88,11 @@ def test_long_text_is_cut_at_a_character_with_an_ellipsis(unit: str, locale: str
     name = unit * 5_000
     post = posted(replace(ALERT, news=MentionAlert(opener=UserId(name))), iphone(locale=locale))
     assert 4_096 - len(FAMILY.encode()) <= len(post.body) <= 4_096
-    shown = text(post)
-    kept = shown[shown.index(unit) : -1]
-    assert shown[-1] == "…"
-    assert kept == name[: len(kept)]
-    assert unit != FAMILY or len(kept) % len(FAMILY) == 0
+    body = text(post)
+    prefix = body[body.index(unit) : -1]
+    assert body[-1] == "…"
+    assert prefix == name[: len(prefix)]
+    assert unit != FAMILY or len(prefix) % len(FAMILY) == 0
 
 
 def test_name_with_invalid_unicode_is_sent() -> None:
@@ -222,5 +222,5 @@ def test_expired_alert_is_not_stored_by_apple() -> None:
 
 
 def test_alert_about_the_recipient_addresses_them() -> None:
-    own = alert(replace(burst(), key=BurstKey(Subject(Kind.SELF, UserId("nova")), 1)))
-    assert text(posted(own, iphone(locale="de"))) == "ada hat dich erwähnt"
+    own_alert = alert(replace(burst(), key=BurstKey(Subject(Kind.SELF, UserId("nova")), 1)))
+    assert text(posted(own_alert, iphone(locale="de"))) == "ada hat dich erwähnt"

@@ -147,14 +147,14 @@ def test_unknown_service_account_fields_are_ignored() -> None:
 
 WITHOUT_LIBRARY = """
 import sys
-sys.modules["firebase_admin"] = None  # as where it isn't installed
+sys.modules["firebase_admin"] = None  # as if it weren't installed
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
 from notifier.profiles.push_providers import require_credentials
 for mode in ("off", "auto"):
-    said = {"NOTIFIER_PUSH_FCM_LIBRARY": "firebase-admin", "NOTIFIER_PUSH_FAKES": mode}
+    environment = {"NOTIFIER_PUSH_FCM_LIBRARY": "firebase-admin", "NOTIFIER_PUSH_FAKES": mode}
     try:
-        require_credentials(Settings.read(said).push)
+        require_credentials(Settings.read(environment).push)
         print(mode, "needs nothing")
     except BadSetting as error:
         print(mode, error.detail)

@@ -35,11 +35,11 @@ def test_private_addresses_are_blocked(address: str) -> None:
         guarded(lambda host, port: [address], SERVICES)("fcm.googleapis.com", 443)
 
 
-@pytest.mark.parametrize("places", [(0, 1), (1, 0)])
-def test_name_with_public_and_private_addresses_is_blocked(places: tuple[int, int]) -> None:
-    both = ["142.250.74.10", "10.0.0.1"]
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_name_with_public_and_private_addresses_is_blocked(order: tuple[int, int]) -> None:
+    addresses = ["142.250.74.10", "10.0.0.1"]
     with pytest.raises(Blocked):
-        guarded(lambda host, port: [both[place] for place in places], SERVICES)("fcm.googleapis.com", 443)
+        guarded(lambda host, port: [addresses[index] for index in order], SERVICES)("fcm.googleapis.com", 443)
 
 
 def test_name_is_checked_at_each_connection() -> None:

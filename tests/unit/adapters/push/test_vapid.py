@@ -149,9 +149,9 @@ INVALID_KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("why", "key"), INVALID_KEYS)
-def test_invalid_key_is_rejected_without_key_material(why: str, key: bytes) -> None:
-    with pytest.raises(BadSetting, match=why) as refused:
+@pytest.mark.parametrize(("reason", "key"), INVALID_KEYS)
+def test_invalid_key_is_rejected_without_key_material(reason: str, key: bytes) -> None:
+    with pytest.raises(BadSetting, match=reason) as refused:
         Vapid.read(key, subject=SUBJECT)
     assert "The key of Web Push" in str(refused.value)
     body = b"".join(key.splitlines()[1:-1]).decode("latin-1")

@@ -35,17 +35,17 @@ HOSTILE = {
 
 @pytest.mark.parametrize("address", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_subscription_is_dropped_and_others_are_alerted(world: World, address: WebSubscription) -> None:
-    good = [device(world.browser(), 1), device(world.browser(), 3)]
-    bad = Device(member=good[0].member, address=address, registered_at=NOON)
-    receipts = world.send(good[0], bad, good[1])
+    valid = [device(world.browser(), 1), device(world.browser(), 3)]
+    hostile = Device(member=valid[0].member, address=address, registered_at=NOON)
+    receipts = world.send(valid[0], hostile, valid[1])
     assert [type(receipt) for receipt in receipts] == [Accepted, DropToken, Accepted]
     assert len(world.posts) == 2
     assert not address.endpoint or address.endpoint not in repr(receipts[1])
 
 
 def test_every_hostile_subscription_gets_a_receipt(world: World) -> None:
-    bad = [replace(device(world.browser(), n), address=address) for n, address in enumerate(HOSTILE.values())]
-    assert {type(receipt) for receipt in world.send(*bad)} == {DropToken}
+    hostile = [replace(device(world.browser(), n), address=address) for n, address in enumerate(HOSTILE.values())]
+    assert {type(receipt) for receipt in world.send(*hostile)} == {DropToken}
     assert world.posts == []
 
 
@@ -61,7 +61,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("leads_to", ADDRESSES)
 def test_ssrf_blocked(world: World, leads_to: str) -> None:
-    """A push service name that resolves to a private address: no connection, no request, no dropped device."""
+    """A push service name that resolves to a private address gets no connection and drops no device."""
     transport = Connecting(guarded(lambda host, port: ADDRESSES[leads_to], PushServices()), world.answer)
     world.sender = replace(world.sender, transport=transport)
     [receipt] = world.send(device(world.browser()))

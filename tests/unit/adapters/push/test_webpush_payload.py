@@ -78,7 +78,7 @@ def test_name_with_invalid_unicode_is_sent() -> None:
 
 
 def test_topic_fits_the_strictest_push_services() -> None:
-    """Letters and digits alone for Mozilla, whole groups of base64url for Apple, at most 32 for all."""
+    """Mozilla takes only letters and digits, Apple only whole base64url groups, and all at most 32."""
     assert re.fullmatch(r"[a-z0-9]{32}", topic(ALERT))
 
 

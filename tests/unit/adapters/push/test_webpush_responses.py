@@ -54,7 +54,7 @@ def test_success_is_accepted(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "why"),
+    ("status", "body", "cause"),
     [
         (404, b"", "status 404"),
         (404, errno(102), "errno 102"),
@@ -69,8 +69,8 @@ def test_success_is_accepted(status: int) -> None:
         (400, reason("VapidPkHashMismatch"), "VapidPkHashMismatch"),
     ],
 )
-def test_missing_subscription_is_dropped(status: int, body: bytes, why: str) -> None:
-    assert receipt_for(status, body) == DropToken(reason=why)
+def test_missing_subscription_is_dropped(status: int, body: bytes, cause: str) -> None:
+    assert receipt_for(status, body) == DropToken(reason=cause)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_request_fault_is_a_payload_error(status: int, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "why"),
+    ("status", "body", "cause"),
     [
         (403, reason("BadJwtToken"), "BadJwtToken"),
         (403, reason("BadVapidPublicKey"), "BadVapidPublicKey"),
@@ -140,10 +140,10 @@ def test_request_fault_is_a_payload_error(status: int, body: bytes) -> None:
         (400, UNAUTHORIZED, "UnauthorizedRegistration"),
     ],
 )
-def test_refused_key_that_was_never_accepted_is_a_config_error(status: int, body: bytes, why: str) -> None:
+def test_refused_key_that_was_never_accepted_is_a_config_error(status: int, body: bytes, cause: str) -> None:
     receipt = receipt_for(status, body, reputation=proven(), origin=APPLE)
     assert isinstance(receipt, ConfigError)
-    assert receipt.reason.startswith(f"{why}: {APPLE} refuses who sends")
+    assert receipt.reason.startswith(f"{cause}: {APPLE} refuses who sends")
 
 
 @pytest.mark.parametrize("body", [reason("BadJwtToken"), reason("BadVapidPublicKey"), b"invalid JWT provided\n"])

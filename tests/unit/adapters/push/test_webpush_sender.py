@@ -42,9 +42,9 @@ def header(post: Post, name: str) -> str:
 def test_alert_is_shown_by_its_browser(world: World, manner: Manner) -> None:
     browser = world.browser(manner)
     assert world.send(device(browser, locale="de-AT")) == [Accepted()]
-    shown = browser.read(world.posts[0].body)
-    assert shown == ShownNotification(title="ada hat @nova erwähnt", tag=ALERT.collapse_id, language="de")
-    assert on_screen(world, browser) == [shown.title]
+    notification = browser.read(world.posts[0].body)
+    assert notification == ShownNotification(title="ada hat @nova erwähnt", tag=ALERT.collapse_id, language="de")
+    assert on_screen(world, browser) == [notification.title]
 
 
 def test_each_push_service_gets_its_own_token(world: World) -> None:
@@ -82,9 +82,9 @@ def test_summary_has_normal_urgency(world: World) -> None:
     assert on_screen(world, browser) == ["While you were away: 3 about @nova"]
 
 
-@pytest.mark.parametrize(("later", "ttl"), [(-timedelta(days=60), "2592000"), (6 * HOUR, "0"), (7 * HOUR, "0")])
-def test_ttl_is_within_push_service_limits(world: World, later: timedelta, ttl: str) -> None:
-    world.clock.advance(later)
+@pytest.mark.parametrize(("delay", "ttl"), [(-timedelta(days=60), "2592000"), (6 * HOUR, "0"), (7 * HOUR, "0")])
+def test_ttl_is_within_push_service_limits(world: World, delay: timedelta, ttl: str) -> None:
+    world.clock.advance(delay)
     assert world.send(device(world.browser())) == [Accepted()]
     assert header(world.posts[0], "ttl") == ttl
 
@@ -123,8 +123,8 @@ def test_browser_without_permission_is_dropped(world: World, manner: Manner) -> 
 
 
 def test_unknown_subscription_is_dropped(world: World) -> None:
-    known = world.browser().subscription
-    nowhere = replace(known, endpoint="https://fcm.googleapis.com/wp/nobody")
+    subscription = world.browser().subscription
+    nowhere = replace(subscription, endpoint="https://fcm.googleapis.com/wp/nobody")
     assert isinstance(world.send(replace(device(world.browser()), address=nowhere))[0], DropToken)
 
 
@@ -183,7 +183,7 @@ def test_too_large_body_is_a_payload_error(world: World) -> None:
     assert isinstance(world.send(device(world.browser()))[0], PayloadError)
 
 
-def test_a_redirect_to_a_private_address_is_not_followed(world: World) -> None:
+def test_redirect_to_private_address_is_not_followed(world: World) -> None:
     world.services[Manner.GOOGLE].redirect = "https://10.0.0.1/latest/meta-data/"
     [receipt] = world.send(device(world.browser()))
     assert isinstance(receipt, RetryAt)
@@ -211,8 +211,8 @@ def test_unsent_message_is_retried(world: World) -> None:
 
 
 def test_subscription_with_foreign_key_is_dropped_if_ours_is_good(world: World) -> None:
-    mine, another = world.browser(), world.browser(key=vapid(number=8).public)
-    receipts = world.send(device(mine), device(another, 2))
+    matching, foreign = world.browser(), world.browser(key=vapid(number=8).public)
+    receipts = world.send(device(matching), device(foreign, 2))
     assert receipts == [Accepted(), DropToken(reason="OtherKey")]
 
 

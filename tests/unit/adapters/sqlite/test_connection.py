@@ -242,9 +242,9 @@ def test_closed_database_reopens(db: Database) -> None:
 
 @given(st.datetimes(from_ms(0).replace(tzinfo=None), timezones=st.just(UTC)))
 def test_times_are_stored_with_milliseconds(moment: datetime) -> None:
-    whole = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-    assert from_ms(to_ms(moment)) == whole
-    assert from_ms(to_ms(whole)) == whole
+    truncated = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    assert from_ms(to_ms(moment)) == truncated
+    assert from_ms(to_ms(truncated)) == truncated
 
 
 def forked(target: Callable[..., object], *args: object) -> int | None:

@@ -1,4 +1,4 @@
-"""The HTTP/2 client keeps the protocol rules when it talks to a server by the package h2."""
+"""The HTTP/2 client keeps the protocol rules, as checked by the package h2."""
 
 from collections import deque
 from collections.abc import Sequence
