@@ -114,9 +114,9 @@ def test_single_user_has_a_device() -> None:
     assert World(universe=1, followers=1, celebrities=1, seed=1).reachable().tolist() == [0]
 
 
-@pytest.mark.parametrize("people", [100_000, 1_000_000])
-def test_small_demo_has_a_vip_with_a_device(members_of: int) -> None:
-    world = World(universe=members_of, followers=members_of, celebrities=1, seed=1)
+@pytest.mark.parametrize("universe", [100_000, 1_000_000])
+def test_small_demo_has_a_vip_with_a_device(universe: int) -> None:
+    world = World(universe=universe, followers=universe, celebrities=1, seed=1)
     m = world.reachable()
     assert np.any(world.follows(0, m) & ~world.mutes(0, m) & world.vip(m) & (world.idleness(m) < ACTIVE_7D))
 
