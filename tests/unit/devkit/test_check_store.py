@@ -51,7 +51,7 @@ class FakeOutcomes(MemoryBursts):
     result: Sequence[Outcome] = ()
 
     def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
-        return self.found
+        return self.result
 
 
 def burst(name: str, lane: Lane = Lane.CELEBRITY) -> Burst:

@@ -105,8 +105,8 @@ def test_http2_preface_split_at_any_byte_is_recognized(server: Http2Server) -> N
             assert read(link, 9)[3] == SETTINGS
 
 
-@pytest.mark.parametrize(("protocols", "request"), [(["h2", "http/1.1"], b""), (["http/1.1"], REQUEST), ([], REQUEST)])
-def test_tls_connection_uses_the_negotiated_protocol(tmp_path: Path, protocols: list[str], request: bytes) -> None:
+@pytest.mark.parametrize(("protocols", "request_"), [(["h2", "http/1.1"], b""), (["http/1.1"], REQUEST), ([], REQUEST)])
+def test_tls_connection_uses_the_negotiated_protocol(tmp_path: Path, protocols: list[str], request_: bytes) -> None:
     authority = Authority.made(tmp_path, "ours")
     context = ssl.create_default_context(cafile=str(authority.file))
     context.check_hostname = False
@@ -116,9 +116,9 @@ def test_tls_connection_uses_the_negotiated_protocol(tmp_path: Path, protocols: 
         serving(lambda post: Reply(status=200, body=b"{}"), certificate=authority.server()) as server,
         closing(context.wrap_socket(connected(server))) as link,
     ):
-        link.sendall(request)
-        response = read(link, len(OK) if request else 9)
-    assert response == OK if request else response[3] == SETTINGS
+        link.sendall(request_)
+        response = read(link, len(OK) if request_ else 9)
+    assert response == OK if request_ else response[3] == SETTINGS
 
 
 def test_silent_connection_is_closed_when_server_ends() -> None:
