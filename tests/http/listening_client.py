@@ -1,4 +1,4 @@
-"""Listeners in one loop with the house: they read a live stream as a browser would, and as slowly as a test wants."""
+"""Test clients that read the live stream in the event loop of the API, at a pace the test sets."""
 
 import asyncio
 import json
@@ -18,20 +18,20 @@ from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, House
 
 T = TypeVar("T")
-WITHIN = 5.0
-"""Seconds, on a busy machine; nothing here waits so long when it is right."""
+WAIT_LIMIT = 5.0
+"""Seconds. Generous for a busy machine; no correct test waits this long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StreamEvent:
     event: str
     data: Any
     id: str
 
 
-def parsed(text: str) -> list[Said]:
-    """By the rules of the standard: a line ends with CR, LF or both, and an empty one ends an event."""
-    found, name, data, last = [], "", list[str](), ""
+def parse_events(text: str) -> list[StreamEvent]:
+    """Parse by the SSE standard: a line ends with CR, LF or both, and an empty line ends an event."""
+    events, name, data, last = [], "", list[str](), ""
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         key, _, value = line.partition(":")
         value = value.removeprefix(" ")
@@ -43,33 +43,33 @@ def parsed(text: str) -> list[Said]:
             case "id":
                 last = value
             case "" if not line and data:
-                found.append(Said(name, json.loads("\n".join(data)), last))
+                events.append(StreamEvent(name, json.loads("\n".join(data)), last))
                 name, data = "", []
-    return found
+    return events
 
 
-def events(said: Sequence[Said]) -> list[str]:
-    return [one.event for one in said]
+def event_types(events: Sequence[StreamEvent]) -> list[str]:
+    return [event.event for event in events]
 
 
 @dataclass(slots=True, kw_only=True)
-class Ear:
-    """One open stream."""
+class OpenStream:
+    """A client's connection to the stream, open or closed."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     ended: bool = False
-    """The answer was brought to its end, not broken off."""
-    reads: asyncio.Event = field(default_factory=asyncio.Event)
-    """While it isn't set, the client takes nothing."""
-    left: asyncio.Event = field(default_factory=asyncio.Event)
-    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    """The response was completed, not broken off."""
+    reading: asyncio.Event = field(default_factory=asyncio.Event)
+    """While it isn't set, the client reads nothing."""
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None
-    taken: int = 0
+    consumed: int = 0
 
     async def receive(self) -> dict[str, object]:
-        await self.left.wait()
+        await self.disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: dict[str, Any]) -> None:
@@ -77,163 +77,163 @@ class Ear:
             self.status = message["status"]
             self.headers = {key.decode(): value.decode() for key, value in message["headers"]}
         else:
-            await self.reads.wait()
+            await self.reading.wait()
             self.body += message["body"]
             self.ended = not message.get("more_body", False)
-        self.moved.set()
+        self.changed.set()
 
     @property
-    def said(self) -> list[Said]:
-        return parsed(self.body.decode())
+    def events(self) -> list[StreamEvent]:
+        return parse_events(self.body.decode())
 
-    async def hear(self, many: int = 1) -> list[Said]:
-        """The next events; those of one write come together."""
-        await self.until(lambda: len(self.said) >= self.taken + many)
-        found = self.said[self.taken :]
-        self.taken = len(self.said)
-        return found
+    async def next_events(self, count: int = 1) -> list[StreamEvent]:
+        """Return the events after those consumed so far; events of one write arrive together."""
+        await self.wait_until(lambda: len(self.events) >= self.consumed + count)
+        new = self.events[self.consumed :]
+        self.consumed = len(self.events)
+        return new
 
-    async def until(self, true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(WITHIN):
-            while not true():
-                self.moved.clear()
-                await self.moved.wait()
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WAIT_LIMIT):
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
 
-    async def over(self) -> None:
-        """Returns when the server is through with it."""
+    async def wait_closed(self) -> None:
+        """Wait until the server has finished with the stream."""
         assert self.task
-        async with asyncio.timeout(WITHIN):
+        async with asyncio.timeout(WAIT_LIMIT):
             await asyncio.wait({self.task})
 
-    async def leave(self) -> None:
-        self.left.set()
-        await self.over()
+    async def disconnect(self) -> None:
+        self.disconnected.set()
+        await self.wait_closed()
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedReader:
-    """Overview of an operator's stream, as a test answers it."""
+    """Returns what the test supplies as the overview of an operator's stream."""
 
-    answer: Callable[[], Awaitable[bytes]]
+    respond: Callable[[], Awaitable[bytes]]
 
     async def read(self) -> bytes:
-        return await self.answer()
+        return await self.respond()
 
 
 @dataclass(slots=True)
 class SlowBursts:
-    """Bursts of the store, which answers when a test lets it."""
+    """Reads bursts of the store, and returns them when the test allows it."""
 
     bursts: OpenedBursts
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def opened_since(self, moment: datetime) -> Sequence[Burst]:
-        self.asked.set()
-        await self.answers.wait()
+        self.requested.set()
+        await self.released.wait()
         return await self.bursts.opened_since(moment)
 
 
 @dataclass(slots=True, kw_only=True)
-class Studio:
-    """A house on the air, in the test's own loop; its clockwork stands still unless the test turns it."""
+class LiveHouse:
+    """A system with a live API in the event loop of the test; background loops run only when the test drives them."""
 
     house: House = field(default_factory=House)
     app: Litestar = field(init=False)
-    ears: list[Ear] = field(default_factory=list)
-    numbers: int = 0
+    streams: list[OpenStream] = field(default_factory=list)
+    mention_count: int = 0
 
     def __post_init__(self) -> None:
-        self.app = self.house.app(still)
+        self.app = self.house.app(frozen_sleep)
 
     @property
     def hub(self) -> Hub:
         return cast(Hub, self.app.state[HUB])
 
     async def listen(
-        self, user: str, last: str | None = None, *, reads: bool = True, token: str = "", origin: str = ""
-    ) -> Ear:
-        """The stream has begun, or was refused."""
-        ear = Ear()
-        if reads:
-            ear.reads.set()
+        self, user: str, last: str | None = None, *, reading: bool = True, token: str = "", origin: str = ""
+    ) -> OpenStream:
+        """Open a stream, and return once it has begun or was refused."""
+        stream = OpenStream()
+        if reading:
+            stream.reading.set()
         headers = {"authorization": f"Bearer {token or self.house.token(user)}", "host": "house"}
         headers |= {} if last is None else {"last-event-id": last}
         headers |= {"origin": origin} if origin else {}
         app = cast(Callable[..., Awaitable[None]], self.app)
-        ear.task = asyncio.create_task(_call(app, _scope(headers), ear))
-        self.ears.append(ear)
-        await ear.until(lambda: bool(ear.body) if reads else bool(ear.status))
-        return ear
+        stream.task = asyncio.create_task(_call(app, _scope(headers), stream))
+        self.streams.append(stream)
+        await stream.wait_until(lambda: bool(stream.body) if reading else bool(stream.status))
+        return stream
 
-    async def mention(self, by: str = "ada", whom: str = "nova", *, protected: bool = False) -> None:
-        await self.say(by, whom, protected=protected)
+    async def mention(self, author: str = "ada", account: str = "nova", *, protected: bool = False) -> None:
+        await self.accept_mention(author, account, protected=protected)
         self.house.sequence()
 
-    async def say(self, by: str = "ada", whom: str = "nova", *, protected: bool = False) -> None:
-        """Accepted; nothing more has happened yet."""
-        self.numbers += 1
-        body = event(f"live-{self.numbers}", author=by, mentions=[whom], protected=protected)
-        answer = await self.ask("POST", "/v1/events", SERVICE_KEY, json=body)
-        assert answer.status_code == 202, answer.text
+    async def accept_mention(self, author: str = "ada", account: str = "nova", *, protected: bool = False) -> None:
+        """Send a mention to the gateway, and process it no further."""
+        self.mention_count += 1
+        body = event(f"live-{self.mention_count}", author=author, mentions=[account], protected=protected)
+        response = await self.request("POST", "/v1/events", SERVICE_KEY, json=body)
+        assert response.status_code == 202, response.text
 
-    async def ask(self, method: str, path: str, bearer: str, **more: Any) -> httpx.Response:
+    async def request(self, method: str, path: str, bearer: str, **options: Any) -> httpx.Response:
         transport = httpx.ASGITransport(cast(Any, self.app))  # the two libraries spell ASGI differently
         headers = {"Authorization": f"Bearer {bearer}"}
         async with httpx.AsyncClient(transport=transport, base_url="http://house") as client:
-            return await client.request(method, path, headers=headers, **more)
+            return await client.request(method, path, headers=headers, **options)
 
-    async def as_user(self, user: str, method: str, path: str, **more: Any) -> Any:
-        answer = await self.ask(method, path, self.house.token(user), **more)
-        assert answer.status_code < 300, answer.text
-        return answer.json() if answer.content else None
+    async def as_user(self, user: str, method: str, path: str, **options: Any) -> Any:
+        response = await self.request(method, path, self.house.token(user), **options)
+        assert response.status_code < 300, response.text
+        return response.json() if response.content else None
 
     async def unread(self, user: str) -> Mapping[str, object]:
         return cast(Mapping[str, object], await self.as_user(user, "GET", "/v1/inbox/unread"))
 
     async def settle(self) -> None:
-        """Time passes in which nothing is missed."""
+        """Let 10 seconds pass in which the hub misses nothing."""
         self.house.clock.advance(timedelta(seconds=10))
         await self.hub.sweep()
         self.hub.caught_up_at = self.house.clock.now()
 
-    async def quiet(self) -> None:
-        """Until whatever could still be written was written."""
+    async def drain(self) -> None:
+        """Wait until the tasks have written all that they can write now."""
         for _ in range(50):
             await asyncio.sleep(0)
 
     async def close(self) -> None:
         self.hub.close()
-        for ear in self.ears:
-            await ear.leave()
+        for stream in self.streams:
+            await stream.disconnect()
         await asyncio.gather(*self.hub.shift.tasks, return_exceptions=True)
 
 
-def on_air(play: Callable[[Studio], Awaitable[T]]) -> T:
+def run_live(scenario: Callable[[LiveHouse], Awaitable[T]]) -> T:
     async def run() -> T:
-        studio = Studio()
+        live = LiveHouse()
         try:
-            return await play(studio)
+            return await scenario(live)
         finally:
             with suppress(TimeoutError):
-                await studio.close()
+                await live.close()
 
     return asyncio.run(run())
 
 
-async def still(seconds: float) -> None:
-    """The pace between two writes is nothing; loops take their first step and no other."""
+async def frozen_sleep(seconds: float) -> None:
+    """Skip the pause between two writes, and stop every background loop after its first step."""
     if seconds < 0.5:
         await asyncio.sleep(0)
     else:
         await asyncio.Event().wait()
 
 
-async def _call(app: Callable[..., Awaitable[None]], scope: dict[str, object], ear: Ear) -> None:
+async def _call(app: Callable[..., Awaitable[None]], scope: dict[str, object], stream: OpenStream) -> None:
     try:
-        await app(scope, ear.receive, ear.send)
+        await app(scope, stream.receive, stream.send)
     finally:
-        ear.moved.set()
+        stream.changed.set()
 
 
 def _scope(headers: Mapping[str, str]) -> dict[str, object]:

@@ -11,7 +11,7 @@ from notifier.domain.upstream.validation import DELETED_TYPE
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.digest import Schedule
 from notifier.domain.users.subject_preferences import Volume
-from tests.http.listening_client import Studio, events, on_air
+from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.http.problems import assert_problem
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
@@ -155,133 +155,133 @@ def test_a_digest_s_own_volume_is_no_preference(edge: Edge, kind: str) -> None:
 
 
 def test_an_open_stream_is_told_when_it_falls_due_and_not_before() -> None:
-    async def play(studio: Studio) -> None:
-        clock = studio.house.clock
-        studio.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await ear.hear()
-        await studio.mention()
+    async def scenario(live: LiveHouse) -> None:
+        clock = live.house.clock
+        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        stream = await live.listen("u1")
+        await stream.next_events()
+        await live.mention()
         clock.advance(DUE - clock.now() + SECOND)
-        await studio.hub.hearers.remind()
-        await studio.quiet()
-        assert len(ear.said) == ear.taken
+        await live.hub.hearers.remind()
+        await live.drain()
+        assert len(stream.events) == stream.consumed
         clock.advance(SECOND)
-        await studio.hub.hearers.remind()
-        row, count = await ear.hear(2)
-        assert (row.event, row.data) == ("row", (await studio.as_user("u1", "GET", "/v1/inbox"))["items"][0])
+        await live.hub.hearers.remind()
+        row, count = await stream.next_events(2)
+        assert (row.event, row.data) == ("row", (await live.as_user("u1", "GET", "/v1/inbox"))["items"][0])
         assert (count.event, count.data) == ("count", {"count": 1, "more": False})
-        await studio.hub.hearers.remind()
-        await studio.quiet()
-        assert len(ear.said) == ear.taken
-        await studio.as_user("u1", "PUT", "/v1/inbox/marks", json={"bursts": [row.data["burst"]], "mark": "read"})
-        marked, count = await ear.hear(2)
+        await live.hub.hearers.remind()
+        await live.drain()
+        assert len(stream.events) == stream.consumed
+        await live.as_user("u1", "PUT", "/v1/inbox/marks", json={"bursts": [row.data["burst"]], "mark": "read"})
+        marked, count = await stream.next_events(2)
         assert (marked.event, marked.data["unread"], count.data["count"]) == ("marked", False, 0)
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_a_day_without_anything_to_tell_moves_no_stream() -> None:
-    async def play(studio: Studio) -> None:
-        clock = studio.house.clock
-        studio.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await ear.hear()
+    async def scenario(live: LiveHouse) -> None:
+        clock = live.house.clock
+        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        stream = await live.listen("u1")
+        await stream.next_events()
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        await studio.hub.hearers.remind()
-        await studio.mention()
-        await studio.quiet()
-        assert len(ear.said) == ear.taken
-        [listener] = studio.hub.hearers.listeners.values()
+        await live.hub.hearers.remind()
+        await live.mention()
+        await live.drain()
+        assert len(stream.events) == stream.consumed
+        [listener] = live.hub.hearers.listeners.values()
         assert listener.due_at == DUE + timedelta(days=1)
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_who_was_away_while_it_fell_due_loads_the_page_again() -> None:
-    async def play(studio: Studio) -> None:
-        clock = studio.house.clock
-        studio.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+    async def scenario(live: LiveHouse) -> None:
+        clock = live.house.clock
+        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         clock.advance(DUE - clock.now() - timedelta(minutes=1))
-        await (await studio.listen("u1")).leave()
-        await studio.settle()
-        ear = await studio.listen("u1")
-        last = (await ear.hear())[-1].id
-        await ear.leave()
-        assert events(await (await studio.listen("u1", last)).hear()) == ["count"]
+        await (await live.listen("u1")).disconnect()
+        await live.settle()
+        stream = await live.listen("u1")
+        last = (await stream.next_events())[-1].id
+        await stream.disconnect()
+        assert event_types(await (await live.listen("u1", last)).next_events()) == ["count"]
         clock.advance(DUE - clock.now())
-        assert events(await (await studio.listen("u1", last)).hear(2)) == ["reset", "count"]
+        assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_another_hour_is_a_reset_for_those_who_have_a_digest_and_nobody_else() -> None:
-    async def play(studio: Studio) -> None:
-        ear = await studio.listen("u1")
-        await ear.hear()
-        await studio.as_user("u1", "PATCH", "/v1/preferences", json={"digest_hour": 9})
-        await studio.quiet()
-        assert len(ear.said) == ear.taken
-        await studio.as_user("u1", "PATCH", "/v1/preferences", json={"volume": "digest"})
-        assert events(await ear.hear(1))[0] == "reset"
-        await studio.quiet()
-        ear.taken = len(ear.said)
-        await studio.as_user("u1", "PATCH", "/v1/preferences", json={"digest_hour": 10})
-        assert events(await ear.hear(1))[0] == "reset"
-        [listener] = studio.hub.hearers.listeners.values()
+    async def scenario(live: LiveHouse) -> None:
+        stream = await live.listen("u1")
+        await stream.next_events()
+        await live.as_user("u1", "PATCH", "/v1/preferences", json={"digest_hour": 9})
+        await live.drain()
+        assert len(stream.events) == stream.consumed
+        await live.as_user("u1", "PATCH", "/v1/preferences", json={"volume": "digest"})
+        assert event_types(await stream.next_events(1))[0] == "reset"
+        await live.drain()
+        stream.consumed = len(stream.events)
+        await live.as_user("u1", "PATCH", "/v1/preferences", json={"digest_hour": 10})
+        assert event_types(await stream.next_events(1))[0] == "reset"
+        [listener] = live.hub.hearers.listeners.values()
         assert listener.viewer is not None
-        assert listener.due_at == Schedule.of(listener.viewer.overall).due_of(studio.house.clock.now())
+        assert listener.due_at == Schedule.of(listener.viewer.overall).due_of(live.house.clock.now())
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_what_is_taken_back_is_in_no_digest_at_once_and_open_streams_load_the_page_again() -> None:
-    async def play(studio: Studio) -> None:
-        house = studio.house
+    async def scenario(live: LiveHouse) -> None:
+        house = live.house
         house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await ear.hear()
+        stream = await live.listen("u1")
+        await stream.next_events()
         for author in ("ada", "bob"):
-            await studio.mention(author)
-            await studio.quiet()
+            await live.mention(author)
+            await live.drain()
             house.clock.advance(timedelta(minutes=2))
         house.clock.advance(DUE - house.clock.now() + 2 * SECOND)
-        await studio.hub.hearers.remind()
-        row, _ = await ear.hear(2)
+        await live.hub.hearers.remind()
+        row, _ = await stream.next_events(2)
         last = row.id
         for each, left in zip(row.data["digest"]["inside"], (1, 0), strict=True):
             taken = {"tweet": each["tweet"], "author": each["names"][0]}
             deleted = {**event(f"d{left}"), "type": DELETED_TYPE, "data": taken}
             accept(house.system, deleted)
-            assert [said.event for said in await ear.hear()][:1] == ["reset"]
-            await studio.hub.refresh_old()
-            await studio.quiet()
-            ear.taken = len(ear.said)
-            page = await studio.as_user("u1", "GET", "/v1/inbox")
+            assert [said.event for said in await stream.next_events()][:1] == ["reset"]
+            await live.hub.refresh_old()
+            await live.drain()
+            stream.consumed = len(stream.events)
+            page = await live.as_user("u1", "GET", "/v1/inbox")
             assert [item["count"] for item in page["items"]] == [left][:left]
-            assert ear.said[-1].data == page["badge"] == {"count": left, "more": False}
-        assert events(await (await studio.listen("u1", last)).hear(2)) == ["reset", "count"]
+            assert stream.events[-1].data == page["badge"] == {"count": left, "more": False}
+        assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_what_grows_in_a_digest_or_opens_for_the_next_one_moves_no_stream() -> None:
-    async def play(studio: Studio) -> None:
-        house = studio.house
+    async def scenario(live: LiveHouse) -> None:
+        house = live.house
         house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await ear.hear()
+        stream = await live.listen("u1")
+        await stream.next_events()
         house.clock.advance(DUE - house.clock.now() - SECOND)
-        await studio.mention("ada")
+        await live.mention("ada")
         house.clock.advance(3 * SECOND)
-        await studio.hub.hearers.remind()
-        await ear.hear(2)
-        await studio.mention("bob")
+        await live.hub.hearers.remind()
+        await stream.next_events(2)
+        await live.mention("bob")
         house.clock.advance(timedelta(minutes=2))
-        await studio.mention("ada")
-        await studio.hub.sweep()
-        await studio.quiet()
-        assert len(ear.said) == ear.taken
-        [item] = (await studio.as_user("u1", "GET", "/v1/inbox"))["items"]
+        await live.mention("ada")
+        await live.hub.sweep()
+        await live.drain()
+        assert len(stream.events) == stream.consumed
+        [item] = (await live.as_user("u1", "GET", "/v1/inbox"))["items"]
         assert item["count"] == 2
 
-    on_air(play)
+    run_live(scenario)

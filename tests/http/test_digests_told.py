@@ -13,7 +13,7 @@ from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.live.hub import FRESH_FOR
-from tests.http.listening_client import Studio, events, on_air
+from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.support.fakes.clock import START
 
 U1 = UserId("u1")
@@ -38,8 +38,8 @@ class Then:
         return found
 
 
-def of_nova(studio: Studio) -> Burst:
-    [found] = [one for key, one in studio.house.bursts.by_key.items() if str(key.subject) == NOVA]
+def of_nova(live: LiveHouse) -> Burst:
+    [found] = [one for key, one in live.house.bursts.by_key.items() if str(key.subject) == NOVA]
     return found
 
 
@@ -48,43 +48,43 @@ def taken_back(one: Burst) -> Burst:
 
 
 def test_who_could_never_see_it_hears_nothing_of_it_in_a_digest_nor_when_coming_back() -> None:
-    async def play(studio: Studio) -> None:
-        clock, hearers = studio.house.clock, studio.hub.hearers
-        studio.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await studio.mention("bob", protected=True)
-        await studio.quiet()
-        hidden = of_nova(studio)
+    async def scenario(live: LiveHouse) -> None:
+        clock, hearers = live.house.clock, live.hub.hearers
+        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        stream = await live.listen("u1")
+        await live.mention("bob", protected=True)
+        await live.drain()
+        hidden = of_nova(live)
         clock.advance(DUE - clock.now() + 2 * SECOND)
         await hearers.remind()
-        await studio.settle()
-        last = (await (await studio.listen("u1")).hear())[-1].id
+        await live.settle()
+        last = (await (await live.listen("u1")).next_events())[-1].id
         for one in (taken_back(hidden), replace(hidden, key=BurstKey(hidden.key.subject, 9))):
             hearers.hear(one)
-        await studio.quiet()
-        assert events(ear.said) == ["count"]
-        assert events(await (await studio.listen("u1", last)).hear()) == ["count"]
+        await live.drain()
+        assert event_types(stream.events) == ["count"]
+        assert event_types(await (await live.listen("u1", last)).next_events()) == ["count"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_what_is_taken_back_while_a_digest_is_read_is_told_to_no_stream() -> None:
-    async def play(studio: Studio) -> None:
-        clock, hearers = studio.house.clock, studio.hub.hearers
-        studio.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        ear = await studio.listen("u1")
-        await ear.hear()
-        await studio.mention()
-        await studio.quiet()
+    async def scenario(live: LiveHouse) -> None:
+        clock, hearers = live.house.clock, live.hub.hearers
+        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        stream = await live.listen("u1")
+        await stream.next_events()
+        await live.mention()
+        await live.drain()
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        timeline = Then(hearers.tab.timeline, lambda: hearers.hear(taken_back(of_nova(studio))))
+        timeline = Then(hearers.tab.timeline, lambda: hearers.hear(taken_back(of_nova(live))))
         hearers.tab = replace(hearers.tab, timeline=timeline)
         await hearers.remind()
-        assert events(await ear.hear())[0] == "reset"
-        await studio.quiet()
-        assert "row" not in events(ear.said)
+        assert event_types(await stream.next_events())[0] == "reset"
+        await live.drain()
+        assert "row" not in event_types(stream.events)
 
-    on_air(play)
+    run_live(scenario)
 
 
 @dataclass(frozen=True)
@@ -104,35 +104,35 @@ class Overdue:
 
 
 def test_one_whose_digest_cannot_be_read_keeps_nobody_else_s_back() -> None:
-    async def play(studio: Studio) -> None:
-        house, hearers, bob = studio.house, studio.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
+    async def scenario(live: LiveHouse) -> None:
+        house, hearers, bob = live.house, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
         house.people.follow(U1, bob, house.clock.now())
         for user in (U1, UserId("u2")):
             house.people.arrange(user, OverallWish(volume=Volume.DIGEST))
-        slow, other = await studio.listen("u1"), await studio.listen("u2")
-        await other.hear()
-        await studio.mention()
-        await studio.quiet()
+        slow, other = await live.listen("u1"), await live.listen("u2")
+        await other.next_events()
+        await live.mention()
+        await live.drain()
         house.clock.advance(DUE - house.clock.now() + 2 * SECOND)
         timeline = hearers.tab.timeline
         hearers.tab = replace(hearers.tab, timeline=Overdue(timeline, bob))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await hearers.remind()
-        assert events(await other.hear(2)) == ["row", "count"]
+        assert event_types(await other.next_events(2)) == ["row", "count"]
         hearers.tab = replace(hearers.tab, timeline=timeline)
         await hearers.remind()
-        assert events((await slow.hear(3))[1:]) == ["row", "count"]
+        assert event_types((await slow.next_events(3))[1:]) == ["row", "count"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_one_whose_badge_cannot_be_counted_keeps_nobody_else_s_block_unheard() -> None:
-    async def play(studio: Studio) -> None:
-        house, hearers, bob = studio.house, studio.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
-        slow, other = await studio.listen("u1"), await studio.listen("u2")
-        await slow.hear()
-        await other.hear()
+    async def scenario(live: LiveHouse) -> None:
+        house, hearers, bob = live.house, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
+        slow, other = await live.listen("u1"), await live.listen("u2")
+        await slow.next_events()
+        await other.next_events()
         house.people.follow(U1, bob, house.clock.now())
         house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         house.people.block(UserId("u2"), UserId("ada"))
@@ -140,7 +140,7 @@ def test_one_whose_badge_cannot_be_counted_keeps_nobody_else_s_block_unheard() -
         house.clock.advance(FRESH_FOR)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
-                await studio.hub.refresh_old()
-        assert events(await other.hear(2)) == ["reset", "count"]
+                await live.hub.refresh_old()
+        assert event_types(await other.next_events(2)) == ["reset", "count"]
 
-    on_air(play)
+    run_live(scenario)

@@ -10,7 +10,7 @@ from litestar.testing import TestClient
 
 from notifier.api.routes.static import known
 from notifier.domain.errors import StoreUnavailable
-from tests.http.listening_client import Studio, on_air
+from tests.http.listening_client import LiveHouse, run_live
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
 from tests.support.http_app import Edge, House
@@ -128,12 +128,12 @@ def test_what_has_not_changed_can_be_read_too(named: Edge) -> None:
 
 
 def test_a_stream_and_its_refusals_are_for_the_page() -> None:
-    async def play(studio: Studio) -> None:
-        studio.house = house_for(PAGE)
-        studio.app = studio.house.app()
-        ears = [await studio.listen("u1", origin=PAGE) for _ in range(11)]
-        assert [ear.status for ear in ears] == [200] * 10 + [429]
-        assert {ear.headers["access-control-allow-origin"] for ear in ears} == {PAGE}
-        assert "access-control-allow-origin" not in (await studio.listen("u2", origin=OTHER)).headers
+    async def scenario(live: LiveHouse) -> None:
+        live.house = house_for(PAGE)
+        live.app = live.house.app()
+        ears = [await live.listen("u1", origin=PAGE) for _ in range(11)]
+        assert [stream.status for stream in ears] == [200] * 10 + [429]
+        assert {stream.headers["access-control-allow-origin"] for stream in ears} == {PAGE}
+        assert "access-control-allow-origin" not in (await live.listen("u2", origin=OTHER)).headers
 
-    on_air(play)
+    run_live(scenario)

@@ -124,7 +124,7 @@ def test_a_look_goes_on_when_its_watcher_goes_and_no_other_begins_beside_it() ->
         await goes_on.wait()
         return b"{}"
 
-    async def play() -> bytes:
+    async def scenario() -> bytes:
         looking = Looking(ScriptedReader(look))
         first = asyncio.create_task(looking.latest())
         await asyncio.sleep(0)
@@ -135,7 +135,7 @@ def test_a_look_goes_on_when_its_watcher_goes_and_no_other_begins_beside_it() ->
         goes_on.set()
         return await second
 
-    assert asyncio.run(play()) == b"{}"
+    assert asyncio.run(scenario()) == b"{}"
     assert begun == [1]
 
 
@@ -150,11 +150,11 @@ def test_a_look_that_fails_is_told_to_all_who_wait_and_the_next_one_looks_again(
             raise StoreUnavailable
         return answers[0]
 
-    async def play() -> None:
+    async def scenario() -> None:
         looking = Looking(ScriptedReader(look))
         first = await asyncio.gather(looking.latest(), looking.latest(), return_exceptions=True)
         assert [type(each) for each in first] == [StoreUnavailable] * 2
         assert await looking.latest() == b"{}"
 
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert len(looks) == 2

@@ -12,7 +12,7 @@ from notifier.domain.bursts.burst import Burst
 from notifier.domain.bursts.retraction import Retraction, erased_trail
 from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASED_TYPE, PROTECTED_TYPE
-from tests.http.listening_client import WITHIN, Studio, events, on_air
+from tests.http.listening_client import WAIT_LIMIT, LiveHouse, event_types, run_live
 from tests.http.problems import assert_problem
 from tests.support.example_event import accept, event
 from tests.support.http_app import SERVICE_KEY, Edge, House
@@ -87,29 +87,29 @@ def test_a_batch_of_many_is_taken_at_once_and_done_from_the_log(edge: Edge) -> N
 def test_nobody_waits_behind_what_is_being_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that an author has written takes its time, and single events go through the gateway by two groups."""
 
-    async def play(studio: Studio) -> None:
-        retractions, going = studio.house.ports.retractions, Signal()
+    async def scenario(live: LiveHouse) -> None:
+        retractions, going = live.house.ports.retractions, Signal()
         write, begun = retractions.write, list[object]()
 
         def slowly(words: Collection[Retraction]) -> None:
             begun.append(words)
-            going.wait(WITHIN)
+            going.wait(WAIT_LIMIT)
             write(words)
 
         monkeypatch.setattr(retractions, "write", slowly)
         said = [of(ERASED_TYPE, user=f"a{n}") | {"id": f"r{n}"} for n in range(3)]
-        answers = [asyncio.create_task(studio.ask("POST", "/v1/events", SERVICE_KEY, json=one)) for one in said]
+        answers = [asyncio.create_task(live.request("POST", "/v1/events", SERVICE_KEY, json=one)) for one in said]
         try:
-            async with asyncio.timeout(WITHIN / 2):
+            async with asyncio.timeout(WAIT_LIMIT / 2):
                 while len(begun) < 2:
                     await asyncio.sleep(0.001)
-                await studio.say()
+                await live.accept_mention()
         finally:
             going.set()
         assert {answer.status_code for answer in await asyncio.gather(*answers)} == {202}
         assert len(retractions.standing({erased_trail(UserId(f"a{n}")) for n in range(3)})) == 3
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_a_process_that_has_just_begun_has_nobody_load_the_page_again() -> None:
@@ -126,16 +126,16 @@ def test_a_process_that_has_just_begun_has_nobody_load_the_page_again() -> None:
 
 
 def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:
-    async def play(studio: Studio) -> None:
-        ear, stranger = await studio.listen("u1"), await studio.listen("ada")
-        await studio.mention("ada")
-        _, row, _ = await ear.hear(3)
-        await studio.settle()
-        accept(studio.house.system, {**DELETED, "data": {**T1, "tweet": row.data["tweet"]}})
-        hidden, count = await ear.hear(2)
+    async def scenario(live: LiveHouse) -> None:
+        stream, stranger = await live.listen("u1"), await live.listen("ada")
+        await live.mention("ada")
+        _, row, _ = await stream.next_events(3)
+        await live.settle()
+        accept(live.house.system, {**DELETED, "data": {**T1, "tweet": row.data["tweet"]}})
+        hidden, count = await stream.next_events(2)
         assert (hidden.event, hidden.data) == ("hidden", {"burst": row.data["burst"]})
         assert count.data == {"count": 0, "more": False}
-        await studio.quiet()
-        assert events(stranger.said) == ["count"]
+        await live.drain()
+        assert event_types(stranger.said) == ["count"]
 
-    on_air(play)
+    run_live(scenario)

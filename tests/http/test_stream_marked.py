@@ -3,124 +3,124 @@
 import pytest
 
 from notifier.flow.live.stream import A_PAGE
-from tests.http.listening_client import Studio, events, on_air
+from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.http.test_stream import A_WHILE
 
 
-async def mark(studio: Studio, burst: str, mark: str) -> None:
-    await studio.as_user("u1", "PUT", "/v1/inbox/marks", json={"bursts": [burst], "mark": mark})
+async def mark(live: LiveHouse, burst: str, mark: str) -> None:
+    await live.as_user("u1", "PUT", "/v1/inbox/marks", json={"bursts": [burst], "mark": mark})
 
 
-async def first(studio: Studio) -> str:
-    return str((await studio.as_user("u1", "GET", "/v1/inbox"))["items"][0]["burst"])
+async def first(live: LiveHouse) -> str:
+    return str((await live.as_user("u1", "GET", "/v1/inbox"))["items"][0]["burst"])
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_hiding_what_was_seen_moves_no_badge_and_is_told(elsewhere: bool) -> None:
-    async def play(studio: Studio) -> None:
-        other = Studio(house=studio.house) if elsewhere else studio
-        await studio.mention()
-        page = await studio.as_user("u1", "GET", "/v1/inbox")
-        await studio.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": page["seen"]})
-        ear = await other.listen("u1")
-        await ear.hear()
-        await mark(studio, page["items"][0]["burst"], "hidden")
-        [hidden] = await ear.hear()
+    async def scenario(live: LiveHouse) -> None:
+        other = LiveHouse(house=live.house) if elsewhere else live
+        await live.mention()
+        page = await live.as_user("u1", "GET", "/v1/inbox")
+        await live.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": page["seen"]})
+        stream = await other.listen("u1")
+        await stream.next_events()
+        await mark(live, page["items"][0]["burst"], "hidden")
+        [hidden] = await stream.next_events()
         assert (hidden.event, hidden.data) == ("hidden", {"burst": page["items"][0]["burst"]})
-        await mark(studio, page["items"][0]["burst"], "read")
-        [marked] = await ear.hear()
-        assert (marked.event, marked.data) == ("marked", (await studio.as_user("u1", "GET", "/v1/inbox"))["items"][0])
+        await mark(live, page["items"][0]["burst"], "read")
+        [marked] = await stream.next_events()
+        assert (marked.event, marked.data) == ("marked", (await live.as_user("u1", "GET", "/v1/inbox"))["items"][0])
         if elsewhere:
             await other.close()
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_while_redis_stalls_marks_of_another_process_come_within_the_bound() -> None:
-    async def play(studio: Studio) -> None:
-        other = Studio(house=studio.house)
-        await studio.mention()
-        ear = await other.listen("u1")
-        await ear.hear()
-        studio.house.bus.stalled = True
-        await mark(studio, await first(studio), "read")
-        await studio.settle()
+    async def scenario(live: LiveHouse) -> None:
+        other = LiveHouse(house=live.house)
+        await live.mention()
+        stream = await other.listen("u1")
+        await stream.next_events()
+        live.house.bus.stalled = True
+        await mark(live, await first(live), "read")
+        await live.settle()
         await other.hub.refresh_old()
-        assert events(await ear.hear(2)) == ["marked", "count"]
+        assert event_types(await stream.next_events(2)) == ["marked", "count"]
         await other.close()
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_what_was_marked_while_a_client_was_away_is_a_reset() -> None:
-    async def play(studio: Studio) -> None:
-        await studio.mention()
-        await (await studio.listen("u1")).leave()
-        await studio.settle()
-        ear = await studio.listen("u1")
-        last = (await ear.hear())[-1].id
-        await ear.leave()
-        await mark(studio, await first(studio), "unread")
-        assert events(await (await studio.listen("u1", last)).hear(2)) == ["reset", "count"]
+    async def scenario(live: LiveHouse) -> None:
+        await live.mention()
+        await (await live.listen("u1")).disconnect()
+        await live.settle()
+        stream = await live.listen("u1")
+        last = (await stream.next_events())[-1].id
+        await stream.disconnect()
+        await mark(live, await first(live), "unread")
+        assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_an_event_s_id_covers_the_marks_that_were_told_with_it() -> None:
-    async def play(studio: Studio) -> None:
-        await studio.mention()
-        await (await studio.listen("u1")).leave()
-        await studio.settle()
-        ear = await studio.listen("u1")
-        await ear.hear()
-        await mark(studio, await first(studio), "read")
-        marked, count = await ear.hear(2)
-        assert events(await (await studio.listen("u1", count.id)).hear()) == ["count"]
-        assert events(await (await studio.listen("u1", marked.id)).hear(2)) == ["reset", "count"]
+    async def scenario(live: LiveHouse) -> None:
+        await live.mention()
+        await (await live.listen("u1")).disconnect()
+        await live.settle()
+        stream = await live.listen("u1")
+        await stream.next_events()
+        await mark(live, await first(live), "read")
+        marked, count = await stream.next_events(2)
+        assert event_types(await (await live.listen("u1", count.id)).next_events()) == ["count"]
+        assert event_types(await (await live.listen("u1", marked.id)).next_events(2)) == ["reset", "count"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_more_marks_than_a_page_are_a_reset() -> None:
-    async def play(studio: Studio) -> None:
+    async def scenario(live: LiveHouse) -> None:
         for _ in range(A_PAGE + 1):
-            studio.house.clock.advance(A_WHILE)
-            await studio.mention()
-        ear = await studio.listen("u1")
-        await ear.hear()
-        page = await studio.as_user("u1", "GET", "/v1/inbox?limit=100")
+            live.house.clock.advance(A_WHILE)
+            await live.mention()
+        stream = await live.listen("u1")
+        await stream.next_events()
+        page = await live.as_user("u1", "GET", "/v1/inbox?limit=100")
         body = {"bursts": [item["burst"] for item in page["items"]], "mark": "read"}
-        await studio.as_user("u1", "PUT", "/v1/inbox/marks", json=body)
-        assert events(await ear.hear(2)) == ["reset", "count"]
+        await live.as_user("u1", "PUT", "/v1/inbox/marks", json=body)
+        assert event_types(await stream.next_events(2)) == ["reset", "count"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_what_was_hidden_and_taken_back_is_unread_until_it_is_seen() -> None:
-    async def play(studio: Studio) -> None:
-        await studio.mention()
-        ear, burst = await studio.listen("u1"), await first(studio)
-        await ear.hear()
-        await mark(studio, burst, "hidden")
-        await ear.hear(2)
-        await mark(studio, burst, "none")
-        marked, count = await ear.hear(2)
+    async def scenario(live: LiveHouse) -> None:
+        await live.mention()
+        stream, burst = await live.listen("u1"), await first(live)
+        await stream.next_events()
+        await mark(live, burst, "hidden")
+        await stream.next_events(2)
+        await mark(live, burst, "none")
+        marked, count = await stream.next_events(2)
         assert (marked.event, marked.data["unread"], count.data["count"]) == ("marked", True, 1)
-        await studio.settle()
-        token = (await studio.as_user("u1", "GET", "/v1/inbox"))["seen"]
-        await studio.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": token})
-        assert (await ear.hear())[-1].data["count"] == 0
+        await live.settle()
+        token = (await live.as_user("u1", "GET", "/v1/inbox"))["seen"]
+        await live.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": token})
+        assert (await stream.next_events())[-1].data["count"] == 0
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_nobody_else_hears_of_a_mark() -> None:
-    async def play(studio: Studio) -> None:
-        await studio.mention()
-        ear = await studio.listen("u2")
-        before = ear.body
-        await mark(studio, await first(studio), "hidden")
-        await studio.quiet()
-        assert ear.body == before
+    async def scenario(live: LiveHouse) -> None:
+        await live.mention()
+        stream = await live.listen("u2")
+        before = stream.body
+        await mark(live, await first(live), "hidden")
+        await live.drain()
+        assert stream.body == before
 
-    on_air(play)
+    run_live(scenario)

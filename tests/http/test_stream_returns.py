@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from notifier.domain.ids import Member, UserId
 from notifier.domain.users.visibility import Viewer
-from tests.http.listening_client import Studio, events, on_air
+from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.http.test_stream_marked import first as newest
 from tests.http.test_stream_marked import mark
 from tests.http.test_stream_resumed import last_id
@@ -27,8 +27,8 @@ class Slow:
         found = await self.read(user, member)
         if self.held:
             self.held -= 1
-            self.asked.set()
-            await self.answers.wait()
+            self.requested.set()
+            await self.released.wait()
         return found
 
 
@@ -41,60 +41,60 @@ class SlowPeople(MemoryPeople):
         return await self.slow.viewer(user, member)
 
 
-def slow(studio: Studio) -> Slow:
-    people = SlowPeople(studio.house)
-    studio.hub.hearers.tab = replace(studio.hub.hearers.tab, people=people)
+def slow(live: LiveHouse) -> Slow:
+    people = SlowPeople(live.house)
+    live.hub.hearers.tab = replace(live.hub.hearers.tab, people=people)
     return people.slow
 
 
-async def looked_for_and_gone(studio: Studio) -> Slow:
+async def looked_for_and_gone(live: LiveHouse) -> Slow:
     """Who had one stream has left it, and the look that a mark of theirs began goes on."""
-    await studio.mention()
-    first, people = await studio.listen("u1"), slow(studio)
-    await first.hear()
+    await live.mention()
+    first, people = await live.listen("u1"), slow(live)
+    await first.next_events()
     people.held = 1
-    await mark(studio, await newest(studio), "read")
-    await people.asked.wait()
-    await first.leave()
+    await mark(live, await newest(live), "read")
+    await people.requested.wait()
+    await first.disconnect()
     return people
 
 
 def test_a_look_that_ends_after_its_stream_takes_nothing_from_the_next_stream() -> None:
-    async def play(studio: Studio) -> None:
-        people = await looked_for_and_gone(studio)
-        second = await studio.listen("u1")
-        await second.hear()
-        people.answers.set()
-        await studio.quiet()
-        await studio.mention("bob")
-        assert events(await second.hear()) == ["group"]
+    async def scenario(live: LiveHouse) -> None:
+        people = await looked_for_and_gone(live)
+        second = await live.listen("u1")
+        await second.next_events()
+        people.released.set()
+        await live.drain()
+        await live.mention("bob")
+        assert event_types(await second.next_events()) == ["group"]
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_a_look_that_ends_after_its_stream_leaves_nobody_behind() -> None:
-    async def play(studio: Studio) -> None:
-        people = await looked_for_and_gone(studio)
-        people.answers.set()
-        await studio.quiet()
-        assert not studio.hub.hearers.following
+    async def scenario(live: LiveHouse) -> None:
+        people = await looked_for_and_gone(live)
+        people.released.set()
+        await live.drain()
+        assert not live.hub.hearers.following
 
-    on_air(play)
+    run_live(scenario)
 
 
 def test_what_opened_while_one_was_away_and_grows_as_one_comes_back_is_a_row() -> None:
-    async def play(studio: Studio) -> None:
-        last, people = await last_id(studio, "u1"), slow(studio)
-        other = await studio.listen("u1", last)  # another tab of the same person
-        await other.hear()
-        await studio.mention("ada")
-        await studio.settle()
+    async def scenario(live: LiveHouse) -> None:
+        last, people = await last_id(live, "u1"), slow(live)
+        other = await live.listen("u1", last)  # another tab of the same person
+        await other.next_events()
+        await live.mention("ada")
+        await live.settle()
         people.held = 1
-        coming = asyncio.create_task(studio.listen("u1", last))
-        await people.asked.wait()
-        await studio.mention("bob")
-        people.answers.set()
-        said = await (await coming).hear(2)
-        assert events(said) == ["row", "count"]
+        coming = asyncio.create_task(live.listen("u1", last))
+        await people.requested.wait()
+        await live.mention("bob")
+        people.released.set()
+        said = await (await coming).next_events(2)
+        assert event_types(said) == ["row", "count"]
 
-    on_air(play)
+    run_live(scenario)

@@ -8,7 +8,7 @@ from notifier.api.routes.inbox import BadgeBody
 from notifier.api.routes.inbox_stream import frame
 from notifier.api.schemas.items import ItemBody
 from notifier.flow.live.stream import StreamEvent
-from tests.http.listening_client import parsed
+from tests.http.listening_client import parse_events
 from tests.support.examples import NOON
 
 HOSTILE = [
@@ -40,7 +40,7 @@ def test_hostile_text_stays_text(text: str) -> None:
         digest=None,
     )
     whole = frame(StreamEvent.ROW, "one", item) + frame(StreamEvent.COUNT, "two", BadgeBody(count=0, more=False))
-    row, count = parsed(whole.decode())
+    row, count = parse_events(whole.decode())
     assert (row.event, row.id, row.data["names"], row.data["text"]) == ("row", "one", [text, text], text)
     assert (count.event, count.id, count.data) == ("count", "two", {"count": 0, "more": False})
     assert not {b"\r", b"\x00"} & {bytes([byte]) for byte in whole}

@@ -65,12 +65,12 @@ import os, signal, sys
 from pathlib import Path
 from notifier.cli.supervisor.pid_files import share
 share(Path(sys.argv[1]), sys.argv[2])
-from tests.http.listening_client import on_air
+from tests.http.listening_client import run_live
 async def play(studio):
     for user in ("u1", "u2", "u3")[: int(sys.argv[3])]:
         await studio.listen(user)
     os.kill(os.getpid(), signal.SIGKILL)
-on_air(play)
+run_live(play)
 """
 
 
