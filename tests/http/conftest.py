@@ -1,4 +1,4 @@
-"""A house of one's own for each test, and its edge."""
+"""A system in memory and an API client for each test."""
 
 from collections.abc import Iterator
 
@@ -11,6 +11,6 @@ from tests.support.http_app import Edge, House
 @pytest.fixture
 def edge() -> Iterator[Edge]:
     house = House()
-    # Errors are answered, as they are outside of tests.
+    # Tests check error responses, so the client must not raise the errors instead.
     with TestClient(house.app(), raise_server_exceptions=False) as client:
         yield Edge(house, client)

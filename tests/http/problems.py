@@ -1,4 +1,4 @@
-"""What every refusal looks like."""
+"""Checks the shape of error responses."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import httpx
 
 
 def assert_problem(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The body, once it is a problem as it should be."""
+    """Check that the response is this problem, and return its body."""
     assert (response.status_code, response.json().get("code")) == (status, code), response.text
     assert response.headers["content-type"] == "application/problem+json"
     body: dict[str, Any] = response.json()

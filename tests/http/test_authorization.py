@@ -1,4 +1,4 @@
-"""The authorization matrix: every route, by everybody who may come. A route that isn't in it fails it."""
+"""The authorization matrix: every route for every kind of caller."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -10,20 +10,20 @@ import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
+from tests.http.neighbour import client_from
 
 from notifier.api.auth.identity import issue
 from notifier.api.auth.scopes import Scope
 from notifier.api.auth.service_keys import KeyBook, Keys, made
 from notifier.config import Settings
 from notifier.domain.ids import UserId
-from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.http_app import SECRET, SERVICE_KEY, Edge, House
 from tests.support.token_issuer import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
 
 Route = tuple[str, str]
-OPEN, PERSON, SERVICE, HERE, VISITOR = "open", "person", "service", "at this machine", "visitor"
+OPEN, USER, SERVICE, LOCAL, VISITOR = "open", "user", "service", "local address", "visitor"
 SCOPES: Mapping[Route, set[Scope]] = {
     ("POST", "/v1/events"): {Scope.EVENTS, Scope.FOLLOWS, Scope.ACCOUNTS, Scope.ACTIVITY},
     ("GET", "/v1/events/{id}"): {Scope.EVENTS},
@@ -31,33 +31,33 @@ SCOPES: Mapping[Route, set[Scope]] = {
     ("GET", "/v1/system/stream"): {Scope.OPERATE},
     ("GET", "/metrics"): {Scope.METRICS},
 }
-"""A service gets in with any of them."""
+"""A service key with any of these scopes may use the route."""
 MATRIX: Mapping[Route, str] = {
     ("POST", "/v1/events"): SERVICE,
     ("GET", "/v1/events/{id}"): SERVICE,
-    ("GET", "/v1/inbox"): PERSON,
-    ("GET", "/v1/inbox/unread"): PERSON,
-    ("PUT", "/v1/inbox/seen"): PERSON,
-    ("PUT", "/v1/inbox/marks"): PERSON,
-    ("GET", "/v1/inbox/stream"): PERSON,
-    ("GET", "/v1/subjects/{subject}/bursts"): PERSON,
-    ("GET", "/v1/preferences"): PERSON,
-    ("PATCH", "/v1/preferences"): PERSON,
-    ("PATCH", "/v1/preferences/{subject}"): PERSON,
-    ("GET", "/v1/devices"): PERSON,
-    ("PUT", "/v1/devices"): PERSON,
-    ("POST", "/v1/devices"): PERSON,
-    ("DELETE", "/v1/devices/{id}"): PERSON,
+    ("GET", "/v1/inbox"): USER,
+    ("GET", "/v1/inbox/unread"): USER,
+    ("PUT", "/v1/inbox/seen"): USER,
+    ("PUT", "/v1/inbox/marks"): USER,
+    ("GET", "/v1/inbox/stream"): USER,
+    ("GET", "/v1/subjects/{subject}/bursts"): USER,
+    ("GET", "/v1/preferences"): USER,
+    ("PATCH", "/v1/preferences"): USER,
+    ("PATCH", "/v1/preferences/{subject}"): USER,
+    ("GET", "/v1/devices"): USER,
+    ("PUT", "/v1/devices"): USER,
+    ("POST", "/v1/devices"): USER,
+    ("DELETE", "/v1/devices/{id}"): USER,
     ("GET", "/v1/system"): SERVICE,
     ("GET", "/v1/system/stream"): SERVICE,
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
     ("GET", "/openapi.json"): OPEN,
     ("GET", "/static/{path}"): OPEN,
-    ("GET", "/metrics"): HERE,
+    ("GET", "/metrics"): LOCAL,
 }
-OF_A_DEMO: Mapping[Route, str] = {
-    ("GET", "/"): HERE,
+DEMO_MATRIX: Mapping[Route, str] = {
+    ("GET", "/"): LOCAL,
     ("GET", "/demo/people"): VISITOR,
     ("GET", "/demo/phones"): VISITOR,
     ("POST", "/demo/storm"): VISITOR,
@@ -67,39 +67,39 @@ OF_A_DEMO: Mapping[Route, str] = {
     ("POST", "/demo/empty"): VISITOR,
 }
 STREAMS = {route for route in MATRIX if route[1].endswith("/stream")}
-"""They answer for as long as they are read: who may is shown by their own tests."""
+"""Streams answer for as long as they are read; their own tests check who may open them."""
 
 
 def routes(app: Litestar) -> set[Route]:
-    found = set[Route]()
+    paths = set[Route]()
     for route in app.routes:
         assert isinstance(route, HTTPRoute)
         path = route.path_format
-        found |= {(method, path) for method in route.methods if method not in ("OPTIONS", "HEAD")}
-    return found
+        paths |= {(method, path) for method in route.methods if method not in ("OPTIONS", "HEAD")}
+    return paths
 
 
 def callers(edge: Edge) -> Mapping[str, str | None]:
-    """What each brings; only the first two are anybody."""
+    """Map each kind of caller to its token; only the first two are valid."""
     now = edge.house.clock.now()
     claims = {"sub": "u1", "aud": "notifier", "iat": int(now.timestamp()), "exp": int(now.timestamp()) + 900}
-    others = Keys(secret="another house's secret, as long as ours", service_key="another house's key")
+    other_keys = Keys(secret="another house's secret, as long as ours", service_key="another house's key")
     return {
-        PERSON: edge.house.token("u1"),
+        USER: edge.house.token("u1"),
         SERVICE: SERVICE_KEY,
-        "nobody": None,
-        "late": issue(edge.house.keys, UserId("u1"), now - timedelta(hours=1)),
-        "of another house": issue(others, UserId("u1"), now),
-        "another house's service": others.service_key,
+        "no token": None,
+        "expired": issue(edge.house.keys, UserId("u1"), now - timedelta(hours=1)),
+        "of another system": issue(other_keys, UserId("u1"), now),
+        "another system's service": other_keys.service_key,
         "unsigned": jwt.encode(claims, "", algorithm="none"),
         "for another audience": jwt.encode(claims | {"aud": "tweets"}, SECRET),
-        "who says no name": jwt.encode(claims | {"sub": ""}, SECRET),
+        "without a subject": jwt.encode(claims | {"sub": ""}, SECRET),
     }
 
 
 CALLERS = (
-    *(PERSON, SERVICE, "nobody", "late", "of another house", "another house's service", "unsigned"),
-    *("for another audience", "who says no name"),
+    *(USER, SERVICE, "no token", "expired", "of another system", "another system's service", "unsigned"),
+    *("for another audience", "without a subject"),
 )
 
 
@@ -110,7 +110,7 @@ def issuer() -> Issuing:
 
 @pytest.fixture
 def issued(issuer: Issuing) -> Iterator[Edge]:
-    """The edge where people's tokens come from an issuer."""
+    """Return the edge of a system whose user tokens come from an issuer."""
     house = House()
     with TestClient(house.app(identity=issuer.identity(house)), raise_server_exceptions=False) as client:
         yield Edge(house, client)
@@ -119,117 +119,116 @@ def issued(issuer: Issuing) -> Iterator[Edge]:
 def issued_callers(edge: Edge, issuer: Issuing) -> Mapping[str, str | None]:
     now = int(edge.house.clock.now().timestamp())
     return {
-        PERSON: issuer.sign("a"),
+        USER: issuer.sign("a"),
         SERVICE: SERVICE_KEY,
-        "nobody": None,
-        "late": issuer.sign(exp=now - 30),
-        "early": issuer.sign(nbf=now + 31),
+        "no token": None,
+        "expired": issuer.sign(exp=now - 30),
+        "not yet valid": issuer.sign(nbf=now + 31),
         "forged": issuer.sign("a", key=ed(1)),
         "signed with another key of the issuer": issuer.sign("b", key=ed()),
         "unsigned": jwt.encode(GOOD, "", algorithm="none", headers={"kid": "a"}),
         "signed with the public key": signed_with_public_key(pem(rsa()), "b"),
         "for another audience": issuer.sign(aud="tweets"),
         "of another issuer": issuer.sign(iss="https://evil.example"),
-        "by a key that nobody knows": issuer.sign("c", key=ed()),
-        "of ours": edge.house.token("u1"),
-        "who says no name": issuer.sign(sub=""),
+        "signed with an unknown key": issuer.sign("c", key=ed()),
+        "issued by this system": edge.house.token("u1"),
+        "without a subject": issuer.sign(sub=""),
     }
 
 
 ISSUED_CALLERS = (
-    *(PERSON, SERVICE, "nobody", "late", "early", "forged", "signed with another key of the issuer", "unsigned"),
-    *("signed with the public key", "for another audience", "of another issuer", "by a key that nobody knows"),
-    *("of ours", "who says no name"),
+    *(USER, SERVICE, "no token", "expired", "not yet valid", "forged", "signed with another key of the issuer"),
+    *("unsigned", "signed with the public key", "for another audience", "of another issuer"),
+    *("signed with an unknown key", "issued by this system", "without a subject"),
 )
 
 
-def status(edge: Edge, route: Route, brought: str | None) -> int:
+def status(edge: Edge, route: Route, token: str | None) -> int:
     method, path = route
-    headers = {} if brought is None else {"Authorization": f"Bearer {brought}"}
-    at = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
-    return edge.client.request(method, at, headers=headers, content=b"").status_code
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    url_path = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
+    return edge.client.request(method, url_path, headers=headers, content=b"").status_code
 
 
 def test_every_route_is_in_the_matrix(edge: Edge) -> None:
     assert routes(edge.client.app) == set(MATRIX)
 
 
-def test_every_route_of_a_demo_is_in_the_matrix() -> None:
-    assert routes(House(Settings(demo="nova")).app()) == {*MATRIX, *OF_A_DEMO}
+def test_every_demo_route_is_in_the_matrix() -> None:
+    assert routes(House(Settings(demo="nova")).app()) == {*MATRIX, *DEMO_MATRIX}
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("route", MATRIX, ids=" ".join)
 def test_authz_matrix(edge: Edge, route: Route, caller: str) -> None:
     edge.post(event())
-    assert_judged(edge, route, caller, callers(edge)[caller])
+    assert_access(edge, route, caller, callers(edge)[caller])
 
 
 @pytest.mark.parametrize("caller", ISSUED_CALLERS)
-def test_who_has_a_token_of_the_issuer_is_let_in_and_nobody_else(issued: Edge, issuer: Issuing, caller: str) -> None:
+def test_issuer_token_opens_only_allowed_routes(issued: Edge, issuer: Issuing, caller: str) -> None:
     issued.post(event())
-    brought = issued_callers(issued, issuer)[caller]
+    token = issued_callers(issued, issuer)[caller]
     for route in MATRIX:
-        assert_judged(issued, route, caller, brought)
+        assert_access(issued, route, caller, token)
 
 
-@pytest.mark.parametrize("scopes", [[one] for one in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
-def test_a_service_key_opens_what_its_scopes_say_and_nothing_else(tmp_path: Path, scopes: list[Scope]) -> None:
+@pytest.mark.parametrize("scopes", [[scope] for scope in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
+def test_service_key_opens_only_routes_of_its_scopes(tmp_path: Path, scopes: list[Scope]) -> None:
     house = House(Settings(data=tmp_path))
     book = KeyBook.of(house.system.settings, house.keys)
-    key, kept = made("a-service", scopes, book.pepper, house.clock.now())
+    key, stored = made("a-service", scopes, book.pepper, house.clock.now())
     with book.changed() as keys:
-        keys.append(kept)
+        keys.append(stored)
     with TestClient(house.app(), raise_server_exceptions=False) as client:
         edge = Edge(house, client)
         edge.post(event())
-        for route, wanted in MATRIX.items():
-            if wanted == OPEN or not SCOPES.get(route, set()).isdisjoint(scopes):
+        for route, allowed_caller in MATRIX.items():
+            if allowed_caller == OPEN or not SCOPES.get(route, set()).isdisjoint(scopes):
                 assert route in STREAMS or status(edge, route, key) not in (401, 403), route
             else:
                 assert status(edge, route, key) == 403, route
             assert status(edge, route, key + "x") == status(edge, route, None), route
 
 
-@pytest.mark.parametrize("said", [None, "User u1", "user nova", "User"])
-def test_authz_matrix_at_this_machine(said: str | None) -> None:
-    """Nothing opens to who brings nothing, or a mere name: that is what --insecure-dev is for."""
-    with neighbour(House(), "127.0.0.1") as near:
-        for (method, path), wanted in MATRIX.items():
-            headers = {} if said is None else {"Authorization": said}
-            at = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
-            found = near.request(method, at, headers=headers).status_code
-            assert found == (401 if wanted in (PERSON, SERVICE) else 200), (method, path)
+@pytest.mark.parametrize("authorization", [None, "User u1", "user nova", "User"])
+def test_local_address_without_token_opens_only_local_routes(authorization: str | None) -> None:
+    """Only --insecure-dev lets a caller in without a token, or by a mere name."""
+    with client_from(House(), "127.0.0.1") as local_client:
+        for (method, path), allowed_caller in MATRIX.items():
+            headers = {} if authorization is None else {"Authorization": authorization}
+            url_path = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
+            status_code = local_client.request(method, url_path, headers=headers).status_code
+            assert status_code == (401 if allowed_caller in (USER, SERVICE) else 200), (method, path)
 
 
 def test_every_route_for_services_has_a_scope() -> None:
-    assert SCOPES.keys() == {route for route, wanted in MATRIX.items() if wanted in (SERVICE, HERE)}
+    assert SCOPES.keys() == {route for route, allowed_caller in MATRIX.items() if allowed_caller in (SERVICE, LOCAL)}
 
 
-def assert_judged(edge: Edge, route: Route, caller: str, brought: str | None) -> None:
-    wanted = MATRIX[route]
-    if wanted == caller and route in STREAMS:
+def assert_access(edge: Edge, route: Route, caller: str, token: str | None) -> None:
+    allowed_caller = MATRIX[route]
+    if allowed_caller == caller and route in STREAMS:
         return
-    found = status(edge, route, brought)
-    if wanted in (OPEN, caller):
-        assert found not in (401, 403), route
-    elif wanted == HERE:  # a test's caller has no address, so he comes from elsewhere
-        assert found == (200 if caller == SERVICE else 403 if caller == PERSON else 401), route
+    status_code = status(edge, route, token)
+    if allowed_caller in (OPEN, caller):
+        assert status_code not in (401, 403), route
+    elif allowed_caller == LOCAL:  # the test client has no address, so it does not count as local
+        assert status_code == (200 if caller == SERVICE else 403 if caller == USER else 401), route
     else:
-        assert found == (403 if caller in (PERSON, SERVICE) else 401), route
+        assert status_code == (403 if caller in (USER, SERVICE) else 401), route
 
 
-def test_nothing_of_one_s_own_opens_another_s(edge: Edge) -> None:
-    """Cursors, seen tokens and items of one person say nothing to anybody in another one's name."""
+def test_cursors_tokens_and_ids_of_one_user_are_rejected_for_another(edge: Edge) -> None:
     for _ in range(2):
         edge.mention()
         edge.house.clock.advance(timedelta(minutes=2))
     edge.house.deliver()
-    mine = edge.inbox("u1", limit=1).json()
-    assert_problem(edge.inbox("u2", cursor=mine["next"]), 400, "bad_cursor")
-    assert_problem(edge.put("/v1/inbox/seen", "u2", {"token": mine["seen"]}), 400, "bad_seen")
+    own_page = edge.inbox("u1", limit=1).json()
+    assert_problem(edge.inbox("u2", cursor=own_page["next"]), 400, "bad_cursor")
+    assert_problem(edge.put("/v1/inbox/seen", "u2", {"token": own_page["seen"]}), 400, "bad_seen")
     before = [edge.unread("u1"), edge.inbox("u1").json()["items"]]
-    others = {"bursts": [mine["items"][0]["burst"]], "mark": "hidden"}
-    assert_problem(edge.put("/v1/inbox/marks", "u2", others), 400, "bad_mark")
+    body = {"bursts": [own_page["items"][0]["burst"]], "mark": "hidden"}
+    assert_problem(edge.put("/v1/inbox/marks", "u2", body), 400, "bad_mark")
     assert [edge.unread("u1"), edge.inbox("u1").json()["items"]] == before
     assert len(edge.inbox("u2").json()["items"]) == 2

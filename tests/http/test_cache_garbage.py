@@ -1,4 +1,4 @@
-"""Garbage in a real Valkey costs speed: requests are answered rightly, and the pull index becomes complete again."""
+"""Garbage in a real Valkey only costs time: answers stay correct and the pull index recovers."""
 
 import pytest
 
@@ -6,79 +6,79 @@ from notifier.domain.ids import Kind
 from notifier.wiring.operations import build_overview
 from tests.contracts.garbage import STRINGS, replacements
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
-from tests.http.garbled_house import Garbler, cached_edge, garbling
+from tests.http.garbage_cache import Garbler, cached_edge, garbage_writer
 from tests.support.http_app import Edge
 
 __all__ = ["valkey", "valkey_server"]
 
-OPENINGS = 150
-MENTIONED_EVERY = 30
-ROUNDS = 3
-"""Of the reconciler, one a second: one finds the garbage in lists, one what is no list at all, and one rebuilds."""
-WAYS = [*(f"string: {name}" for name in STRINGS), "list", "set", "zset", "hash", "stream"]
+REQUESTS = 150
+MENTION_INTERVAL = 30
+RECONCILER_ROUNDS = 3
+"""One round a second: the first repairs lists, the second replaces keys of the wrong type, the third rebuilds."""
+GARBAGE_KINDS = [*(f"string: {name}" for name in STRINGS), "list", "set", "zset", "hash", "stream"]
 
 
 def page(edge: Edge, user: str = "u1") -> tuple[object, object]:
-    answer = edge.inbox(user)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["partial"] is False
-    return answer.json()["items"], answer.json()["badge"]
+    response = edge.inbox(user)
+    assert response.status_code == 200, response.text
+    assert response.json()["partial"] is False
+    return response.json()["items"], response.json()["badge"]
 
 
 @pytest.mark.timeout(180)
-def test_redis_garbled_is_absent(valkey: Valkey) -> None:
+def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
     with cached_edge(valkey.patient) as edge:
-        house, right = edge.house, None
+        house, expected = edge.house, None
         house.report()
-        with garbling(valkey.patient):
-            for number in range(OPENINGS):
-                if number % MENTIONED_EVERY == 0:
+        with garbage_writer(valkey.patient):
+            for number in range(REQUESTS):
+                if number % MENTION_INTERVAL == 0:
                     edge.mention()
-                    right = page(edge.store)
+                    expected = page(edge.store)
                 house.reconciler()
-                assert page(edge) == right
-        for _ in range(ROUNDS):
+                assert page(edge) == expected
+        for _ in range(RECONCILER_ROUNDS):
             house.reconciler()
-            assert page(edge) == right
-        assert sum(key.subject.kind is Kind.MENTION for key in house.bursts.by_key) == OPENINGS // MENTIONED_EVERY
+            assert page(edge) == expected
+        assert sum(key.subject.kind is Kind.MENTION for key in house.bursts.by_key) == REQUESTS // MENTION_INTERVAL
         assert house.ports.pull.generation() is not None
         assert house.counted("notifier_unreconciled_total", duty="index") == 0
         assert house.counted("notifier_cache_garbage_total", kind="pull") > 0
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_redis_garbled_in_every_key_is_absent(valkey: Valkey, way: str) -> None:
+@pytest.mark.parametrize("kind", GARBAGE_KINDS)
+def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: str) -> None:
     with cached_edge(valkey.patient) as edge:
         edge.mention()
         edge.house.reconciler()
-        garble_all(valkey, way)
+        garble_all(valkey, kind)
         assert page(edge) == page(edge.store)
         edge.mention()
         assert page(edge) == page(edge.store)
-        for _ in range(ROUNDS):
+        for _ in range(RECONCILER_ROUNDS):
             edge.house.reconciler()
         assert edge.house.ports.pull.generation() is not None
         assert page(edge) == page(edge.store)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_system_survives_garbage_in_every_key(valkey: Valkey, way: str) -> None:
+@pytest.mark.parametrize("kind", GARBAGE_KINDS)
+def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> None:
     with cached_edge(valkey.patient) as edge:
         edge.mention()
         edge.house.reconciler()
         edge.house.report()
-        garble_all(valkey, way)
-        answer = edge.client.get("/v1/system", headers=edge.service)
-        assert (answer.status_code, answer.json()["redis"]["state"]) == (200, "empty")
+        garble_all(valkey, kind)
+        response = edge.client.get("/v1/system", headers=edge.service)
+        assert (response.status_code, response.json()["redis"]["state"]) == (200, "empty")
         assert edge.client.get("/readyz").json()["cache"] == "ok"
         edge.house.report()
-        for _ in range(ROUNDS):
+        for _ in range(RECONCILER_ROUNDS):
             edge.house.reconciler()
         cache = build_overview(edge.house.system).read().cache
         assert (cache.generation is not None, cache.pressure, list(cache.left_alone)) == (True, 0.5, ["fcm"])
 
 
-def test_system_survives_garbage_in_every_field(valkey: Valkey) -> None:
+def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
     with cached_edge(valkey.patient) as edge:
         house = edge.house
         edge.mention()
@@ -87,14 +87,14 @@ def test_system_survives_garbage_in_every_field(valkey: Valkey) -> None:
         for key in valkey.client.scan_iter():
             if valkey.client.type(key) == b"hash":
                 valkey.client.hset(key, mapping=dict.fromkeys(valkey.client.hkeys(key), b"\xff\xfe"))
-        answer = edge.client.get("/v1/system", headers=edge.service)
-        assert (answer.status_code, answer.json()["redis"]["state"]) == (200, "empty")
-        for _ in range(ROUNDS):
+        response = edge.client.get("/v1/system", headers=edge.service)
+        assert (response.status_code, response.json()["redis"]["state"]) == (200, "empty")
+        for _ in range(RECONCILER_ROUNDS):
             house.reconciler()
         assert house.ports.pull.generation() is not None
 
 
-def test_system_survives_garbage_again_and_again(valkey: Valkey) -> None:
+def test_overview_survives_repeated_garbage(valkey: Valkey) -> None:
     with cached_edge(valkey.patient) as edge:
         house = edge.house
         edge.mention()
@@ -107,6 +107,6 @@ def test_system_survives_garbage_again_and_again(valkey: Valkey) -> None:
         assert edge.client.get("/v1/system", headers=edge.service).status_code == 200
 
 
-def garble_all(valkey: Valkey, way: str) -> None:
+def garble_all(valkey: Valkey, kind: str) -> None:
     for key in list(valkey.client.scan_iter()):
-        dict(replacements(valkey.client, key.decode()))[way]()
+        dict(replacements(valkey.client, key.decode()))[kind]()

@@ -1,4 +1,4 @@
-"""Devices of people: registered at once, theirs alone, and never shown whole."""
+"""Registration of a user's devices; responses never show a whole address."""
 
 import asyncio
 from base64 import urlsafe_b64encode
@@ -42,64 +42,66 @@ BROWSER = {
 }
 
 
-def register(edge: Edge, body: object, who: str = "u1", method: str = "PUT") -> httpx.Response:
-    return edge.client.request(method, "/v1/devices", json=body, headers=edge.bearer(who))
+def register(edge: Edge, body: object, user: str = "u1", method: str = "PUT") -> httpx.Response:
+    return edge.client.request(method, "/v1/devices", json=body, headers=edge.bearer(user))
 
 
-def registered(edge: Edge, body: object, who: str = "u1") -> dict[str, Any]:
-    answer = register(edge, body, who)
-    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "private, no-store"), answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+def registered(edge: Edge, body: object, user: str = "u1") -> dict[str, Any]:
+    response = register(edge, body, user)
+    assert (response.status_code, response.headers["Cache-Control"]) == (200, "private, no-store"), response.text
+    device: dict[str, Any] = response.json()
+    return device
 
 
-def devices(edge: Edge, who: str = "u1") -> list[dict[str, Any]]:
-    answer = edge.client.get("/v1/devices", headers=edge.bearer(who))
-    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "private, no-store")
-    found: list[dict[str, Any]] = answer.json()["devices"]
-    return found
+def devices(edge: Edge, user: str = "u1") -> list[dict[str, Any]]:
+    response = edge.client.get("/v1/devices", headers=edge.bearer(user))
+    assert (response.status_code, response.headers["Cache-Control"]) == (200, "private, no-store")
+    body: list[dict[str, Any]] = response.json()["devices"]
+    return body
 
 
-def unregister(edge: Edge, id: str, who: str = "u1") -> httpx.Response:
-    return edge.client.delete(f"/v1/devices/{id}", headers=edge.bearer(who))
+def unregister(edge: Edge, id: str, user: str = "u1") -> httpx.Response:
+    return edge.client.delete(f"/v1/devices/{id}", headers=edge.bearer(user))
 
 
-def ringing(edge: Edge) -> list[int]:
-    """By the bitmap that fan-out goes by."""
+def push_members(edge: Edge) -> list[int]:
+    """Return the members in the bitmap that fan-out reads."""
     edge.house.sequence()
     return [
         int(member) for bits in edge.house.sets.read(SetKind.PUSH, None, [0]).values() for member in members(bits, 0)
     ]
 
 
-def test_who_has_none_is_told_so(edge: Edge) -> None:
-    assert (devices(edge), ringing(edge)) == ([], [])
+def test_device_list_is_empty_at_first(edge: Edge) -> None:
+    assert (devices(edge), push_members(edge)) == ([], [])
 
 
-def test_each_kind_is_registered_and_told_by_four_letters(edge: Edge) -> None:
+def test_each_platform_is_registered_and_listed_by_last_four(edge: Edge) -> None:
     more = {"locale": "pt_BR", "time_zone": "America/Sao_Paulo"}
-    told = [registered(edge, body | more) for body in (APPLE, TOKEN, FID, BROWSER)]
-    assert [(one["platform"], one["app"], one["last_four"]) for one in told] == [
+    expected = [registered(edge, body | more) for body in (APPLE, TOKEN, FID, BROWSER)]
+    assert [(device["platform"], device["app"], device["last_four"]) for device in expected] == [
         ("apns", "com.example.app", "12cd"),
         ("fcm", None, "wxyz"),
         ("fcm", None, "eAMh"),
         ("web", "https://updates.push.services.mozilla.com", "abcd"),
     ]
-    assert {(one["locale"], one["time_zone"], one["registered_at"]) for one in told} == {
+    assert {(device["locale"], device["time_zone"], device["registered_at"]) for device in expected} == {
         ("pt-BR", "America/Sao_Paulo", "2026-01-05T12:00:00Z")
     }
-    assert sorted(devices(edge), key=lambda one: str(one["id"])) == sorted(told, key=lambda one: str(one["id"]))
-    assert ringing(edge) == [1]
+    assert sorted(devices(edge), key=lambda item: str(item["id"])) == sorted(
+        expected, key=lambda device: str(device["id"])
+    )
+    assert push_members(edge) == [1]
 
 
-def test_nothing_that_is_answered_has_an_address_in_it(edge: Edge) -> None:
-    answers = [register(edge, body) for body in (APPLE, TOKEN, FID, BROWSER)]
-    answers.append(edge.client.get("/v1/devices", headers=edge.bearer("u1")))
-    for answer in answers:
-        assert not any(word in answer.text for word in ("abababab", "tttttttt", "dIsVQ2QV", "/send/", *KEYS.values()))
+def test_responses_contain_no_device_address(edge: Edge) -> None:
+    responses = [register(edge, body) for body in (APPLE, TOKEN, FID, BROWSER)]
+    responses.append(edge.client.get("/v1/devices", headers=edge.bearer("u1")))
+    for response in responses:
+        assert not any(part in response.text for part in ("abababab", "tttttttt", "dIsVQ2QV", "/send/", *KEYS.values()))
 
 
-def test_registered_again_by_either_method_it_is_the_same_device(edge: Edge) -> None:
+def test_repeated_registration_is_the_same_device(edge: Edge) -> None:
     first = registered(edge, APPLE)
     edge.house.clock.advance(timedelta(days=1))
     again = register(edge, APPLE | {"token": APPLE["token"].lower()}, method="POST").json()
@@ -107,25 +109,25 @@ def test_registered_again_by_either_method_it_is_the_same_device(edge: Edge) -> 
     assert devices(edge) == [again]
 
 
-def test_who_logs_in_on_the_phone_of_another_has_it_alone(edge: Edge) -> None:
+def test_device_moves_to_the_user_who_registers_it_last(edge: Edge) -> None:
     device = registered(edge, APPLE)
     edge.house.clock.advance(timedelta(seconds=1))
     assert registered(edge, APPLE, "u2")["id"] == device["id"]
-    assert (devices(edge), len(devices(edge, "u2")), ringing(edge)) == ([], 1, [2])
+    assert (devices(edge), len(devices(edge, "u2")), push_members(edge)) == ([], 1, [2])
     assert unregister(edge, device["id"], "u1").status_code == 204
-    assert (len(devices(edge, "u2")), ringing(edge)) == (1, [2])
+    assert (len(devices(edge, "u2")), push_members(edge)) == (1, [2])
 
 
-def test_what_is_unregistered_is_gone_and_to_say_it_again_is_no_mistake(edge: Edge) -> None:
+def test_unregistering_is_idempotent(edge: Edge) -> None:
     device = registered(edge, APPLE)
     for _ in range(2):
-        answer = unregister(edge, device["id"])
-        assert (answer.status_code, answer.content, devices(edge), ringing(edge)) == (204, b"", [], [])
+        response = unregister(edge, device["id"])
+        assert (response.status_code, response.content, devices(edge), push_members(edge)) == (204, b"", [], [])
     assert registered(edge, APPLE)["id"] == device["id"]
-    assert ringing(edge) == [1]
+    assert push_members(edge) == [1]
 
 
-def test_who_was_never_heard_of_may_register_and_has_a_number_then(edge: Edge) -> None:
+def test_unknown_user_gets_a_member_number_on_registration(edge: Edge) -> None:
     assert_problem(edge.client.get("/v1/devices", headers=edge.bearer("newcomer")), 404, "not_found")
     device = registered(edge, APPLE, "newcomer")
     assert devices(edge, "newcomer") == [device]
@@ -134,50 +136,50 @@ def test_who_was_never_heard_of_may_register_and_has_a_number_then(edge: Edge) -
 
 
 @pytest.mark.parametrize("id", ["1", "0" * 31, "0" * 33, "G" * 32, "%00" * 11])
-def test_what_is_no_id_is_refused(edge: Edge, id: str) -> None:
+def test_invalid_device_id_is_not_found(edge: Edge, id: str) -> None:
     assert_problem(unregister(edge, id), 404, "not_found")
 
 
-def test_a_fid_takes_the_token_away_that_it_stands_in_for(edge: Edge) -> None:
+def test_fid_replaces_the_token_it_names(edge: Edge) -> None:
     registered(edge, TOKEN)
     registered(edge, FID)
     assert len(devices(edge)) == 2
     registered(edge, FID | {"replaces": TOKEN["token"]})
-    assert [one["last_four"] for one in devices(edge)] == ["eAMh"]
+    assert [device["last_four"] for device in devices(edge)] == ["eAMh"]
 
 
-def test_the_twenty_first_takes_the_place_of_the_first(edge: Edge) -> None:
+def test_device_beyond_the_limit_replaces_the_oldest(edge: Edge) -> None:
     for n in range(MOST_DEVICES + 1):
         registered(edge, TOKEN | {"token": f"{n:040}"})
         edge.house.clock.advance(timedelta(seconds=1))
-    assert [one["last_four"] for one in devices(edge)] == [f"{n:04}" for n in range(MOST_DEVICES, 0, -1)]
+    assert [device["last_four"] for device in devices(edge)] == [f"{n:04}" for n in range(MOST_DEVICES, 0, -1)]
 
 
-def test_a_deleted_account_has_no_devices(edge: Edge) -> None:
+def test_deleted_account_has_no_devices(edge: Edge) -> None:
     registered(edge, APPLE)
     registered(edge, TOKEN, "u2")
-    assert ringing(edge) == [1, 2]
-    said = event(id="d", more={"type": CHANGED_TYPE}) | {"data": {"user": "u1", "sequence": 1, "deleted": True}}
-    assert edge.post(said).status_code == 202
+    assert push_members(edge) == [1, 2]
+    deletion = event(id="d", more={"type": CHANGED_TYPE}) | {"data": {"user": "u1", "sequence": 1, "deleted": True}}
+    assert edge.post(deletion).status_code == 202
     edge.house.sequence()
-    assert (ringing(edge), list(edge.house.ports.devices.of([Member(1), Member(2)]))) == ([2], [2])
+    assert (push_members(edge), list(edge.house.ports.devices.of([Member(1), Member(2)]))) == ([2], [2])
     assert_problem(register(edge, APPLE), 404, "not_found")
 
 
-def test_an_erased_account_has_those_that_it_registers_afterwards(edge: Edge) -> None:
+def test_erased_account_keeps_only_devices_registered_later(edge: Edge) -> None:
     registered(edge, APPLE)
     registered(edge, TOKEN)
     edge.house.clock.advance(timedelta(seconds=1))
-    said = event(id="e", more={"type": ERASED_TYPE}, at=edge.house.clock.now()) | {"data": {"user": "u1"}}
-    assert edge.post(said).status_code == 202
+    deletion = event(id="e", more={"type": ERASED_TYPE}, at=edge.house.clock.now()) | {"data": {"user": "u1"}}
+    assert edge.post(deletion).status_code == 202
     edge.house.clock.advance(timedelta(seconds=1))
     registered(edge, FID)
     edge.house.sequence()
-    assert ([one["last_four"] for one in devices(edge)], ringing(edge)) == (["eAMh"], [1])
+    assert ([device["last_four"] for device in devices(edge)], push_members(edge)) == (["eAMh"], [1])
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "reason"),
     [
         ({"platform": "pager", "token": "1"}, "there are apns, fcm, web"),
         ({"platform": "p" * 5_000}, "there are apns, fcm, web"),
@@ -226,61 +228,61 @@ def test_an_erased_account_has_those_that_it_registers_afterwards(edge: Edge) ->
         ),
     ],
 )
-def test_what_can_t_be_a_device_is_refused_with_the_reason(edge: Edge, body: object, says: str) -> None:
+def test_invalid_device_is_refused_with_the_reason(edge: Edge, body: object, reason: str) -> None:
     refusal = assert_problem(register(edge, body), 400, "bad_device")
-    assert says in refusal["detail"]
+    assert reason in refusal["detail"]
     assert devices(edge) == []
 
 
 @pytest.mark.parametrize(
     "body", [{}, [], "apns", 7, {"platform": 7}, TOKEN | {"token": 7}, BROWSER | {"subscription": {"keys": KEYS}}]
 )
-def test_what_is_no_registration_is_refused(edge: Edge, body: object) -> None:
+def test_malformed_registration_is_refused(edge: Edge, body: object) -> None:
     assert_problem(register(edge, body), 400, "refused")
     assert devices(edge) == []
 
 
-def test_a_body_that_is_too_large_or_of_another_kind_is_refused(edge: Edge) -> None:
+def test_too_large_or_wrongly_typed_body_is_refused(edge: Edge) -> None:
     assert_problem(register(edge, TOKEN | {"more": "x" * 9_000}), 413, "too_large")
     plain = edge.client.put("/v1/devices", content=b"{}", headers=edge.bearer("u1") | {"Content-Type": "text/plain"})
     assert_problem(plain, 415, "wrong_content_type")
 
 
-def test_while_the_log_is_away_nothing_is_registered(edge: Edge) -> None:
+def test_log_outage_registers_nothing(edge: Edge) -> None:
     edge.house.broken.log = LogUnavailable()
     assert_problem(register(edge, APPLE), 503, "log_unavailable")
     assert devices(edge) == []
 
 
-def test_what_the_store_hasn_t_isn_t_confirmed_and_comes_to_stand_by_the_log(
+def test_registration_is_unconfirmed_in_a_store_outage_and_indexed_later(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A registration says that nobody else is told through the device: as long as that isn't so it is none."""
+    """A confirmation promises that no other user gets alerts on the device, so the store must have the change."""
 
-    def away(_: Sequence[DeviceWord]) -> None:
+    def fail(_: Sequence[DeviceWord]) -> None:
         raise StoreUnavailable
 
     registered(edge, APPLE, "u2")
     edge.house.clock.advance(timedelta(seconds=1))
     with monkeypatch.context() as broken:
-        broken.setattr(type(edge.house.ports.devices), "write", lambda _, words: away(words))
+        broken.setattr(type(edge.house.ports.devices), "write", lambda _, words: fail(words))
         assert_problem(register(edge, APPLE), 503, "store_unavailable")
     assert (len(devices(edge)), len(devices(edge, "u2"))) == (0, 1)
-    assert ringing(edge) == [1]
+    assert push_members(edge) == [1]
     assert (len(devices(edge)), len(devices(edge, "u2"))) == (1, 0)
 
 
-def test_who_finds_all_turns_taken_is_told_to_come_again() -> None:
-    """A store that is slow holds a few of the edge's threads, and no more."""
+def test_device_request_fails_when_all_slots_are_taken() -> None:
+    """A slow store occupies only a few of the API's threads."""
     house = House()
 
-    async def asked() -> None:
-        book = build_device_registry(house.system)
+    async def run() -> None:
+        registry = build_device_registry(house.system)
         executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(at_once=1, wait=timedelta(0)))
-        phones = DeviceRequestLimiter(book=book, threads=executor)
+        phones = DeviceRequestLimiter(book=registry, threads=executor)
         async with executor.bulkhead.slot():
             with pytest.raises(StoreUnavailable):
-                await phones(UserId("u1"), lambda book, member: book.of(member))
-        assert await phones(UserId("u1"), lambda book, member: book.of(member)) == []
+                await phones(UserId("u1"), lambda registry, member: registry.of(member))
+        assert await phones(UserId("u1"), lambda registry, member: registry.of(member)) == []
 
-    asyncio.run(asked())
+    asyncio.run(run())

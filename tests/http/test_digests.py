@@ -1,4 +1,4 @@
-"""A digest at the edge: of an account or of everything, one item a date, its marks, and what a stream is told."""
+"""Digests in the API: items, marks, pages and stream events."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,43 +24,43 @@ SECOND = timedelta(seconds=1)
 
 
 def prefer(edge: Edge, body: object, path: str = f"/{NOVA}") -> httpx.Response:
-    answer = edge.client.patch(f"/v1/preferences{path}", json=body, headers=edge.bearer("u1"))
-    assert answer.status_code == 200, answer.text
-    return answer
+    response = edge.client.patch(f"/v1/preferences{path}", json=body, headers=edge.bearer("u1"))
+    assert response.status_code == 200, response.text
+    return response
 
 
-def at(edge: Edge, moment: datetime) -> None:
-    edge.house.clock.advance(moment - edge.house.clock.now())
+def advance_to(edge: Edge, time: datetime) -> None:
+    edge.house.clock.advance(time - edge.house.clock.now())
 
 
-def items(edge: Edge, who: str = "u1") -> list[dict[str, Any]]:
-    """By the list, with which the badge agrees."""
-    found: list[dict[str, Any]] = edge.inbox(who).json()["items"]
-    assert edge.unread(who) == {"count": sum(item["unread"] for item in found), "more": False}
-    return found
+def items(edge: Edge, user: str = "u1") -> list[dict[str, Any]]:
+    """Return the list, and check that the badge agrees."""
+    listed: list[dict[str, Any]] = edge.inbox(user).json()["items"]
+    assert edge.unread(user) == {"count": sum(item["unread"] for item in listed), "more": False}
+    return listed
 
 
-def digested(edge: Edge, *authors: str) -> dict[str, Any]:
-    """What u1 is told once the first day's is due."""
+def due_digest(edge: Edge, *authors: str) -> dict[str, Any]:
+    """Return u1's first digest, at the time it is due."""
     prefer(edge, {"volume": "digest"})
     for author in authors or ("ada",):
         edge.mention(author)
         edge.house.clock.advance(timedelta(minutes=2))
-    at(edge, DUE)
+    advance_to(edge, DUE)
     [item] = items(edge)
     return item
 
 
-def test_it_is_one_item_at_the_person_s_hour_and_others_are_told_singly(edge: Edge) -> None:
+def test_digest_is_one_item_at_the_user_s_hour(edge: Edge) -> None:
     prefer(edge, {"volume": "digest"})
     edge.mention("ada")
     edge.mention("bob")
-    at(edge, START + timedelta(minutes=2))
+    advance_to(edge, START + timedelta(minutes=2))
     edge.mention("ada")
     assert (items(edge), len(items(edge, "u2"))) == ([], 2)
-    at(edge, DUE - SECOND)
+    advance_to(edge, DUE - SECOND)
     assert items(edge) == []
-    at(edge, DUE)
+    advance_to(edge, DUE)
     [item] = items(edge)
     name = item.pop("burst")
     inside = item["digest"].pop("inside")
@@ -76,30 +76,30 @@ def test_it_is_one_item_at_the_person_s_hour_and_others_are_told_singly(edge: Ed
         "unread": True,
         "digest": {"date": "2026-01-05", "accounts": [{"account": "nova", "count": 3}], "more": False},
     }
-    assert [each["text"] for each in inside] == ["ada mentioned @nova", "ada and bob, 2 mentions of @nova"]
+    assert [burst["text"] for burst in inside] == ["ada mentioned @nova", "ada and bob, 2 mentions of @nova"]
     assert {*inside[0]} == {"subject", "opened_at", "count", "names", "more", "text", "tweet"}
     edge.house.clock.advance(timedelta(days=2))
-    assert [each["burst"] for each in items(edge)] == [name]
+    assert [item["burst"] for item in items(edge)] == [name]
 
 
-def test_of_everything_it_is_asked_for_with_hour_and_zone(edge: Edge) -> None:
-    said = {"volume": "digest", "time_zone": "Asia/Kathmandu", "digest_hour": 20}
-    answer = prefer(edge, said, "")
-    assert {name: answer.json()[name] for name in said} == said
+def test_account_wide_digest_uses_its_hour_and_time_zone(edge: Edge) -> None:
+    changes = {"volume": "digest", "time_zone": "Asia/Kathmandu", "digest_hour": 20}
+    response = prefer(edge, changes, "")
+    assert {name: response.json()[name] for name in changes} == changes
     edge.mention("ada")
     edge.mention("ada", "u1")
-    at(edge, DUE.replace(hour=14, minute=15))
-    told, oneself = items(edge)
-    assert (told["opened_at"], told["digest"]["date"]) == ("2026-01-05T14:15:00Z", "2026-01-05")
-    assert (oneself["subject"], oneself["digest"]) == ("self:u1", None)
+    advance_to(edge, DUE.replace(hour=14, minute=15))
+    digest, own_item = items(edge)
+    assert (digest["opened_at"], digest["digest"]["date"]) == ("2026-01-05T14:15:00Z", "2026-01-05")
+    assert (own_item["subject"], own_item["digest"]) == ("self:u1", None)
 
 
-def test_nothing_is_told_singly_and_in_a_digest_whatever_is_changed_when(edge: Edge) -> None:
+def test_burst_is_never_both_listed_and_in_a_digest(edge: Edge) -> None:
     edge.mention("ada")
     assert [item["subject"] for item in items(edge)] == [NOVA]
     edge.house.clock.advance(timedelta(minutes=2))
-    item = digested(edge, "bob")
-    assert [each["names"] for each in item["digest"]["inside"]] == [["bob"]]
+    item = due_digest(edge, "bob")
+    assert [burst["names"] for burst in item["digest"]["inside"]] == [["bob"]]
     prefer(edge, {"volume": "all"})
     assert items(edge) == []
     edge.house.clock.advance(timedelta(minutes=2))
@@ -107,13 +107,13 @@ def test_nothing_is_told_singly_and_in_a_digest_whatever_is_changed_when(edge: E
     assert [item["subject"] for item in items(edge)] == [NOVA]
     edge.house.clock.advance(SECOND)
     prefer(edge, {"volume": "digest"})
-    at(edge, DUE + timedelta(days=1))
+    advance_to(edge, DUE + timedelta(days=1))
     assert items(edge) == []
 
 
-def test_it_is_marked_seen_and_hidden_as_any_item(edge: Edge) -> None:
-    name = digested(edge)["burst"]
-    at(edge, DUE + timedelta(hours=1))
+def test_digest_can_be_marked_seen_and_hidden(edge: Edge) -> None:
+    name = due_digest(edge)["burst"]
+    advance_to(edge, DUE + timedelta(hours=1))
     for mark, listed in (("read", [False]), ("unread", [True]), ("hidden", []), ("none", [True])):
         assert edge.put("/v1/inbox/marks", "u1", {"bursts": [name], "mark": mark}).status_code == 204
         assert [item["unread"] for item in items(edge)] == listed
@@ -121,40 +121,40 @@ def test_it_is_marked_seen_and_hidden_as_any_item(edge: Edge) -> None:
     assert [item["unread"] for item in items(edge)] == [False]
 
 
-def test_an_id_of_somebody_else_s_is_no_name_for_it(edge: Edge) -> None:
-    name = digested(edge)["burst"]
+def test_digest_id_of_another_user_is_rejected(edge: Edge) -> None:
+    name = due_digest(edge)["burst"]
     assert_problem(edge.put("/v1/inbox/marks", "u2", {"bursts": [name], "mark": "read"}), 400, "bad_mark")
 
 
-def test_a_mark_of_one_that_is_no_more_is_not_found(edge: Edge) -> None:
-    name = digested(edge)["burst"]
+def test_mark_of_a_vanished_digest_is_not_found(edge: Edge) -> None:
+    name = due_digest(edge)["burst"]
     prefer(edge, {"muted_until": "forever"})
     assert_problem(edge.put("/v1/inbox/marks", "u1", {"bursts": [name], "mark": "read"}), 404, "not_found")
 
 
-def test_pages_go_through_it(edge: Edge) -> None:
+def test_pagination_includes_digests(edge: Edge) -> None:
     prefer(edge, {"volume": "digest"})
     for day in range(3):
         edge.mention("ada")
-        at(edge, DUE + timedelta(days=day, minutes=1))
+        advance_to(edge, DUE + timedelta(days=day, minutes=1))
         edge.mention("ada", "u1")
         edge.house.clock.advance(timedelta(minutes=10))
-    found, page = list[str](), edge.inbox("u1", limit=1).json()
+    subjects, page = list[str](), edge.inbox("u1", limit=1).json()
     while page["next"]:
-        found += [item["subject"] for item in page["items"]]
+        subjects += [item["subject"] for item in page["items"]]
         page = edge.inbox("u1", limit=1, cursor=page["next"]).json()
-    assert found + [item["subject"] for item in page["items"]] == ["self:u1", "digest:u1"] * 3
+    assert subjects + [item["subject"] for item in page["items"]] == ["self:u1", "digest:u1"] * 3
     tagged = edge.inbox("u1")
     assert edge.inbox("u1", {"If-None-Match": tagged.headers["ETag"]}).status_code == 304
 
 
 @pytest.mark.parametrize("kind", ["digest:u1", "self:u1"])
-def test_a_digest_s_own_volume_is_no_preference(edge: Edge, kind: str) -> None:
-    answer = edge.client.patch(f"/v1/preferences/{kind}", json={"volume": "off"}, headers=edge.bearer("u1"))
-    assert_problem(answer, 400, "bad_preference")
+def test_digest_and_own_subject_take_no_preference(edge: Edge, kind: str) -> None:
+    response = edge.client.patch(f"/v1/preferences/{kind}", json={"volume": "off"}, headers=edge.bearer("u1"))
+    assert_problem(response, 400, "bad_preference")
 
 
-def test_an_open_stream_is_told_when_it_falls_due_and_not_before() -> None:
+def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock = live.house.clock
         live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
@@ -180,7 +180,7 @@ def test_an_open_stream_is_told_when_it_falls_due_and_not_before() -> None:
     run_live(scenario)
 
 
-def test_a_day_without_anything_to_tell_moves_no_stream() -> None:
+def test_empty_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock = live.house.clock
         live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
@@ -197,7 +197,7 @@ def test_a_day_without_anything_to_tell_moves_no_stream() -> None:
     run_live(scenario)
 
 
-def test_who_was_away_while_it_fell_due_loads_the_page_again() -> None:
+def test_resume_after_a_digest_fell_due_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock = live.house.clock
         live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
@@ -214,7 +214,7 @@ def test_who_was_away_while_it_fell_due_loads_the_page_again() -> None:
     run_live(scenario)
 
 
-def test_another_hour_is_a_reset_for_those_who_have_a_digest_and_nobody_else() -> None:
+def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
@@ -234,7 +234,7 @@ def test_another_hour_is_a_reset_for_those_who_have_a_digest_and_nobody_else() -
     run_live(scenario)
 
 
-def test_what_is_taken_back_is_in_no_digest_at_once_and_open_streams_load_the_page_again() -> None:
+def test_retraction_inside_a_digest_resets_open_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
         house = live.house
         house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
@@ -248,23 +248,23 @@ def test_what_is_taken_back_is_in_no_digest_at_once_and_open_streams_load_the_pa
         await live.hub.hearers.remind()
         row, _ = await stream.next_events(2)
         last = row.id
-        for each, left in zip(row.data["digest"]["inside"], (1, 0), strict=True):
-            taken = {"tweet": each["tweet"], "author": each["names"][0]}
-            deleted = {**event(f"d{left}"), "type": DELETED_TYPE, "data": taken}
+        for burst, remaining in zip(row.data["digest"]["inside"], (1, 0), strict=True):
+            retracted = {"tweet": burst["tweet"], "author": burst["names"][0]}
+            deleted = {**event(f"d{remaining}"), "type": DELETED_TYPE, "data": retracted}
             accept(house.system, deleted)
-            assert [said.event for said in await stream.next_events()][:1] == ["reset"]
+            assert [entry.event for entry in await stream.next_events()][:1] == ["reset"]
             await live.hub.refresh_old()
             await live.drain()
             stream.consumed = len(stream.events)
             page = await live.as_user("u1", "GET", "/v1/inbox")
-            assert [item["count"] for item in page["items"]] == [left][:left]
-            assert stream.events[-1].data == page["badge"] == {"count": left, "more": False}
+            assert [item["count"] for item in page["items"]] == [remaining][:remaining]
+            assert stream.events[-1].data == page["badge"] == {"count": remaining, "more": False}
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
     run_live(scenario)
 
 
-def test_what_grows_in_a_digest_or_opens_for_the_next_one_moves_no_stream() -> None:
+def test_change_inside_a_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
         house = live.house
         house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))

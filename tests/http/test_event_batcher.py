@@ -1,4 +1,4 @@
-"""Single events are appended in batches, and each gets its own answer."""
+"""Single events are appended in batches, and each gets its own response."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,105 +18,105 @@ from tests.support.in_memory_system import Stage
 
 @dataclass
 class SlowGateway:
-    """Answers a group when it is let; the groups it was given are kept."""
+    """Records each batch, and answers it when the test allows it."""
 
-    open: asyncio.Event = field(default_factory=asyncio.Event)
-    groups: list[int] = field(default_factory=list)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    batches: list[int] = field(default_factory=list)
     error: NotifierError | None = None
-    poison: str | None = None
+    poison_id: str | None = None
 
     async def __call__(self, events: Sequence[Incoming]) -> Sequence[Receipt]:
         ids = [event.id.id for event in events if isinstance(event, Sighting)]
-        self.groups.append(len(ids))
-        await self.open.wait()
+        self.batches.append(len(ids))
+        await self.released.wait()
         if self.error:
             raise self.error
-        if self.poison in ids:
+        if self.poison_id in ids:
             raise ZeroDivisionError
         return [Receipt(answer=IntakeStatus.ACCEPTED, event=EventId("s", id)) for id in ids]
 
 
-def test_each_event_of_a_group_gets_its_own_answer() -> None:
+def test_each_event_of_a_batch_gets_its_own_response() -> None:
     async def run() -> None:
         gateway = SlowGateway()
-        tasks = await sent(EventBatcher(append_all=gateway), 500)
-        gateway.open.set()
-        answers = [(await task).event for task in tasks]
-        assert answers == [EventId("s", str(number)) for number in range(500)]
-        assert len(gateway.groups) < 10
+        tasks = await send_events(EventBatcher(append_all=gateway), 500)
+        gateway.released.set()
+        results = [(await task).event for task in tasks]
+        assert results == [EventId("s", str(number)) for number in range(500)]
+        assert len(gateway.batches) < 10
 
     asyncio.run(run())
 
 
-def test_who_comes_alone_goes_at_once_and_no_more_groups_go_than_allowed() -> None:
+def test_single_event_goes_at_once_and_batches_are_limited() -> None:
     async def run() -> None:
         gateway = SlowGateway()
         batcher = EventBatcher(append_all=gateway)
-        first = await sent(batcher, 1)
-        assert gateway.groups == [1]
-        others = [*await sent(batcher, 1), *await sent(batcher, 50)]
-        assert len(gateway.groups) == BATCHES_AT_ONCE
-        gateway.open.set()
-        await asyncio.gather(*first, *others)
-        assert gateway.groups == [1, 1, 50]
+        first = await send_events(batcher, 1)
+        assert gateway.batches == [1]
+        later = [*await send_events(batcher, 1), *await send_events(batcher, 50)]
+        assert len(gateway.batches) == BATCHES_AT_ONCE
+        gateway.released.set()
+        await asyncio.gather(*first, *later)
+        assert gateway.batches == [1, 1, 50]
 
     asyncio.run(run())
 
 
-def test_an_outage_is_told_to_everybody_in_the_group() -> None:
+def test_outage_is_reported_to_every_event_of_a_batch() -> None:
     async def run() -> None:
         gateway = SlowGateway(error=LogUnavailable())
-        tasks = await sent(EventBatcher(append_all=gateway), 20)
-        gateway.open.set()
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
-        assert {type(answer) for answer in answers} == {LogUnavailable}
+        tasks = await send_events(EventBatcher(append_all=gateway), 20)
+        gateway.released.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(result) for result in results} == {LogUnavailable}
 
     asyncio.run(run())
 
 
-def test_nobody_waits_behind_those_who_are_refused() -> None:
+def test_events_after_refused_ones_are_not_sent_one_by_one() -> None:
     async def run() -> None:
         gateway = SlowGateway(error=LogUnavailable())
-        tasks = await sent(EventBatcher(append_all=gateway), 2_000)
-        gateway.open.set()
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
-        assert {type(answer) for answer in answers} == {LogUnavailable}
-        assert sum(gateway.groups) <= 1 + BATCHES_AT_ONCE * LARGEST_BATCH
+        tasks = await send_events(EventBatcher(append_all=gateway), 2_000)
+        gateway.released.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(result) for result in results} == {LogUnavailable}
+        assert sum(gateway.batches) <= 1 + BATCHES_AT_ONCE * LARGEST_BATCH
 
     asyncio.run(run())
 
 
-def test_who_comes_after_an_outage_is_accepted() -> None:
+def test_event_after_an_outage_is_accepted() -> None:
     async def run() -> None:
         gateway = SlowGateway(error=LogUnavailable())
         batcher = EventBatcher(append_all=gateway)
-        refused = await sent(batcher, 5)
-        gateway.open.set()
+        refused = await send_events(batcher, 5)
+        gateway.released.set()
         await asyncio.gather(*refused, return_exceptions=True)
         gateway.error = None
-        assert (await (await sent(batcher, 1))[0]).event == EventId("s", "0")
+        assert (await (await send_events(batcher, 1))[0]).event == EventId("s", "0")
 
     asyncio.run(run())
 
 
-def test_an_event_that_breaks_the_gateway_breaks_nobody_elses() -> None:
+def test_event_that_breaks_the_gateway_fails_alone() -> None:
     async def run() -> None:
-        gateway = SlowGateway(poison="7")
-        tasks = await sent(EventBatcher(append_all=gateway), 20)
-        gateway.open.set()
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
-        broken = [number for number, answer in enumerate(answers) if isinstance(answer, ZeroDivisionError)]
-        assert (broken, len(answers)) == ([7], 20)
+        gateway = SlowGateway(poison_id="7")
+        tasks = await send_events(EventBatcher(append_all=gateway), 20)
+        gateway.released.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        broken = [number for number, result in enumerate(results) if isinstance(result, ZeroDivisionError)]
+        assert (broken, len(results)) == ([7], 20)
 
     asyncio.run(run())
 
 
-def test_one_who_leaves_takes_nobody_along() -> None:
+def test_cancelled_event_does_not_affect_the_others() -> None:
     async def run() -> None:
         gateway = SlowGateway()
-        tasks = await sent(EventBatcher(append_all=gateway), 3)
+        tasks = await send_events(EventBatcher(append_all=gateway), 3)
         tasks[1].cancel()
-        gateway.open.set()
+        gateway.released.set()
         assert (await tasks[0]).event == EventId("s", "0")
         assert (await tasks[2]).event == EventId("s", "2")
 
@@ -124,12 +124,12 @@ def test_one_who_leaves_takes_nobody_along() -> None:
 
 
 def test_malformed_event_is_refused_while_the_log_hangs() -> None:
-    """In a batch with good events it would fail as they do, with an error that invites a retry."""
+    """In a batch with valid events it would get their error, which invites a retry."""
 
     async def run() -> None:
         threads = HeldThreads()
         intake = EventIntake(gateway=build_gateway(Stage().system()), threads=threads)
-        held = await sent(intake.batcher, 3)
+        held = await send_events(intake.batcher, 3)
         async with asyncio.timeout(5):
             receipt = await intake.accept(error := BadEvent("no JSON"))
         assert (receipt.answer, receipt.error) == (IntakeStatus.REFUSED, error)
@@ -140,8 +140,8 @@ def test_malformed_event_is_refused_while_the_log_hangs() -> None:
     asyncio.run(run())
 
 
-async def sent(batcher: EventBatcher, number: int) -> "list[asyncio.Task[Receipt]]":
-    """So many events, all waiting when it returns."""
+async def send_events(batcher: EventBatcher, number: int) -> "list[asyncio.Task[Receipt]]":
+    """Send the number of events, and return their tasks while all of them wait."""
 
     async def send(id: str) -> Receipt:
         return await batcher.append(Sighting(id=EventId("s", id), user=UserId("ada"), at=START))

@@ -1,4 +1,4 @@
-"""The description of the events: what it allows is what the gateway takes, for every type."""
+"""The OpenAPI event schemas allow exactly what the gateway accepts."""
 
 import json
 from collections.abc import Mapping
@@ -34,65 +34,65 @@ def body(kind: str) -> dict[str, Any]:
     return dict(document()["paths"]["/v1/events"]["post"]["requestBody"]["content"][kind])
 
 
-def allowed(event: object, kind: str = ONE) -> bool:
+def is_allowed(event: object, kind: str = ONE) -> bool:
     schema = {**body(kind)["schema"], "components": document()["components"]}
     return bool(Draft202012Validator(schema).is_valid(event))
 
 
-def taken(event: Json) -> bool:
-    found = read_event(json.dumps(event).encode(), NOW).event
-    return not isinstance(found, NotifierError)
+def is_accepted(event: Json) -> bool:
+    result = read_event(json.dumps(event).encode(), NOW).event
+    return not isinstance(result, NotifierError)
 
 
-def test_every_type_that_is_taken_has_a_schema_and_an_example() -> None:
+def test_every_accepted_type_has_a_schema_and_an_example() -> None:
     mapping = document()["components"]["schemas"]["Event"]["discriminator"]["mapping"]
     assert mapping.keys() == NEEDED.keys() == EXAMPLES.keys() == body(ONE)["examples"].keys()
     one_of = document()["components"]["schemas"]["Event"]["oneOf"]
-    assert [found["$ref"] for found in one_of] == [*mapping.values()]
+    assert [entry["$ref"] for entry in one_of] == [*mapping.values()]
     assert body(ONE) == body("application/json")
 
 
 @pytest.mark.parametrize("type", EXAMPLES)
-def test_every_example_is_taken_and_allowed_by_the_schema_of_its_type_alone(type: str) -> None:
+def test_every_example_is_accepted_and_matches_only_its_own_schema(type: str) -> None:
     example = body(ONE)["examples"][type]["value"]
-    assert taken(example)
-    assert allowed(example)
+    assert is_accepted(example)
+    assert is_allowed(example)
     schemas = document()["components"]["schemas"]
     mapping = schemas["Event"]["discriminator"]["mapping"]
-    fitting = [
-        named
-        for named, place in mapping.items()
-        if Draft202012Validator(schemas[place.rpartition("/")[2]]).is_valid(example)
+    matching = [
+        name
+        for name, reference in mapping.items()
+        if Draft202012Validator(schemas[reference.rpartition("/")[2]]).is_valid(example)
     ]
-    assert fitting == [type]
+    assert matching == [type]
     assert schemas[mapping[type].rpartition("/")[2]]["examples"] == [example]
 
 
-def test_a_batch_of_all_of_them_is_an_example_too() -> None:
+def test_batch_of_all_types_is_an_example() -> None:
     [example] = body(BATCH)["examples"].values()
-    assert allowed(example["value"], BATCH)
-    assert not allowed([], BATCH)
+    assert is_allowed(example["value"], BATCH)
+    assert not is_allowed([], BATCH)
     assert not any(
-        isinstance(each.event, NotifierError) for each in read_batch(json.dumps(example["value"]).encode(), NOW)
+        isinstance(item.event, NotifierError) for item in read_batch(json.dumps(example["value"]).encode(), NOW)
     )
 
 
 @pytest.mark.parametrize("type", EXAMPLES)
-def test_what_an_event_lacks_or_has_too_long_is_neither_taken_nor_allowed(type: str) -> None:
+def test_missing_and_too_long_fields_are_treated_alike(type: str) -> None:
     example = EXAMPLES[type]
     optional = {"text", "protected", "verified", "vip", "deleted"} - ({"text"} if type == EDITED_TYPE else set())
     for name in example.keys() | example["data"].keys():
         event = changed(example, name, None)
-        assert (taken(event), allowed(event)) == (name in optional, name in optional), name
+        assert (is_accepted(event), is_allowed(event)) == (name in optional, name in optional), name
         if name in NAMES:
             for value in ("", "x" * 257, 7):
                 event = changed(example, name, value)
-                assert (taken(event), allowed(event)) == (False, False), (name, value)
-    assert (taken({**example, "other": [1]}), allowed({**example, "other": [1]})) == (True, True)
+                assert (is_accepted(event), is_allowed(event)) == (False, False), (name, value)
+    assert (is_accepted({**example, "other": [1]}), is_allowed({**example, "other": [1]})) == (True, True)
 
 
 @pytest.mark.parametrize(
-    ("type", "name", "value", "is_taken"),
+    ("type", "name", "value", "accepted"),
     [
         (EVENT_TYPE, "mentions", [], False),
         (EVENT_TYPE, "mentions", ["nova", ""], False),
@@ -107,20 +107,20 @@ def test_what_an_event_lacks_or_has_too_long_is_neither_taken_nor_allowed(type: 
         (CHANGED_TYPE, "vip", 1, False),
     ],
 )
-def test_a_limit_is_the_same_for_both(type: str, name: str, value: object, is_taken: bool) -> None:
+def test_gateway_and_schema_have_the_same_limits(type: str, name: str, value: object, accepted: bool) -> None:
     event = changed(EXAMPLES[type], name, value)
-    assert (taken(event), allowed(event)) == (is_taken, is_taken)
+    assert (is_accepted(event), is_allowed(event)) == (accepted, accepted)
 
 
 @pytest.mark.parametrize(
-    ("said", "is_taken"), [({}, False), ({"vip": None}, False), ({"vip": None, "deleted": False}, True)]
+    ("flags", "accepted"), [({}, False), ({"vip": None}, False), ({"vip": None, "deleted": False}, True)]
 )
-def test_a_change_says_one_thing_at_least(said: Json, is_taken: bool) -> None:
-    event = {**EXAMPLES[CHANGED_TYPE], "data": {"user": "ada", "sequence": 1, **said}}
-    assert (taken(event), allowed(event)) == (is_taken, is_taken)
+def test_account_change_needs_at_least_one_flag(flags: Json, accepted: bool) -> None:
+    event = {**EXAMPLES[CHANGED_TYPE], "data": {"user": "ada", "sequence": 1, **flags}}
+    assert (is_accepted(event), is_allowed(event)) == (accepted, accepted)
 
 
-def test_the_events_of_the_page_are_the_examples() -> None:
+def test_events_in_the_http_documentation_are_the_examples() -> None:
     shown = [json.loads(text) for kind, text in Page("docs/http.md").blocks if kind == "json" and "specversion" in text]
     assert shown == [EXAMPLES[event["type"]] for event in shown]
     assert {name for name in EXAMPLES if f"`{name}`" not in Page("docs/http.md").text} <= {
@@ -129,9 +129,9 @@ def test_the_events_of_the_page_are_the_examples() -> None:
 
 
 def changed(example: Json, name: str, value: object) -> dict[str, Any]:
-    """With another value of a member, or without it."""
-    event, inside = {**example, "data": {**example["data"]}}, name in example["data"]
-    holder = event["data"] if inside else event
+    """Return the example with another value of a field, or without the field if the value is None."""
+    event, in_data = {**example, "data": {**example["data"]}}, name in example["data"]
+    holder = event["data"] if in_data else event
     if value is None:
         del holder[name]
     else:

@@ -1,4 +1,4 @@
-"""What the tweet service sends, and what it is told: good events, bad ones, doubles, batches, outages."""
+"""`POST /v1/events`: valid and invalid events, duplicates, batches and outages."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,24 +15,24 @@ BATCH = "application/cloudevents-batch+json"
 
 
 @pytest.mark.parametrize("kind", ["application/cloudevents+json", "application/json; charset=utf-8"])
-def test_an_event_is_accepted(edge: Edge, kind: str) -> None:
+def test_event_is_accepted(edge: Edge, kind: str) -> None:
     response = edge.post(event("7"), kind)
     assert response.status_code == 202
     assert response.json() == {"id": "7", "source": "//tweets", "status": "accepted"}
 
 
-def test_the_same_event_again_is_a_duplicate(edge: Edge) -> None:
+def test_repeated_event_is_a_duplicate(edge: Edge) -> None:
     edge.post(event("7"))
     response = edge.post(event("7"))
     assert (response.status_code, response.json()["status"]) == (202, "duplicate")
 
 
-def test_the_same_id_with_another_body_is_a_conflict(edge: Edge) -> None:
+def test_same_id_with_another_body_is_a_conflict(edge: Edge) -> None:
     edge.post(event("7"))
     assert_problem(edge.post(event("7", text="something else")), 409, "event_conflict")
 
 
-def test_the_same_id_of_another_source_is_another_event(edge: Edge) -> None:
+def test_same_id_from_another_source_is_another_event(edge: Edge) -> None:
     edge.post(event("7"))
     assert edge.post(event("7", more={"source": "//elsewhere"})).json()["status"] == "accepted"
 
@@ -52,7 +52,7 @@ def test_the_same_id_of_another_source_is_another_event(edge: Edge) -> None:
     ],
     ids=lambda body: repr(body)[:30],
 )
-def test_what_is_no_event_is_refused(edge: Edge, body: bytes) -> None:
+def test_malformed_body_is_refused(edge: Edge, body: bytes) -> None:
     assert_problem(edge.post(body), 400, "bad_event")
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_event_is_refused(edge: Edge, body: bytes) -> None:
     ],
     ids=lambda bad: str(bad)[-60:],
 )
-def test_an_event_with_a_bad_field_is_refused_and_the_refusal_says_why(edge: Edge, bad: dict[str, Any]) -> None:
+def test_event_with_an_invalid_field_is_refused_with_the_reason(edge: Edge, bad: dict[str, Any]) -> None:
     assert assert_problem(edge.post(bad), 400, "bad_event")["detail"]
 
 
@@ -86,21 +86,21 @@ def test_unknown_fields_are_ignored(edge: Edge) -> None:
     assert edge.post(event(more={"datacontenttype": "text/plain", "x": 1}, mood="good")).status_code == 202
 
 
-def test_an_event_of_yesterday_is_accepted(edge: Edge) -> None:
+def test_event_of_yesterday_is_accepted(edge: Edge) -> None:
     assert edge.post(event(at=START - timedelta(days=1))).status_code == 202
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "", "application/xml", "application/cloudevents+jsonx"])
-def test_another_content_type_is_refused(edge: Edge, kind: str) -> None:
+def test_wrong_content_type_is_refused(edge: Edge, kind: str) -> None:
     assert_problem(edge.post(event(), kind), 415, "wrong_content_type")
 
 
-def test_an_event_of_more_than_64_kib_is_refused(edge: Edge) -> None:
+def test_event_larger_than_64_kib_is_refused(edge: Edge) -> None:
     assert edge.post(event(text="x" * 60_000)).status_code == 202
     assert_problem(edge.post(event("2", text="x" * 66_000)), 413, "too_large")
 
 
-def test_a_body_that_doesnt_say_how_long_it_is_is_read_no_further_than_allowed(edge: Edge) -> None:
+def test_body_without_a_length_is_read_up_to_the_limit(edge: Edge) -> None:
     read = []
 
     def endless() -> Any:
@@ -113,44 +113,44 @@ def test_a_body_that_doesnt_say_how_long_it_is_is_read_no_further_than_allowed(e
     assert_problem(response, 413, "too_large")
 
 
-def test_a_batch_is_answered_event_by_event(edge: Edge) -> None:
+def test_batch_is_answered_event_by_event(edge: Edge) -> None:
     edge.post(event("1"))
     response = edge.batch(event("1"), event("2"), {"id": "3"}, event("1", text="other"), event("2"))
     assert response.status_code == 202
     results = response.json()["results"]
-    assert [one["status"] for one in results] == ["duplicate", "accepted", "refused", "refused", "duplicate"]
-    assert [one["problem"]["code"] for one in results if "problem" in one] == ["bad_event", "event_conflict"]
+    assert [result["status"] for result in results] == ["duplicate", "accepted", "refused", "refused", "duplicate"]
+    assert [result["problem"]["code"] for result in results if "problem" in result] == ["bad_event", "event_conflict"]
 
 
-def test_a_batch_of_refusals_is_refused_as_its_first_is(edge: Edge) -> None:
+def test_batch_of_refusals_gets_the_status_of_the_first(edge: Edge) -> None:
     edge.post(event("1"))
     assert_problem(edge.batch(event("1", text="other"), {}), 409, "event_conflict")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b"[", b"7"])
-def test_what_is_no_batch_is_refused(edge: Edge, body: bytes) -> None:
+def test_malformed_batch_is_refused(edge: Edge, body: bytes) -> None:
     assert_problem(edge.post(body, BATCH), 400, "bad_event")
 
 
-def test_a_batch_of_more_than_1000_events_is_refused(edge: Edge) -> None:
+def test_batch_of_more_than_1000_events_is_refused(edge: Edge) -> None:
     assert_problem(edge.post([{}] * 1_001, BATCH), 413, "too_large")
 
 
-def test_a_batch_of_1000_events_is_accepted(edge: Edge) -> None:
+def test_batch_of_1000_events_is_accepted(edge: Edge) -> None:
     response = edge.batch(*(event(str(number)) for number in range(1_000)))
-    assert {one["status"] for one in response.json()["results"]} == {"accepted"}
+    assert {result["status"] for result in response.json()["results"]} == {"accepted"}
 
 
-def test_a_batch_of_more_than_4_mib_is_refused(edge: Edge) -> None:
+def test_batch_larger_than_4_mib_is_refused(edge: Edge) -> None:
     assert_problem(edge.post(b"[" + b" " * (4 << 20) + b"]", BATCH), 413, "too_large")
 
 
-def test_a_full_disk_is_507(edge: Edge) -> None:
+def test_full_disk_is_507(edge: Edge) -> None:
     edge.house.broken.log = Full()
     assert_problem(edge.post(event()), 507, "disk_full")
 
 
-def test_without_its_log_the_service_asks_for_patience_and_takes_the_event_later(edge: Edge) -> None:
+def test_log_outage_is_503_until_the_log_returns(edge: Edge) -> None:
     edge.house.broken.log = LogUnavailable()
     response = edge.post(event())
     assert_problem(response, 503, "log_unavailable")
@@ -159,7 +159,7 @@ def test_without_its_log_the_service_asks_for_patience_and_takes_the_event_later
     assert edge.post(event()).json()["status"] == "accepted"
 
 
-def test_a_mistake_of_ours_is_told_without_its_insides(edge: Edge) -> None:
+def test_internal_error_hides_its_details(edge: Edge) -> None:
     edge.house.broken.log = ZeroDivisionError("insides")
     response = edge.post(event())
     assert_problem(response, 500, "error")

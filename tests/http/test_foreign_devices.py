@@ -1,4 +1,4 @@
-"""Devices that nothing is sent to from here are refused when they register, and not dropped by the first alert."""
+"""Devices of unknown apps or push services are refused when they register."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,25 +25,25 @@ def browser(endpoint: str) -> Mapping[str, object]:
     return {"platform": "web", "subscription": {"endpoint": endpoint, "keys": KEYS}}
 
 
-def test_a_browser_at_a_host_that_is_no_push_service_is_foreign(edge: Edge) -> None:
+def test_browser_of_an_unknown_push_service_is_foreign(edge: Edge) -> None:
     refusal = assert_problem(register(edge, browser("https://push.example/1")), 400, "foreign_device")
     assert "no push service" in refusal["detail"]
     assert devices(edge) == []
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9000/1", "https://127.0.0.1/1", "https://localhost/1"])
-def test_this_machine_is_no_push_service_in_production(edge: Edge, endpoint: str) -> None:
+def test_loopback_push_service_is_invalid_in_production(edge: Edge, endpoint: str) -> None:
     assert_problem(register(edge, browser(endpoint)), 400, "bad_device")
 
 
-def test_push_services_are_those_that_are_named() -> None:
+def test_configured_hosts_are_the_push_services() -> None:
     with edge_of(PushSettings(web=WebPushSettings(hosts="push.example"))) as edge:
         assert registered(edge, browser("https://push.example/1"))["app"] == "https://push.example"
         assert_problem(register(edge, BROWSER), 400, "foreign_device")
 
 
-def test_a_device_of_an_app_that_no_alert_is_sent_to_is_foreign() -> None:
+def test_device_of_an_unconfigured_app_is_foreign() -> None:
     with edge_of(PushSettings(apns=ApnsSettings(topics="com.example.app,com.example.beta"))) as edge:
         registered(edge, APPLE)
         assert_problem(register(edge, APPLE | {"topic": "com.rival"}), 400, "foreign_device")
-        assert [one["app"] for one in devices(edge)] == ["com.example.app"]
+        assert [device["app"] for device in devices(edge)] == ["com.example.app"]

@@ -8,8 +8,8 @@ from litestar.testing import TestClient
 
 from notifier.config import Settings
 from notifier.domain.errors import BadSetting
-from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
+from tests.http.remote_client import client_from
 from tests.http.test_authorization import MATRIX, OPEN, PERSON, SERVICE, STREAMS
 from tests.support.example_event import event
 from tests.support.http_app import SERVICE_KEY, Edge, House
@@ -29,7 +29,7 @@ ELSEWHERE: list[tuple[str, str, Mapping[str, str]]] = [
 @pytest.fixture
 def here() -> Iterator[Edge]:
     house = House(INSECURE)
-    with neighbour(house, "127.0.0.1") as client:
+    with client_from(house, "127.0.0.1") as client:
         yield Edge(house, client)
 
 
@@ -61,7 +61,7 @@ def test_every_route_is_as_open_as_it_is_to_who_may(here: Edge) -> None:
 
 @pytest.mark.parametrize(("address", "name", "headers"), ELSEWHERE, ids=range(len(ELSEWHERE)))
 def test_nobody_from_elsewhere_is_let_in(address: str, name: str, headers: Mapping[str, str]) -> None:
-    with neighbour(House(INSECURE), address, name) as client:
+    with client_from(House(INSECURE), address, name) as client:
         for (method, path), wanted in MATRIX.items():
             if wanted in (PERSON, SERVICE):
                 assert ask(client, method, path, headers) == 401, path

@@ -14,8 +14,8 @@ from notifier.config import Settings
 from notifier.domain import errors
 from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, LimitKind
 from notifier.domain.errors import CacheUnavailable, NotifierError, StoreUnavailable
-from tests.http.neighbour import neighbour
 from tests.http.problems import assert_problem
+from tests.http.remote_client import client_from
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
@@ -94,7 +94,7 @@ def test_without_the_store_it_is_not_ready(edge: Edge) -> None:
 
 def test_metrics_are_told_to_neighbours(edge: Edge) -> None:
     edge.post(event())
-    with neighbour(edge.house, "127.0.0.1") as near:
+    with client_from(edge.house, "127.0.0.1") as near:
         response = near.get("/metrics")
     assert 'notifier_events_total{status="accepted"} 1.0' in response.text
     assert response.headers.get_list("content-type") == [CONTENT_TYPE_LATEST]
@@ -102,17 +102,17 @@ def test_metrics_are_told_to_neighbours(edge: Edge) -> None:
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "::2", "a-name"])
 def test_metrics_are_told_to_strangers_who_have_the_service_key(edge: Edge, address: str) -> None:
-    with neighbour(edge.house, address) as far:
+    with client_from(edge.house, address) as far:
         assert_problem(far.get("/metrics"), 401, "bad_token")
         assert far.get("/metrics", headers=edge.service).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:8080", "10.0.0.7"])
 def test_metrics_are_not_told_to_a_page_whose_name_was_pointed_at_this_machine(edge: Edge, name: str) -> None:
-    with neighbour(edge.house, "127.0.0.1", name) as near:
+    with client_from(edge.house, "127.0.0.1", name) as near:
         assert_problem(near.get("/metrics"), 401, "bad_token")
         assert near.get("/metrics", headers=edge.service).status_code == 200
-    with neighbour(edge.house, "127.0.0.1", "127.0.0.1:9090") as near:
+    with client_from(edge.house, "127.0.0.1", "127.0.0.1:9090") as near:
         assert near.get("/metrics").status_code == 200
 
 

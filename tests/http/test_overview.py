@@ -10,7 +10,7 @@ from notifier.domain.delivery.dead_letter_limit import LaneStop, LaneTally, Limi
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.push.circuit_breaker import LeftAlone
-from tests.http.demo_house import visited
+from tests.http.demo_client import demo_visitor
 from tests.http.listening_client import ScriptedReader
 from tests.http.problems import assert_problem
 from tests.support.fakes.clock import START
@@ -68,7 +68,7 @@ def test_roles_are_those_that_have_signed(tmp_path: Path) -> None:
     (tmp_path / "run" / "up").mkdir(parents=True)
     (tmp_path / "run" / "up" / "p1").write_text("4711")
     (tmp_path / "run" / "up" / ".p2.12").write_text("12")
-    with visited(tmp_path) as visitor:
+    with demo_visitor(tmp_path) as visitor:
         roles = visitor.client.get("/v1/system", headers=visitor.key).json()["roles"]
     assert roles == {"p1": {"pid": 4711, "replaced": 0}}
 

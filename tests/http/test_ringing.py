@@ -15,7 +15,7 @@ from notifier.domain.push.device import (
     FirebaseToken,
     WebSubscription,
 )
-from tests.http.demo_house import Visitor, visited
+from tests.http.demo_client import Visitor, demo_visitor
 from tests.http.problems import assert_problem
 
 APPLE = AppleToken(token="ab" * 32, topic="com.example.app")
@@ -53,7 +53,7 @@ def rang(found: Any) -> dict[str, list[str]]:
 
 def test_each_of_the_four_has_a_phone_that_shows_what_it_rang_for(tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
-    with visited(tmp_path) as visitor:
+    with demo_visitor(tmp_path) as visitor:
         registered(visitor, "u1", APPLE, locale="de-AT")
         registered(visitor, "u2", BROWSER)
         registered(visitor, "u2", FID)
@@ -79,7 +79,7 @@ def test_each_of_the_four_has_a_phone_that_shows_what_it_rang_for(tmp_path: Path
 
 def test_a_look_tells_what_came_since_the_last_one(tmp_path: Path) -> None:
     file = tmp_path / "alerts.ndjson"
-    with visited(tmp_path) as visitor:
+    with demo_visitor(tmp_path) as visitor:
         registered(visitor, "u1", APPLE)
         first = line("ab" * 32, "one")
         file.write_text(first + line("ab" * 32, "two")[:-9])
@@ -96,7 +96,7 @@ def test_a_look_tells_what_came_since_the_last_one(tmp_path: Path) -> None:
 def test_whatever_is_no_alert_is_passed_over(tmp_path: Path) -> None:
     other = {"burst": "mention:nova#1", "people": 3, "first": [1, 2, 3]}
     strange = ["", "{", '{"at": 5}', json.dumps(other), line("", to=17), line("ab" * 32, at="yesterday"), "\xff"]
-    with visited(tmp_path) as visitor:
+    with demo_visitor(tmp_path) as visitor:
         registered(visitor, "u1", FirebaseToken(token="t" * 40))
         (tmp_path / "alerts.ndjson").write_text("\n".join(strange) + "\n" + line("t" * 40), encoding="latin-1")
         assert rang(phones(visitor)) == {"u1": ["ada mentioned @nova"], "u2": [], "u3": [], "bob": []}
@@ -111,7 +111,7 @@ def test_of_very_many_lines_the_last_are_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_place_that_can_be_none_is_refused(tmp_path: Path) -> None:
-    with visited(tmp_path) as visitor:
+    with demo_visitor(tmp_path) as visitor:
         for after in ("-1", "x", ""):
             answer = visitor.client.get(f"/demo/phones?after={after}", headers=visitor.key)
             assert_problem(answer, 400, "refused")

@@ -7,7 +7,7 @@ import pytest
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.live.hub import FRESH_FOR
 from notifier.flow.live.stream import MOST_WAITING
-from tests.http.listening_client import OpenStream, LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveHouse, OpenStream, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 A_WHILE = timedelta(minutes=2)

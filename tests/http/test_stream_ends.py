@@ -10,7 +10,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import UserId
 from notifier.flow.live.hub import FRESH_FOR, HEARTBEAT, OF_A_PERSON
 from notifier.flow.live.stream import MOST_WAITING
-from tests.http.listening_client import SlowBursts, LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_live
 from tests.support.http_app import SERVICE_KEY
 
 U1 = UserId("u1")

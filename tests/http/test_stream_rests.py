@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifier.flow.live.hub import RESTS_AFTER
-from tests.http.listening_client import SlowBursts, LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_live
 
 A_MOMENT = timedelta(seconds=1)
 

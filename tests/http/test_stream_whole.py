@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from notifier.flow.sequencing.live_publisher import KEPT, Voice
 from notifier.metrics import Metrics
 from notifier.wiring.system import build_system
-from tests.http.listening_client import StreamEvent, LiveHouse, event_types, run_live
+from tests.http.listening_client import LiveHouse, StreamEvent, event_types, run_live
 from tests.http.test_stream_resumed import A_WHILE, last_id
 
 

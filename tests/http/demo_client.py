@@ -1,4 +1,4 @@
-"""A house that runs as a demo, and somebody at the same machine who opens it."""
+"""A demo system, and a client that opens its page from a given address."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from notifier.config import Settings
 from tests.support.http_app import House
 
 COLLAPSE, REFILL = timedelta(seconds=20), timedelta(seconds=60)
-"""As `notifier demo` sets them."""
+"""The values that `notifier demo` sets."""
 HERE = "http://127.0.0.1:8080"
 
 
@@ -32,15 +32,15 @@ class Visitor:
 
 
 @contextmanager
-def visited(
+def demo_visitor(
     data: Path, *, demo: str = "u1,u2,u3,bob", address: str = "127.0.0.1", empty: Callable[[], bool] = lambda: True
 ) -> Iterator[Visitor]:
     settings = Settings(demo=demo, data=data, command=".venv/bin/notifier", collapse=COLLAPSE, refill=REFILL)
     house = House(settings)
     app = house.app(empty=empty)
 
-    async def from_there(scope: Any, receive: Any, send: Any) -> None:
+    async def app_from_address(scope: Any, receive: Any, send: Any) -> None:
         await app(scope | {"client": (address, 40_000)} if scope["type"] == "http" else scope, receive, send)
 
-    with TestClient(from_there, base_url=HERE, raise_server_exceptions=False) as client:
+    with TestClient(app_from_address, base_url=HERE, raise_server_exceptions=False) as client:
         yield Visitor(house, client)

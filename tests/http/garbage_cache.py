@@ -1,4 +1,4 @@
-"""A house whose cache is a real Valkey, and something that writes garbage into it."""
+"""A system whose cache is a real Valkey, and a writer of garbage into that cache."""
 
 import random
 import threading
@@ -44,9 +44,9 @@ from tests.support.fakes.inbox_versions import MemoryInboxVersions
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.http_app import Edge, House
 
-LASTING = timedelta(hours=1)
-PATIENT = timedelta(seconds=15)
-WORDS = (b"", b"\xff\xfe\x00", b"garbage", b"1", b"9" * 40, b"nan", bytes(24), bytes(range(64)))
+REPORT_TTL = timedelta(hours=1)
+LONG_TIMEOUT = timedelta(seconds=15)
+GARBAGE = (b"", b"\xff\xfe\x00", b"garbage", b"1", b"9" * 40, b"nan", bytes(24), bytes(range(64)))
 
 
 class CachedHouse(House):
@@ -75,7 +75,7 @@ class CachedHouse(House):
 
     def chosen_reads(self, reads: ReadPorts) -> ReadPorts:
         self.reading = cache = connect_async(self.url, self.metrics)
-        self.cached_versions = RedisInboxVersions(cache, PATIENT)
+        self.cached_versions = RedisInboxVersions(cache, LONG_TIMEOUT)
         return replace(
             reads,
             pull=RedisPullReader(cache, self.clock),
@@ -85,71 +85,71 @@ class CachedHouse(House):
         )
 
     def report(self) -> None:
-        """What the parts of a running system say of themselves."""
+        """Publish the reports that the processes of a running system publish."""
         ports, now = self.ports, self.clock.now()
-        ports.pressure.raise_to(0.5, LASTING)
-        ports.report.tell({Pool.P0: Behind(slices=3, since=now)}, LASTING)
-        ports.lines.tell("fcm", LeftAlone(until=now + LASTING, reason="503"), LASTING)
-        ports.tabs.tell("a process", timedelta(milliseconds=30), LASTING)
-        ports.active_hours.rolled_up(now, LASTING)
+        ports.pressure.raise_to(0.5, REPORT_TTL)
+        ports.report.tell({Pool.P0: Behind(slices=3, since=now)}, REPORT_TTL)
+        ports.lines.tell("fcm", LeftAlone(until=now + REPORT_TTL, reason="503"), REPORT_TTL)
+        ports.tabs.tell("a process", timedelta(milliseconds=30), REPORT_TTL)
+        ports.active_hours.rolled_up(now, REPORT_TTL)
         ports.active_hours.touch([Member(1)], hour_of(now))
 
     def counted(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
-FIELD_SHARE = 0.5
-"""How often garbage replaces one field of a hash, instead of all of it."""
+FIELD_PROBABILITY = 0.5
+"""Probability that garbage replaces one field of a hash instead of the whole key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Garbler:
-    """Writes garbage into random keys, as one of every type or into a field."""
+    """Writes garbage into random keys: a value of any type, or one field of a hash."""
 
     client: RedisClient
-    chance: random.Random = field(default_factory=lambda: random.Random("garbage"))
+    random: random.Random = field(default_factory=lambda: random.Random("garbage"))
 
     def keys(self) -> list[bytes]:
         return sorted(self.client.scan_iter())
 
     def garble(self) -> None:
-        """One key."""
-        self.spoil(self.chance.choice(self.keys() or [b"pull:{0}"]))
+        """Overwrite one random key."""
+        self.overwrite(self.random.choice(self.keys() or [b"pull:{0}"]))
 
     def garble_all(self) -> None:
         for key in self.keys():
-            self.spoil(key)
+            self.overwrite(key)
 
-    def spoil(self, key: bytes) -> None:
-        client, word = self.client, self.chance.choice(WORDS)
+    def overwrite(self, key: bytes) -> None:
+        client, garbage = self.client, self.random.choice(GARBAGE)
         fields = client.hkeys(key) if client.type(key) == b"hash" else []
-        if fields and self.chance.random() < FIELD_SHARE:
-            client.hset(key, self.chance.choice(fields), word)
+        if fields and self.random.random() < FIELD_PROBABILITY:
+            client.hset(key, self.random.choice(fields), garbage)
             return
         client.delete(key)
-        match self.chance.randrange(6):
+        match self.random.randrange(6):
             case 0:
-                client.set(key, word)
+                client.set(key, garbage)
             case 1:
-                client.rpush(key, word)
+                client.rpush(key, garbage)
             case 2:
-                client.sadd(key, word)
+                client.sadd(key, garbage)
             case 3:
-                client.zadd(key, {word: 1.5})
+                client.zadd(key, {garbage: 1.5})
             case 4:
-                client.hset(key, word, word)
+                client.hset(key, garbage, garbage)
             case _:
-                client.xadd(key, {"garbage": word})
+                client.xadd(key, {"garbage": garbage})
 
 
 @dataclass(slots=True)
 class CachedEdge(Edge):
     house: CachedHouse
     store: Edge
-    """Answers from the store alone."""
+    """Answers from the store alone, without the cache."""
 
     def mention(self, by: str = "ada", whom: str = "nova") -> None:
-        """One more burst, delivered."""
+        """Open another burst and deliver it."""
         self.house.clock.advance(timedelta(hours=2))
         Edge.mention(self, by, whom)
         self.house.deliver()
@@ -158,41 +158,41 @@ class CachedEdge(Edge):
 @contextmanager
 def cached_edge(url: str) -> Iterator[CachedEdge]:
     house = CachedHouse(url)
-    alone = replace(
+    store_only = replace(
         house.reads,
         pull=MemoryPullIndex(house.clock),
         versions=MemoryInboxVersions(house.versions),
         activity=house.activity,
         live=house.bus,
     )
-    store = create(house.system, alone, house.keys)
+    store = create(house.system, store_only, house.keys)
     with (
         house.cache,
         TestClient(house.app(), raise_server_exceptions=False) as client,
-        TestClient(store) as other,
+        TestClient(store) as store_client,
     ):
-        yield CachedEdge(house, client, Edge(house, other))
+        yield CachedEdge(house, client, Edge(house, store_client))
         with client.portal() as portal:
             portal.call(house.cached_versions.close)
             portal.call(house.reading.aclose)
 
 
 @contextmanager
-def garbling(url: str) -> Iterator[None]:
-    """Garbage appears in random keys, again and again, while the block goes on."""
-    over = threading.Event()
+def garbage_writer(url: str) -> Iterator[None]:
+    """Write garbage into random keys until the block ends."""
+    stopped = threading.Event()
 
-    def work() -> None:
+    def write_garbage() -> None:
         with connect(url) as client:
             garbler = Garbler(client)
-            while not over.is_set():
-                with suppress(ResponseError):  # the key was mended between two of its commands
+            while not stopped.is_set():
+                with suppress(ResponseError):  # a repair between the two commands changed the type of the key
                     garbler.garble()
 
-    thread = threading.Thread(target=work, name="garbler", daemon=True)
+    thread = threading.Thread(target=write_garbage, name="garbler", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        stopped.set()
         thread.join()

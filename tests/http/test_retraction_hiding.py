@@ -1,4 +1,4 @@
-"""Retractions are settled a few at a time before they are answered, and no answer waits for ever."""
+"""Retractions are applied in small groups before the response, within a time limit."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -36,24 +36,24 @@ def threads() -> Iterator[Threads]:
         yield made
 
 
-def test_retraction_is_settled_before_its_answer(threads: Threads) -> None:
+def test_retraction_is_settled_before_the_response(threads: Threads) -> None:
     store = SlowStore()
     store.open.set()
     asyncio.run(RetractionHiding(hide_all=store.settle, threads=share_of(threads)).hide(RETRACTION))
     assert store.settled == [RETRACTION]
 
 
-def test_answer_does_not_wait_for_a_store_that_hangs(threads: Threads) -> None:
+def test_response_does_not_wait_for_a_hanging_store(threads: Threads) -> None:
     async def run() -> None:
         store = SlowStore()
         hiding = RetractionHiding(hide_all=store.settle, threads=share_of(threads, timedelta(milliseconds=10)))
-        asked = [asyncio.create_task(hiding.hide(RETRACTION)) for _ in range(CALLS_AT_ONCE)]
+        tasks = [asyncio.create_task(hiding.hide(RETRACTION)) for _ in range(CALLS_AT_ONCE)]
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
             await hiding.hide(RETRACTION)
-        assert not any(task.done() for task in asked)
+        assert not any(task.done() for task in tasks)
         store.open.set()
-        await asyncio.gather(*asked)
+        await asyncio.gather(*tasks)
         assert len(store.settled) == CALLS_AT_ONCE
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""What open streams are told of a digest while something of it is taken back, or can't be read."""
+"""Digests on open streams while bursts are retracted or cannot be read."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -23,44 +23,44 @@ SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class Then:
-    """A timeline, and what happens behind each of its reads, before whoever asked has the answer."""
+class TimelineWithCallback:
+    """A timeline that calls back after each read, before the caller gets the result."""
 
     port: Any
-    work: Callable[[], None]
+    callback: Callable[[], None]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, *given: Any) -> Any:
-        found = await self.port.before(*given)
-        self.work()
-        return found
+    async def before(self, *arguments: Any) -> Any:
+        bursts = await self.port.before(*arguments)
+        self.callback()
+        return bursts
 
 
-def of_nova(live: LiveHouse) -> Burst:
-    [found] = [one for key, one in live.house.bursts.by_key.items() if str(key.subject) == NOVA]
-    return found
+def nova_burst(live: LiveHouse) -> Burst:
+    [burst] = [burst for key, burst in live.house.bursts.by_key.items() if str(key.subject) == NOVA]
+    return burst
 
 
-def taken_back(one: Burst) -> Burst:
-    return replace(one, version=one.version + 1, count=0, silent=True)
+def retracted(burst: Burst) -> Burst:
+    return replace(burst, version=burst.version + 1, count=0, silent=True)
 
 
-def test_who_could_never_see_it_hears_nothing_of_it_in_a_digest_nor_when_coming_back() -> None:
+def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock, hearers = live.house.clock, live.hub.hearers
         live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await live.mention("bob", protected=True)
         await live.drain()
-        hidden = of_nova(live)
+        hidden = nova_burst(live)
         clock.advance(DUE - clock.now() + 2 * SECOND)
         await hearers.remind()
         await live.settle()
         last = (await (await live.listen("u1")).next_events())[-1].id
-        for one in (taken_back(hidden), replace(hidden, key=BurstKey(hidden.key.subject, 9))):
-            hearers.hear(one)
+        for burst in (retracted(hidden), replace(hidden, key=BurstKey(hidden.key.subject, 9))):
+            hearers.hear(burst)
         await live.drain()
         assert event_types(stream.events) == ["count"]
         assert event_types(await (await live.listen("u1", last)).next_events()) == ["count"]
@@ -68,7 +68,7 @@ def test_who_could_never_see_it_hears_nothing_of_it_in_a_digest_nor_when_coming_
     run_live(scenario)
 
 
-def test_what_is_taken_back_while_a_digest_is_read_is_told_to_no_stream() -> None:
+def test_retraction_during_a_digest_read_sends_no_row() -> None:
     async def scenario(live: LiveHouse) -> None:
         clock, hearers = live.house.clock, live.hub.hearers
         live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
@@ -77,7 +77,7 @@ def test_what_is_taken_back_while_a_digest_is_read_is_told_to_no_stream() -> Non
         await live.mention()
         await live.drain()
         clock.advance(DUE - clock.now() + 2 * SECOND)
-        timeline = Then(hearers.tab.timeline, lambda: hearers.hear(taken_back(of_nova(live))))
+        timeline = TimelineWithCallback(hearers.tab.timeline, lambda: hearers.hear(retracted(nova_burst(live))))
         hearers.tab = replace(hearers.tab, timeline=timeline)
         await hearers.remind()
         assert event_types(await stream.next_events())[0] == "reset"
@@ -88,8 +88,8 @@ def test_what_is_taken_back_while_a_digest_is_read_is_told_to_no_stream() -> Non
 
 
 @dataclass(frozen=True)
-class Overdue:
-    """A timeline that never answers of a subject."""
+class FailingTimeline:
+    """A timeline that fails when it is asked for one subject."""
 
     port: Any
     subject: Subject
@@ -97,50 +97,50 @@ class Overdue:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, subjects: Collection[Subject], *given: Any) -> Any:
+    async def before(self, subjects: Collection[Subject], *arguments: Any) -> Any:
         if self.subject in subjects:
             raise StoreUnavailable("Too slow.")
-        return await self.port.before(subjects, *given)
+        return await self.port.before(subjects, *arguments)
 
 
-def test_one_whose_digest_cannot_be_read_keeps_nobody_else_s_back() -> None:
+def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
     async def scenario(live: LiveHouse) -> None:
         house, hearers, bob = live.house, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
         house.people.follow(U1, bob, house.clock.now())
         for user in (U1, UserId("u2")):
             house.people.arrange(user, OverallWish(volume=Volume.DIGEST))
-        slow, other = await live.listen("u1"), await live.listen("u2")
-        await other.next_events()
+        failing, healthy = await live.listen("u1"), await live.listen("u2")
+        await healthy.next_events()
         await live.mention()
         await live.drain()
         house.clock.advance(DUE - house.clock.now() + 2 * SECOND)
         timeline = hearers.tab.timeline
-        hearers.tab = replace(hearers.tab, timeline=Overdue(timeline, bob))
+        hearers.tab = replace(hearers.tab, timeline=FailingTimeline(timeline, bob))
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await hearers.remind()
-        assert event_types(await other.next_events(2)) == ["row", "count"]
+        assert event_types(await healthy.next_events(2)) == ["row", "count"]
         hearers.tab = replace(hearers.tab, timeline=timeline)
         await hearers.remind()
-        assert event_types((await slow.next_events(3))[1:]) == ["row", "count"]
+        assert event_types((await failing.next_events(3))[1:]) == ["row", "count"]
 
     run_live(scenario)
 
 
-def test_one_whose_badge_cannot_be_counted_keeps_nobody_else_s_block_unheard() -> None:
+def test_uncountable_badge_of_one_user_does_not_delay_others() -> None:
     async def scenario(live: LiveHouse) -> None:
         house, hearers, bob = live.house, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
-        slow, other = await live.listen("u1"), await live.listen("u2")
-        await slow.next_events()
-        await other.next_events()
+        failing, healthy = await live.listen("u1"), await live.listen("u2")
+        await failing.next_events()
+        await healthy.next_events()
         house.people.follow(U1, bob, house.clock.now())
         house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         house.people.block(UserId("u2"), UserId("ada"))
-        hearers.tab = replace(hearers.tab, timeline=Overdue(hearers.tab.timeline, bob))
+        hearers.tab = replace(hearers.tab, timeline=FailingTimeline(hearers.tab.timeline, bob))
         house.clock.advance(FRESH_FOR)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await live.hub.refresh_old()
-        assert event_types(await other.next_events(2)) == ["reset", "count"]
+        assert event_types(await healthy.next_events(2)) == ["reset", "count"]
 
     run_live(scenario)

@@ -1,4 +1,4 @@
-"""What became of an event, as its sender is told."""
+"""`GET /v1/events/{id}`: the status of an event for its sender."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
 
 
-def test_an_event_that_nobody_sent_is_unknown(edge: Edge) -> None:
+def test_unknown_event_is_not_found(edge: Edge) -> None:
     assert_problem(edge.fate("7"), 404, "not_found")
 
 
@@ -31,35 +31,33 @@ def test_an_event_is_accepted_until_it_is_sequenced(edge: Edge) -> None:
 
 @pytest.mark.parametrize("routed", [False, True])
 @pytest.mark.parametrize("query", [{}, {"source": "//tweets"}])
-def test_an_event_that_waits_is_found_in_the_log_after_the_cache_was_emptied(
-    edge: Edge, routed: bool, query: dict[str, str]
-) -> None:
+def test_waiting_event_is_found_in_the_log_after_a_cache_flush(edge: Edge, routed: bool, query: dict[str, str]) -> None:
     edge.post(event("7"))
     edge.house.recent.wipe()
     if routed:
         edge.house.pump(0)
     assert edge.fate("7", **query).json() == {"id": "7", "status": "accepted", "accounts": []}
-    for other, elsewhere in (("77", {}), ("t7", {}), ("7", {"source": "//elsewhere"})):
-        assert_problem(edge.fate(other, **elsewhere), 404, "not_found")
+    for id, query_ in (("77", {}), ("t7", {}), ("7", {"source": "//elsewhere"})):
+        assert_problem(edge.fate(id, **query_), 404, "not_found")
     edge.house.sequence()
     assert edge.fate("7", **query).json()["status"] == "sequenced"
 
 
-def test_an_event_that_waits_is_found_without_the_cache(edge: Edge) -> None:
+def test_waiting_event_is_found_without_the_cache(edge: Edge) -> None:
     edge.post(event("7"))
     edge.house.broken.cache = CacheUnavailable()
     assert edge.fate("7").json()["status"] == "accepted"
     assert_problem(edge.fate("8"), 404, "not_found")
 
 
-def test_an_event_that_is_sequenced_while_the_log_is_looked_through_is_not_called_unknown(edge: Edge) -> None:
+def test_event_sequenced_during_the_log_search_is_found(edge: Edge) -> None:
     edge.post(event("7"))
     edge.house.recent.wipe()
     edge.house.log.before_looks = edge.house.sequence
     assert edge.fate("7").json()["status"] == "sequenced"
 
 
-def test_a_log_that_is_too_far_behind_to_be_looked_through_calls_nothing_unknown(edge: Edge) -> None:
+def test_search_of_a_long_log_never_reports_not_found(edge: Edge) -> None:
     for number in range(0, LOOKED_THROUGH, 1_000):
         assert edge.batch(*(event(f"{number + n}") for n in range(1_000))).status_code == 202
     edge.house.recent.wipe()
@@ -67,48 +65,48 @@ def test_a_log_that_is_too_far_behind_to_be_looked_through_calls_nothing_unknown
     assert_problem(edge.fate("never sent"), 503, "unavailable")
 
 
-def test_one_question_at_a_time_looks_through_the_log_and_the_others_keep_nobody_waiting(edge: Edge) -> None:
+def test_only_one_request_searches_the_log_at_a_time(edge: Edge) -> None:
     edge.post(event("7"))
     edge.house.recent.wipe()
-    meanwhile: list[Response] = []
+    responses: list[Response] = []
 
-    def ask() -> None:
+    def ask_meanwhile() -> None:
         edge.house.log.before_looks = lambda: None
-        meanwhile.extend([edge.fate("7"), edge.post(event("8"))])
+        responses.extend([edge.fate("7"), edge.post(event("8"))])
 
-    edge.house.log.before_looks = ask
+    edge.house.log.before_looks = ask_meanwhile
     assert edge.fate("7").json()["status"] == "accepted"
-    refused, accepted = meanwhile
+    refused, accepted = responses
     assert_problem(refused, 503, "unavailable")
     assert refused.headers["retry-after"] == "1"
     assert accepted.status_code == 202
     assert_problem(edge.fate("never sent"), 404, "not_found")
 
 
-def test_an_id_that_is_part_of_everything_is_not_found_in_it(edge: Edge) -> None:
+def test_log_search_matches_whole_ids_only(edge: Edge) -> None:
     edge.post(event("event-7"))
     edge.house.recent.wipe()
     for id in ("event", "e", "7", "event-77"):
         assert_problem(edge.fate(id), 404, "not_found")
 
 
-def test_without_cache_and_log_an_event_that_waits_is_not_called_unknown(edge: Edge) -> None:
+def test_waiting_event_without_cache_and_log_is_unavailable(edge: Edge) -> None:
     edge.post(event("7"))
     edge.house.broken.cache, edge.house.broken.log = CacheUnavailable(), LogUnavailable()
     assert_problem(edge.fate("7"), 503, "log_unavailable")
 
 
-def test_a_mention_has_a_burst_for_the_followers_and_one_for_the_mentioned(edge: Edge) -> None:
+def test_mention_has_a_burst_for_followers_and_one_for_the_account(edge: Edge) -> None:
     edge.post(event("7"))
     edge.house.sequence()
-    fate = edge.fate("7").json()
-    [account] = fate["accounts"]
-    assert (fate["status"], account["account"], account["refusal"]) == ("sequenced", "nova", None)
+    status = edge.fate("7").json()
+    [account] = status["accounts"]
+    assert (status["status"], account["account"], account["refusal"]) == ("sequenced", "nova", None)
     assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
     assert {(burst["count"], burst["lane"]) for burst in account["bursts"]} == {(1, "standard")}
 
 
-def test_each_tier_says_how_far_it_is(edge: Edge) -> None:
+def test_tier_status_reports_progress(edge: Edge) -> None:
     edge.post(event("7"))
     edge.house.sequence()
     before = tier(edge, "p1")
@@ -118,7 +116,7 @@ def test_each_tier_says_how_far_it_is(edge: Edge) -> None:
     assert after == {"state": "done", "slices": {"total": 1, "ended": 1}, "people": 3, "eta_seconds": 0.0}
 
 
-def test_a_throttled_tier_is_parked(edge: Edge) -> None:
+def test_throttled_tier_is_parked(edge: Edge) -> None:
     pause = Throttle(
         id="t1",
         tier=Tier.P1,
@@ -137,7 +135,7 @@ def test_a_throttled_tier_is_parked(edge: Edge) -> None:
     assert tier(edge, "p1")["state"] == "planned"
 
 
-def test_refusals_are_told_account_by_account(edge: Edge) -> None:
+def test_refusals_are_reported_per_account(edge: Edge) -> None:
     edge.post(event("7", mentions=["nobody", "gone", "ada", "nova"]))
     assert edge.refusals("7") == {
         "nobody": "unknown_account",
@@ -147,7 +145,7 @@ def test_refusals_are_told_account_by_account(edge: Edge) -> None:
     }
 
 
-def test_who_wants_no_mentions_is_refused_and_told_alone(edge: Edge) -> None:
+def test_unwanted_mention_is_refused_but_shown_to_the_account(edge: Edge) -> None:
     edge.post(event("7", mentions=["shy"]))
     edge.house.sequence()
     [account] = edge.fate("7").json()["accounts"]
@@ -155,57 +153,57 @@ def test_who_wants_no_mentions_is_refused_and_told_alone(edge: Edge) -> None:
     assert [burst["burst"] for burst in account["bursts"]] == ["self:shy#1"]
 
 
-def test_a_mention_of_somebody_without_followers_is_done_at_once(edge: Edge) -> None:
+def test_mention_of_an_account_without_followers_is_done_at_once(edge: Edge) -> None:
     edge.post(event("7", mentions=["quiet"]))
     edge.house.sequence()
-    [burst] = [one for one in edge.fate("7").json()["accounts"][0]["bursts"] if one["burst"] == "mention:quiet#1"]
-    assert {(one["state"], one["slices"]["total"]) for one in burst["tiers"].values()} == {("done", 0)}
+    [burst] = [entry for entry in edge.fate("7").json()["accounts"][0]["bursts"] if entry["burst"] == "mention:quiet#1"]
+    assert {(tier["state"], tier["slices"]["total"]) for tier in burst["tiers"].values()} == {("done", 0)}
 
 
-def test_a_mention_that_is_served_by_pull_alone_says_why(edge: Edge) -> None:
+def test_mention_served_only_by_pull_says_why(edge: Edge) -> None:
     nova = Subject(Kind.MENTION, UserId("nova"))
     edge.house.sets.put_heads({nova: SetHead(total=200_000, counts=(200_000,))})
     edge.batch(*(event(f"{n}", author="bob", protected=True) for n in range(8)))
     edge.house.sequence()
-    found = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
-    bursts = [burst for both in found for burst in both if burst["burst"].startswith("mention:")]
+    by_event = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
+    bursts = [burst for group in by_event for burst in group if burst["burst"].startswith("mention:")]
     sentence = "Served by pull: the budget of fan-outs was spent."
-    told = [burst for burst in bursts if burst["note"] == sentence]
-    assert sorted(burst["burst"] for burst in told) == ["mention:nova#7", "mention:nova#8"]
-    assert {burst["note"] for burst in bursts if burst not in told} == {None}
+    pulled_bursts = [burst for burst in bursts if burst["note"] == sentence]
+    assert sorted(burst["burst"] for burst in pulled_bursts) == ["mention:nova#7", "mention:nova#8"]
+    assert {burst["note"] for burst in bursts if burst not in pulled_bursts} == {None}
     pulled = {"state": "pulled", "slices": {"total": 0, "ended": 0}, "people": 0, "eta_seconds": 0.0}
-    assert [burst["tiers"] for burst in told] == [{"p0": pulled, "p1": pulled, "p2": pulled}] * 2
+    assert [burst["tiers"] for burst in pulled_bursts] == [{"p0": pulled, "p1": pulled, "p2": pulled}] * 2
 
 
-def test_fifty_accounts_of_one_tweet_have_a_fate_each(edge: Edge) -> None:
+def test_fifty_accounts_of_one_tweet_have_a_status_each(edge: Edge) -> None:
     names = [f"x{number}" for number in range(49)]
     edge.post(event("7", mentions=[*names, "nova"]))
     assert edge.refusals("7") == {**dict.fromkeys(names, "unknown_account"), "nova": None}
 
 
-def test_one_id_of_two_sources_is_told_apart_by_the_source(edge: Edge) -> None:
+def test_source_distinguishes_events_with_the_same_id(edge: Edge) -> None:
     edge.post(event("7", mentions=["nobody"]))
     edge.post(event("7", more={"source": "//elsewhere"}))
     edge.house.sequence()
-    assert {one["source"] for one in edge.fate("7").json()["accounts"]} == {"//tweets", "//elsewhere"}
+    assert {account["source"] for account in edge.fate("7").json()["accounts"]} == {"//tweets", "//elsewhere"}
     [account] = edge.fate("7", source="//elsewhere").json()["accounts"]
     assert account["account"] == "nova"
     assert_problem(edge.fate("7", source="//nowhere"), 404, "not_found")
 
 
-def test_an_id_may_have_slashes_and_letters_of_all_kinds(edge: Edge) -> None:
+def test_event_id_may_contain_slashes_and_any_letters(edge: Edge) -> None:
     edge.post(event("a/b c/ü?"))
     assert edge.fate("a%2Fb%20c%2F%C3%BC%3F").json()["id"] == "a/b c/ü?"
 
 
 def tier(edge: Edge, name: str) -> dict[str, object]:
-    """Of nova's followers."""
-    [burst] = [one for one in edge.fate("7").json()["accounts"][0]["bursts"] if one["burst"] == "mention:nova#1"]
-    found: dict[str, object] = burst["tiers"][name]
-    return found
+    """Return the state of a tier of nova's followers."""
+    [burst] = [entry for entry in edge.fate("7").json()["accounts"][0]["bursts"] if entry["burst"] == "mention:nova#1"]
+    result: dict[str, object] = burst["tiers"][name]
+    return result
 
 
-def test_a_held_mention_is_told_as_held_and_once_it_is_let_go_by_its_bursts(edge: Edge) -> None:
+def test_held_mention_is_reported_until_it_is_decided(edge: Edge) -> None:
     reach(edge, "bob", Verdict.HOLD)
     edge.post(event("7", author="bob"))
     edge.post(event("8", author="bob"))
@@ -219,7 +217,7 @@ def test_a_held_mention_is_told_as_held_and_once_it_is_let_go_by_its_bursts(edge
     assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
 
 
-def test_a_held_event_is_asked_for_by_its_source_as_any_other(edge: Edge) -> None:
+def test_held_event_is_found_by_its_source(edge: Edge) -> None:
     reach(edge, "bob", Verdict.HOLD)
     edge.post(event("7", author="bob"))
     edge.house.sequence()
@@ -228,5 +226,5 @@ def test_a_held_event_is_asked_for_by_its_source_as_any_other(edge: Edge) -> Non
 
 
 def reach(edge: Edge, user: str, verdict: Verdict) -> None:
-    word = ReachWord(user=UserId(user), verdict=verdict, reason="a flood", who="amy", at=edge.house.clock.now())
-    edge.house.ports.reaches.say(word)
+    override = ReachWord(user=UserId(user), verdict=verdict, reason="a flood", who="amy", at=edge.house.clock.now())
+    edge.house.ports.reaches.say(override)
