@@ -7,14 +7,14 @@ import pytest
 
 from notifier.client import AccessDenied, Client, EventReceipt, NotTheService, ReceiptStatus
 from tests.client.scripted import event
-from tests.http.test_listening import served
+from tests.http.test_server_process import running_server
 from tests.support.fakes.clock import START
 from tests.support.http_app import SERVICE_KEY
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with served("127.0.0.1", 0) as (_, found):
+    with running_server("127.0.0.1", 0) as (_, found):
         yield found
 
 

@@ -1,4 +1,4 @@
-"""Who gets in: people with a token of ours that is still good, the tweet service with its key, and nobody else."""
+"""Authentication with our own tokens and service keys."""
 
 import json
 import stat
@@ -26,8 +26,8 @@ GOOD = {"sub": "u1", "aud": "notifier", "iat": NOW, "exp": NOW + 900}
 INBOX = "/v1/inbox"
 
 
-def test_a_token_opens_its_persons_inbox(edge: Edge) -> None:
-    assert opened(edge, jwt.encode(GOOD, SECRET)) == 200
+def test_token_grants_access_to_own_inbox(edge: Edge) -> None:
+    assert inbox_status(edge, jwt.encode(GOOD, SECRET)) == 200
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,19 @@ def test_a_token_opens_its_persons_inbox(edge: Edge) -> None:
     ],
     ids=lambda changes: str(changes)[:40],
 )
-def test_a_token_with_another_claim_is_refused(edge: Edge, changes: dict[str, Any]) -> None:
+def test_token_with_a_bad_claim_is_refused(edge: Edge, changes: dict[str, Any]) -> None:
     claims = {key: value for key, value in (GOOD | changes).items() if value is not None}
-    response = ask(edge, f"Bearer {forge(claims)}")
+    response = get_inbox(edge, f"Bearer {forge(claims)}")
     assert_problem(response, 401, "bad_token")
     assert response.headers["www-authenticate"].startswith("Bearer")
 
 
 @pytest.mark.parametrize("changes", [{"exp": NOW - 29}, {"iat": NOW + 30}])
-def test_clocks_may_differ_by_half_a_minute(edge: Edge, changes: dict[str, int]) -> None:
-    assert opened(edge, forge(GOOD | changes)) == 200
+def test_clock_difference_of_half_a_minute_is_tolerated(edge: Edge, changes: dict[str, int]) -> None:
+    assert inbox_status(edge, forge(GOOD | changes)) == 200
 
 
-def test_a_forged_token_is_refused(edge: Edge) -> None:
+def test_forged_token_is_refused(edge: Edge) -> None:
     good = forge(GOOD)
     other = forge(GOOD | {"sub": "u2"})
     for token in (
@@ -77,24 +77,24 @@ def test_a_forged_token_is_refused(edge: Edge) -> None:
         "a.b.c",
         "x",
     ):
-        assert_problem(ask(edge, f"Bearer {token}"), 401, "bad_token")
+        assert_problem(get_inbox(edge, f"Bearer {token}"), 401, "bad_token")
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic dTE6dTE=", "Bearer \xfc\xfc"])
-def test_without_a_token_nothing_opens(edge: Edge, header: str | None) -> None:
-    assert_problem(ask(edge, header), 401, "bad_token")
+def test_request_without_a_token_is_refused(edge: Edge, header: str | None) -> None:
+    assert_problem(get_inbox(edge, header), 401, "bad_token")
 
 
-def test_a_token_ends_after_a_quarter_of_an_hour(edge: Edge) -> None:
+def test_token_expires_after_a_quarter_of_an_hour(edge: Edge) -> None:
     token = edge.house.token("u1")
     edge.house.clock.advance(timedelta(minutes=15, seconds=29))
-    assert opened(edge, token) == 200
+    assert inbox_status(edge, token) == 200
     edge.house.clock.advance(timedelta(seconds=1))
-    assert opened(edge, token) == 401
+    assert inbox_status(edge, token) == 401
 
 
-def test_the_service_key_opens_no_inbox_and_a_persons_token_brings_no_event(edge: Edge) -> None:
-    assert_problem(ask(edge, f"Bearer {SERVICE_KEY}"), 403, "forbidden")
+def test_service_key_opens_no_inbox_and_user_token_sends_no_event(edge: Edge) -> None:
+    assert_problem(get_inbox(edge, f"Bearer {SERVICE_KEY}"), 403, "forbidden")
     for response in (
         edge.client.post("/v1/events", json=event(), headers=edge.bearer("u1")),
         edge.client.get("/v1/events/1", headers=edge.bearer("u1")),
@@ -103,25 +103,25 @@ def test_the_service_key_opens_no_inbox_and_a_persons_token_brings_no_event(edge
 
 
 @pytest.mark.parametrize("key", [SERVICE_KEY[:-1], SERVICE_KEY + "x", SERVICE_KEY.upper()])
-def test_another_service_key_is_refused(edge: Edge, key: str) -> None:
+def test_wrong_service_key_is_refused(edge: Edge, key: str) -> None:
     response = edge.client.post("/v1/events", json=event(), headers={"Authorization": f"Bearer {key}"})
     assert_problem(response, 401, "bad_token")
 
 
-def test_who_may_not_is_refused_before_the_body_is_looked_at(edge: Edge) -> None:
+def test_unauthenticated_request_is_refused_before_its_body_is_parsed(edge: Edge) -> None:
     for method, path in (("POST", "/v1/events"), ("PUT", "/v1/inbox/seen"), ("PUT", "/v1/inbox/marks")):
         response = edge.client.request(method, path, content=b"{" * 5_000_000)
         assert_problem(response, 401, "bad_token")
 
 
-def test_no_secret_is_in_a_refusal_or_in_what_is_printed_of_the_keys(edge: Edge) -> None:
+def test_secrets_are_in_no_refusal_and_no_repr(edge: Edge) -> None:
     token = forge(GOOD | {"exp": NOW - 60})
-    for response in (ask(edge, f"Bearer {token}"), ask(edge, f"Bearer {SERVICE_KEY}")):
+    for response in (get_inbox(edge, f"Bearer {token}"), get_inbox(edge, f"Bearer {SERVICE_KEY}")):
         assert not any(secret in response.text for secret in (SECRET, SERVICE_KEY, token))
     assert repr(edge.house.keys) == "Keys()"
 
 
-def test_keys_are_made_once_and_are_for_their_owner_alone(tmp_path: Path) -> None:
+def test_keys_are_created_once_and_readable_only_by_the_owner(tmp_path: Path) -> None:
     keys = load_or_create(tmp_path / "data")
     assert load_or_create(tmp_path / "data") == keys
     assert keys != load_or_create(tmp_path / "other")
@@ -130,7 +130,7 @@ def test_keys_are_made_once_and_are_for_their_owner_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"secret": "too short", "service_key": "k"}'])
-def test_a_broken_file_of_keys_is_never_replaced_nor_quoted(tmp_path: Path, text: str) -> None:
+def test_broken_key_file_is_neither_replaced_nor_quoted(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(BadSetting) as caught:
         load_or_create(tmp_path)
@@ -138,27 +138,27 @@ def test_a_broken_file_of_keys_is_never_replaced_nor_quoted(tmp_path: Path, text
     assert (tmp_path / FILE).read_text() == text
 
 
-def test_a_secret_in_the_settings_goes_before_the_file(tmp_path: Path) -> None:
+def test_secret_in_the_settings_overrides_the_file(tmp_path: Path) -> None:
     keys = keys_of(Settings(data=tmp_path, secret=SECRET))
     assert keys == keys_of(Settings(data=tmp_path / "other", secret=SECRET))
     assert (keys.secret, list(tmp_path.iterdir())) == (SECRET, [])
     assert keys.service_key not in (SECRET, "")
 
 
-def test_a_short_secret_is_refused() -> None:
+def test_short_secret_is_refused() -> None:
     with pytest.raises(BadSetting):
         keys_of(Settings(secret="short"))
 
 
-def test_what_is_issued_is_good_for_the_one_it_was_issued_to(edge: Edge) -> None:
+def test_issued_token_is_valid_for_its_user(edge: Edge) -> None:
     keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
-    assert opened(edge, issue(keys, UserId("u1"), START)) == 200
-    assert opened(edge, issue(keys, UserId("nobody"), START)) == 404
+    assert inbox_status(edge, issue(keys, UserId("u1"), START)) == 200
+    assert inbox_status(edge, issue(keys, UserId("nobody"), START)) == 404
 
 
-def test_token_is_verified_once_however_many_spaces_stand_before_it(edge: Edge) -> None:
+def test_token_is_verified_once_despite_extra_spaces(edge: Edge) -> None:
     token = jwt.encode(GOOD, SECRET)
-    assert [ask(edge, f"Bearer{' ' * spaces}{token}").status_code for spaces in (1, 2, 9)] == [200] * 3
+    assert [get_inbox(edge, f"Bearer{' ' * spaces}{token}").status_code for spaces in (1, 2, 9)] == [200] * 3
     hits = edge.house.metrics.registry.get_sample_value(
         "notifier_inbox_cache_total", {"tier": "tokens", "result": "hit"}
     )
@@ -166,14 +166,14 @@ def test_token_is_verified_once_however_many_spaces_stand_before_it(edge: Edge) 
 
 
 def forge(claims: dict[str, Any], *, key: str = SECRET, algorithm: str = "HS256") -> str:
-    """What somebody could write who doesn't follow our rules; claims needn't have the types they should."""
+    """Sign any claims, also those of wrong types that our own code never issues."""
     return jwt.api_jws.encode(json.dumps(claims).encode(), key, algorithm=algorithm)
 
 
-def ask(edge: Edge, authorization: str | None) -> httpx.Response:
+def get_inbox(edge: Edge, authorization: str | None) -> httpx.Response:
     headers = {} if authorization is None else {b"Authorization": authorization.encode("latin-1")}
     return edge.client.get(INBOX, headers=headers)
 
 
-def opened(edge: Edge, token: str) -> int:
-    return ask(edge, f"Bearer {token}").status_code
+def inbox_status(edge: Edge, token: str) -> int:
+    return get_inbox(edge, f"Bearer {token}").status_code

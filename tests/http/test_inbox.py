@@ -1,4 +1,4 @@
-"""A person's tab over HTTP: pages, cursors, what was seen, marks, and answers that needn't be sent again."""
+"""The inbox over HTTP: pages, cursors, seen tokens, marks and conditional requests."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from tests.support.http_app import Edge
 SEEN, MARKS = "/v1/inbox/seen", "/v1/inbox/marks"
 
 
-def test_a_follower_sees_who_mentioned_whom(edge: Edge) -> None:
+def test_follower_sees_the_mention(edge: Edge) -> None:
     edge.mention()
     [item] = edge.inbox("u1").json()["items"]
     assert item == {
@@ -32,7 +32,7 @@ def test_a_follower_sees_who_mentioned_whom(edge: Edge) -> None:
     }
 
 
-def test_the_mentioned_sees_that_it_was_her(edge: Edge) -> None:
+def test_mentioned_account_sees_mention_of_itself(edge: Edge) -> None:
     edge.mention()
     assert [item["text"] for item in edge.inbox("nova").json()["items"]] == ["ada mentioned you"]
 
@@ -45,7 +45,7 @@ def test_the_mentioned_sees_that_it_was_her(edge: Edge) -> None:
         (["ada", "bob", "u2", "u3"], "ada and others, 4 mentions of @nova"),
     ],
 )
-def test_mentions_within_a_minute_are_one_item_that_says_how_many(edge: Edge, authors: list[str], text: str) -> None:
+def test_mentions_within_a_minute_are_one_item_with_a_count(edge: Edge, authors: list[str], text: str) -> None:
     for author in authors:
         edge.mention(author)
     [item] = edge.inbox("u1").json()["items"]
@@ -53,7 +53,7 @@ def test_mentions_within_a_minute_are_one_item_that_says_how_many(edge: Edge, au
     assert item["names"] == list(dict.fromkeys(authors))[:3]
 
 
-def test_names_of_the_blocked_are_not_shown(edge: Edge) -> None:
+def test_item_omits_names_of_blocked_authors(edge: Edge) -> None:
     edge.mention("ada")
     edge.mention("bob")
     edge.house.people.block(UserId("u1"), UserId("ada"))
@@ -62,7 +62,7 @@ def test_names_of_the_blocked_are_not_shown(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize(("blocked", "tweet"), [("ada", None), ("bob", "tmention-0")])
-def test_the_tweet_of_a_blocked_opener_is_not_shown(edge: Edge, blocked: str, tweet: str | None) -> None:
+def test_item_omits_the_tweet_of_a_blocked_opener(edge: Edge, blocked: str, tweet: str | None) -> None:
     edge.mention("ada")
     edge.mention("bob")
     edge.house.people.block(UserId("u1"), UserId(blocked))
@@ -71,8 +71,8 @@ def test_the_tweet_of_a_blocked_opener_is_not_shown(edge: Edge, blocked: str, tw
     assert blocked not in str(item)
 
 
-def test_pages_follow_one_another_by_cursor_and_by_link(edge: Edge) -> None:
-    mentions(edge, 5)
+def test_pages_continue_by_cursor_and_by_link(edge: Edge) -> None:
+    open_bursts(edge, 5)
     first = edge.inbox("u1", limit=2)
     second = edge.client.get(first.links["next"]["url"], headers=edge.bearer("u1"))
     third = edge.inbox("u1", cursor=second.json()["next"], limit=2)
@@ -83,44 +83,44 @@ def test_pages_follow_one_another_by_cursor_and_by_link(edge: Edge) -> None:
     assert "link" not in third.headers
 
 
-def test_the_badge_is_of_the_moment_of_the_page(edge: Edge) -> None:
-    mentions(edge, 3)
+def test_badge_matches_the_items_of_the_page(edge: Edge) -> None:
+    open_bursts(edge, 3)
     page = edge.inbox("u1").json()
     assert page["badge"] == {"count": sum(item["unread"] for item in page["items"]), "more": False}
     assert page["badge"] == edge.unread("u1")
 
 
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "many", ""])
-def test_a_limit_is_a_number_from_1_to_100(edge: Edge, limit: str) -> None:
+def test_limit_outside_1_to_100_is_refused(edge: Edge, limit: str) -> None:
     assert assert_problem(edge.inbox("u1", limit=limit), 400, "refused")["detail"].startswith("limit: ")
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "ü", "A" * 100, "A" * 1_999])
-def test_a_cursor_of_nobody_is_refused(edge: Edge, cursor: str) -> None:
+def test_malformed_cursor_is_refused(edge: Edge, cursor: str) -> None:
     assert_problem(edge.inbox("u1", cursor=cursor), 400, "bad_cursor")
 
 
-def test_a_cursor_of_somebody_else_is_refused(edge: Edge) -> None:
-    mentions(edge, 2)
+def test_cursor_of_another_user_is_refused(edge: Edge) -> None:
+    open_bursts(edge, 2)
     cursor = edge.inbox("u1", limit=1).json()["next"]
     assert_problem(edge.inbox("u2", cursor=cursor), 400, "bad_cursor")
 
 
-def test_a_changed_cursor_is_refused(edge: Edge) -> None:
-    mentions(edge, 2)
+def test_modified_cursor_is_refused(edge: Edge) -> None:
+    open_bursts(edge, 2)
     cursor = edge.inbox("u1", limit=1).json()["next"]
-    for place in range(0, len(cursor), 7):
-        changed = cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
+    for position in range(0, len(cursor), 7):
+        changed = cursor[:position] + ("A" if cursor[position] != "A" else "B") + cursor[position + 1 :]
         assert_problem(edge.inbox("u1", cursor=changed), 400, "bad_cursor")
 
 
-def test_a_seen_token_is_no_cursor(edge: Edge) -> None:
-    mentions(edge, 2)
+def test_seen_token_is_refused_as_a_cursor(edge: Edge) -> None:
+    open_bursts(edge, 2)
     assert_problem(edge.inbox("u1", cursor=edge.inbox("u1").json()["seen"]), 400, "bad_cursor")
 
 
-def test_what_was_seen_is_no_longer_unread(edge: Edge) -> None:
-    mentions(edge, 2)
+def test_seen_items_are_no_longer_unread(edge: Edge) -> None:
+    open_bursts(edge, 2)
     token = edge.inbox("u1").json()["seen"]
     edge.house.clock.advance(timedelta(minutes=2))
     edge.mention()
@@ -131,7 +131,7 @@ def test_what_was_seen_is_no_longer_unread(edge: Edge) -> None:
     assert page["badge"] == edge.unread("u1") == {"count": 1, "more": False}
 
 
-def test_a_seen_token_of_somebody_else_or_of_nobody_is_refused(edge: Edge) -> None:
+def test_seen_token_of_another_user_or_malformed_is_refused(edge: Edge) -> None:
     edge.mention()
     page = edge.inbox("u1", limit=1).json()
     for token in (page["seen"], "", "x", "ü"):
@@ -139,12 +139,12 @@ def test_a_seen_token_of_somebody_else_or_of_nobody_is_refused(edge: Edge) -> No
     assert edge.unread("u2") == {"count": 1, "more": False}
 
 
-@pytest.mark.parametrize(("mark", "unread", "shown"), [("read", 1, [2, 1]), ("unread", 2, [2, 1]), ("hidden", 1, [1])])
-def test_items_are_marked(edge: Edge, mark: str, unread: int, shown: list[int]) -> None:
-    mentions(edge, 2)
+@pytest.mark.parametrize(("mark", "unread", "listed"), [("read", 1, [2, 1]), ("unread", 2, [2, 1]), ("hidden", 1, [1])])
+def test_mark_changes_the_badge_and_the_list(edge: Edge, mark: str, unread: int, listed: list[int]) -> None:
+    open_bursts(edge, 2)
     assert edge.put(MARKS, "u1", {"bursts": ids(edge, "u1")[:1], "mark": mark}).status_code == 204
     assert edge.unread("u1") == {"count": unread, "more": False}
-    assert seqs(edge.inbox("u1")) == shown
+    assert seqs(edge.inbox("u1")) == listed
 
 
 @pytest.mark.parametrize(
@@ -160,14 +160,14 @@ def test_items_are_marked(edge: Edge, mark: str, unread: int, shown: list[int]) 
         ([""], "read", "bad_mark"),
     ],
 )
-def test_a_bad_mark_is_refused(edge: Edge, bursts: list[str], mark: str, code: str) -> None:
+def test_bad_mark_is_refused(edge: Edge, bursts: list[str], mark: str, code: str) -> None:
     assert_problem(edge.put(MARKS, "u1", {"bursts": bursts, "mark": mark}), 400, code)
 
 
-def test_marking_tells_nobody_what_exists(edge: Edge) -> None:
+def test_marking_does_not_reveal_which_bursts_exist(edge: Edge) -> None:
     edge.mention()
-    for another in (*ids(edge, "nova"), *ids(edge, "u2"), "A" * 40):
-        assert_problem(edge.put(MARKS, "u1", {"bursts": [another], "mark": "read"}), 400, "bad_mark")
+    for foreign_id in (*ids(edge, "nova"), *ids(edge, "u2"), "A" * 40):
+        assert_problem(edge.put(MARKS, "u1", {"bursts": [foreign_id], "mark": "read"}), 400, "bad_mark")
     own = ids(edge, "u1")
     edge.house.people.unfollow(UserId("u1"), Subject(Kind.MENTION, UserId("nova")))
     body = assert_problem(edge.put(MARKS, "u1", {"bursts": own, "mark": "read"}), 404, "not_found")
@@ -176,19 +176,19 @@ def test_marking_tells_nobody_what_exists(edge: Edge) -> None:
 
 @pytest.mark.parametrize("path", [SEEN, MARKS])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"token": 1, "bursts": 1}', b"\xff", b"[" * 10_000])
-def test_a_body_that_isnt_what_the_route_takes_is_refused(edge: Edge, path: str, body: bytes) -> None:
+def test_malformed_body_is_refused(edge: Edge, path: str, body: bytes) -> None:
     headers = {**edge.bearer("u1"), "Content-Type": "application/json"}
     assert_problem(edge.client.put(path, content=body, headers=headers), 400, "refused")
 
 
 @pytest.mark.parametrize("path", [SEEN, MARKS])
-def test_a_body_of_another_type_or_size_is_refused(edge: Edge, path: str) -> None:
+def test_body_of_wrong_type_or_size_is_refused(edge: Edge, path: str) -> None:
     headers = {**edge.bearer("u1"), "Content-Type": "text/plain"}
     assert_problem(edge.client.put(path, content=b"{}", headers=headers), 415, "wrong_content_type")
     assert_problem(edge.put(path, "u1", {"token": "x" * 70_000}), 413, "too_large")
 
 
-def test_an_inbox_that_hasnt_changed_isnt_sent_again(edge: Edge) -> None:
+def test_unchanged_inbox_is_304(edge: Edge) -> None:
     edge.mention()
     first = edge.inbox("u1")
     edge.house.clock.advance(timedelta(seconds=10))
@@ -198,7 +198,7 @@ def test_an_inbox_that_hasnt_changed_isnt_sent_again(edge: Edge) -> None:
     assert int(again.headers["x-poll-interval"]) > 0
 
 
-def test_an_inbox_that_has_changed_is_sent(edge: Edge) -> None:
+def test_changed_inbox_is_sent(edge: Edge) -> None:
     edge.mention()
     tag = edge.inbox("u1").headers["etag"]
     edge.put(MARKS, "u1", {"bursts": ids(edge, "u1"), "mark": "read"})
@@ -207,36 +207,36 @@ def test_an_inbox_that_has_changed_is_sent(edge: Edge) -> None:
     assert [item["unread"] for item in changed.json()["items"]] == [False]
 
 
-def test_a_tag_says_nothing_about_another_persons_inbox(edge: Edge) -> None:
+def test_etag_does_not_match_another_user_s_inbox(edge: Edge) -> None:
     edge.mention()
     assert edge.inbox("u2", {"If-None-Match": edge.inbox("u1").headers["etag"]}).status_code == 200
 
 
-def test_a_page_without_the_store_is_partial_and_cant_be_seen(edge: Edge) -> None:
+def test_page_without_the_store_is_partial_and_has_no_seen_token(edge: Edge) -> None:
     edge.mention()
     edge.house.broken.store = StoreUnavailable()
     page = edge.inbox("u1").json()
     assert (page["partial"], page["seen"], page["badge"], page["next"]) == (True, None, None, None)
 
 
-def test_a_badge_that_cant_be_counted_is_503(edge: Edge) -> None:
+def test_uncountable_badge_is_503(edge: Edge) -> None:
     edge.house.broken.store = StoreUnavailable()
     response = edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
     assert_problem(response, 503, "store_unavailable")
     assert response.headers["retry-after"] == "1"
 
 
-def test_each_tier_of_the_caches_has_a_hit_rate_and_a_time(edge: Edge) -> None:
+def test_every_cache_tier_reports_hits_and_seconds(edge: Edge) -> None:
     edge.mention()
     for user in ("u1", "u1", "u2"):
         assert len(edge.inbox(user).json()["items"]) == 1
     registry = edge.house.metrics.registry
-    counted = {
+    counts = {
         (tier, result): registry.get_sample_value("notifier_inbox_cache_total", {"tier": tier, "result": result})
         for tier in ("tokens", "pages", "viewers", "items")
         for result in ("hit", "miss")
     }
-    assert counted == {
+    assert counts == {
         ("tokens", "hit"): 1,
         ("tokens", "miss"): 2,
         ("pages", "hit"): 1,
@@ -250,27 +250,27 @@ def test_each_tier_of_the_caches_has_a_hit_rate_and_a_time(edge: Edge) -> None:
         assert registry.get_sample_value("notifier_inbox_seconds_count", {"tier": tier})
 
 
-def test_store_that_fails_is_asked_once_for_a_request(edge: Edge) -> None:
-    """The short way in front of the routes has asked it."""
+def test_failing_store_is_read_once_per_request(edge: Edge) -> None:
+    """The fast path in front of the routes has already tried it."""
     edge.house.broken.store = StoreUnavailable()
     edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
     assert edge.house.metrics.registry.get_sample_value("notifier_inbox_feed_reads_total") == 1
 
 
-def test_who_doesnt_exist_or_was_deleted_has_no_inbox(edge: Edge) -> None:
+def test_unknown_or_deleted_user_has_no_inbox(edge: Edge) -> None:
     for user in ("nobody", "gone"):
         assert_problem(edge.inbox(user), 404, "not_found")
 
 
-def mentions(edge: Edge, number: int) -> None:
-    """Each an item of its own."""
+def open_bursts(edge: Edge, number: int) -> None:
+    """Open this many bursts, each an item of its own."""
     for _ in range(number):
         edge.mention()
         edge.house.clock.advance(timedelta(minutes=2))
 
 
 def seqs(page: httpx.Response) -> list[int]:
-    """Which of `mentions` they are: each is two records of a mention, the followers' and nova's own."""
+    """Return the ordinals of the bursts. A mention makes two records: the followers' and nova's own."""
     return [int(item["tweet"].removeprefix("tmention-")) // 2 + 1 for item in page.json()["items"]]
 
 

@@ -1,4 +1,4 @@
-"""Pages of other origins: the named ones get what `<notifier-inbox>` needs, its refusals included, and nothing more."""
+"""CORS: configured origins may read exactly what `<notifier-inbox>` needs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -39,101 +39,105 @@ def house_for(origins: str) -> House:
 
 
 @pytest.fixture(scope="module")
-def named() -> Iterator[Edge]:
-    """An edge that names a page, and another one."""
+def cors_edge() -> Iterator[Edge]:
+    """An edge whose system allows PAGE and another origin."""
     house = house_for(f"{PAGE},http://localhost:3000")
     with TestClient(house.app(), raise_server_exceptions=False) as client:
         yield Edge(house, client)
 
 
-def asks(edge: Edge, path: str, origin: str, method: str = "PUT") -> dict[str, str]:
-    """What a preflight is told."""
+def preflight_headers(edge: Edge, path: str, origin: str, method: str = "PUT") -> dict[str, str]:
+    """Return the headers of a preflight response."""
     headers = {"Origin": origin, "Access-Control-Request-Method": method}
     return dict(edge.client.options(path, headers=headers).headers)
 
 
-def granted(headers: Mapping[str, str]) -> dict[str, str]:
+def cors_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in headers.items() if key.startswith("access-control")}
 
 
 @pytest.mark.parametrize("path", SHARED)
 @pytest.mark.parametrize("origin", [PAGE, "http://localhost:3000"])
-def test_a_named_page_may_read_the_answer_and_no_cache_gives_it_to_another(path: str, origin: str, named: Edge) -> None:
-    answer = named.client.get(path, headers={**named.bearer("u1"), "Origin": origin})
-    assert answer.headers["access-control-allow-origin"] == origin
-    assert "access-control-allow-credentials" not in answer.headers
-    assert "Origin" in answer.headers["vary"]
+def test_allowed_origin_may_read_the_response(path: str, origin: str, cors_edge: Edge) -> None:
+    response = cors_edge.client.get(path, headers={**cors_edge.bearer("u1"), "Origin": origin})
+    assert response.headers["access-control-allow-origin"] == origin
+    assert "access-control-allow-credentials" not in response.headers
+    assert "Origin" in response.headers["vary"]
 
 
 @pytest.mark.parametrize("path", SHARED)
 @pytest.mark.parametrize(
     "origin", ["", OTHER, "null", "https://app.example.evil", "http://app.example", "https://app.example:8443", "*"]
 )
-def test_any_other_page_may_not(path: str, origin: str, named: Edge) -> None:
-    headers = {**named.bearer("u1"), **({"Origin": origin} if origin else {})}
-    answer = named.client.get(path, headers=headers)
-    assert granted(answer.headers) == granted(asks(named, path, origin)) == {}
-    assert "Origin" in answer.headers["vary"]
+def test_other_origin_may_not_read_the_response(path: str, origin: str, cors_edge: Edge) -> None:
+    headers = {**cors_edge.bearer("u1"), **({"Origin": origin} if origin else {})}
+    response = cors_edge.client.get(path, headers=headers)
+    assert cors_headers(response.headers) == cors_headers(preflight_headers(cors_edge, path, origin)) == {}
+    assert "Origin" in response.headers["vary"]
 
 
 @pytest.mark.parametrize("path", NOT_SHARED)
-def test_nothing_else_is_shared_with_any_page(path: str, named: Edge) -> None:
+def test_other_routes_are_shared_with_no_origin(path: str, cors_edge: Edge) -> None:
     for method in ("GET", "POST", "OPTIONS"):
-        headers = {**named.service, "Origin": PAGE, "Access-Control-Request-Method": "POST"}
+        headers = {**cors_edge.service, "Origin": PAGE, "Access-Control-Request-Method": "POST"}
         if (method, path) != ("GET", "/v1/system/stream"):
-            assert granted(named.client.request(method, path, headers=headers).headers) == {}
+            assert cors_headers(cors_edge.client.request(method, path, headers=headers).headers) == {}
 
 
-def test_where_no_page_is_named_nothing_is_said(edge: Edge) -> None:
+def test_cors_headers_are_absent_without_configured_origins(edge: Edge) -> None:
     for path in SHARED:
-        answer = edge.client.get(path, headers={**edge.bearer("u1"), "Origin": PAGE})
-        assert granted(answer.headers) == granted(asks(edge, path, PAGE)) == {}
-        assert "Origin" not in answer.headers.get("vary", "")
+        response = edge.client.get(path, headers={**edge.bearer("u1"), "Origin": PAGE})
+        assert cors_headers(response.headers) == cors_headers(preflight_headers(edge, path, PAGE)) == {}
+        assert "Origin" not in response.headers.get("vary", "")
 
 
-def test_a_preflight_is_told_what_the_element_sends_without_a_token(named: Edge) -> None:
-    answer = named.client.options("/v1/inbox/marks", headers={"Origin": PAGE, "Access-Control-Request-Method": "PUT"})
-    assert (answer.status_code, answer.content, answer.headers["vary"]) == (204, b"", "Origin")
-    told = granted(answer.headers)
-    assert told["access-control-max-age"] == "7200"
-    assert told["access-control-allow-methods"] == "GET, PUT, PATCH, DELETE"
+def test_preflight_allows_the_headers_that_the_element_sends(cors_edge: Edge) -> None:
+    response = cors_edge.client.options(
+        "/v1/inbox/marks", headers={"Origin": PAGE, "Access-Control-Request-Method": "PUT"}
+    )
+    assert (response.status_code, response.content, response.headers["vary"]) == (204, b"", "Origin")
+    granted = cors_headers(response.headers)
+    assert granted["access-control-max-age"] == "7200"
+    assert granted["access-control-allow-methods"] == "GET, PUT, PATCH, DELETE"
     source = (ROOT / "notifier/api/static/notifier-inbox/api.js").read_text()
-    sent = {name.strip('"') for name in re.findall(r'(?:[{ ])("?[A-Z][A-Za-z-]+"?): ', source)} - {"Accept"}
-    assert {"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID"} == sent
-    assert sent == set(told["access-control-allow-headers"].split(", "))
-    read = set(re.findall(r'headers\.get\("([a-z-]+)"\)', source))
-    assert read <= {name.lower() for name in told["access-control-expose-headers"].split(", ")}
+    request_headers = {name.strip('"') for name in re.findall(r'(?:[{ ])("?[A-Z][A-Za-z-]+"?): ', source)} - {"Accept"}
+    assert {"Authorization", "Content-Type", "If-None-Match", "Last-Event-ID"} == request_headers
+    assert request_headers == set(granted["access-control-allow-headers"].split(", "))
+    response_headers = set(re.findall(r'headers\.get\("([a-z-]+)"\)', source))
+    assert response_headers <= {name.lower() for name in granted["access-control-expose-headers"].split(", ")}
 
 
-def test_refusals_can_be_read_by_the_page(named: Edge) -> None:
-    page = {"Origin": PAGE}
-    refused = [(named.client.get("/v1/inbox", headers=page), 401, "bad_token")]
-    refused += [(named.client.get("/v1/inbox", headers={**named.service, **page}), 403, "forbidden")]
-    refused += [(named.client.post("/v1/inbox", headers={**named.bearer("u1"), **page}), 405, "method_not_allowed")]
-    named.house.clock.advance(timedelta(seconds=1))  # or what was read just now would answer
-    named.house.broken.store, person = StoreUnavailable(), {**named.bearer("u1"), **page}
-    refused += [(named.client.get("/v1/inbox/unread", headers=person), 503, "store_unavailable")]
-    named.house.broken.store = None
-    for answer, status, code in refused:
-        assert_problem(answer, status, code)
-        assert answer.headers["access-control-allow-origin"] == PAGE
-        assert "Retry-After" in answer.headers["access-control-expose-headers"]
+def test_refusals_are_readable_by_an_allowed_origin(cors_edge: Edge) -> None:
+    origin = {"Origin": PAGE}
+    refusals = [(cors_edge.client.get("/v1/inbox", headers=origin), 401, "bad_token")]
+    refusals += [(cors_edge.client.get("/v1/inbox", headers={**cors_edge.service, **origin}), 403, "forbidden")]
+    refusals += [
+        (cors_edge.client.post("/v1/inbox", headers={**cors_edge.bearer("u1"), **origin}), 405, "method_not_allowed")
+    ]
+    cors_edge.house.clock.advance(timedelta(seconds=1))  # otherwise the response of this second is reused
+    cors_edge.house.broken.store, user_headers = StoreUnavailable(), {**cors_edge.bearer("u1"), **origin}
+    refusals += [(cors_edge.client.get("/v1/inbox/unread", headers=user_headers), 503, "store_unavailable")]
+    cors_edge.house.broken.store = None
+    for response, status, code in refusals:
+        assert_problem(response, status, code)
+        assert response.headers["access-control-allow-origin"] == PAGE
+        assert "Retry-After" in response.headers["access-control-expose-headers"]
 
 
-def test_what_has_not_changed_can_be_read_too(named: Edge) -> None:
-    page = {**named.bearer("u1"), "Origin": PAGE}
-    tag = named.client.get("/v1/inbox", headers=page).headers["etag"]
-    answer = named.client.get("/v1/inbox", headers={**page, "If-None-Match": tag})
-    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (304, PAGE)
+def test_304_is_readable_by_an_allowed_origin(cors_edge: Edge) -> None:
+    headers = {**cors_edge.bearer("u1"), "Origin": PAGE}
+    tag = cors_edge.client.get("/v1/inbox", headers=headers).headers["etag"]
+    response = cors_edge.client.get("/v1/inbox", headers={**headers, "If-None-Match": tag})
+    assert (response.status_code, response.headers["access-control-allow-origin"]) == (304, PAGE)
 
 
-def test_a_stream_and_its_refusals_are_for_the_page() -> None:
+def test_stream_and_its_refusals_are_readable_by_an_allowed_origin() -> None:
     async def scenario(live: LiveHouse) -> None:
         live.house = house_for(PAGE)
         live.app = live.house.app()
-        ears = [await live.listen("u1", origin=PAGE) for _ in range(11)]
-        assert [stream.status for stream in ears] == [200] * 10 + [429]
-        assert {stream.headers["access-control-allow-origin"] for stream in ears} == {PAGE}
+        streams = [await live.listen("u1", origin=PAGE) for _ in range(11)]
+        assert [stream.status for stream in streams] == [200] * 10 + [429]
+        assert {stream.headers["access-control-allow-origin"] for stream in streams} == {PAGE}
         assert "access-control-allow-origin" not in (await live.listen("u2", origin=OTHER)).headers
 
     run_live(scenario)

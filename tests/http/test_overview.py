@@ -1,4 +1,4 @@
-"""`/v1/system`: for operators; one look a second, however many watch."""
+"""`GET /v1/system`: the operator's overview, computed at most once a second."""
 
 import asyncio
 import json
@@ -17,14 +17,14 @@ from tests.support.fakes.clock import START
 from tests.support.http_app import Edge
 
 
-def test_it_takes_the_service_key(edge: Edge) -> None:
+def test_overview_requires_the_service_key(edge: Edge) -> None:
     assert_problem(edge.client.get("/v1/system"), 401, "bad_token")
     assert_problem(edge.client.get("/v1/system", headers=edge.bearer("u1")), 403, "forbidden")
-    answer = edge.client.get("/v1/system", headers=edge.service)
-    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    response = edge.client.get("/v1/system", headers=edge.service)
+    assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
 
 
-def test_a_burst_is_told_with_its_tiers_and_books(edge: Edge) -> None:
+def test_burst_is_shown_with_its_tiers_and_counts(edge: Edge) -> None:
     edge.mention()
     edge.house.deliver()
     system = edge.client.get("/v1/system", headers=edge.service).json()
@@ -35,13 +35,13 @@ def test_a_burst_is_told_with_its_tiers_and_books(edge: Edge) -> None:
     assert system["redis"]["state"] == "empty"
 
 
-def test_whom_no_alerts_are_sent_to_is_told_and_how_far_each_pool_is(edge: Edge) -> None:
+def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
     edge.mention()
     edge.house.deliver()
-    left = LeftAlone(until=START, reason="503 UNAVAILABLE")
-    edge.house.ports.lines.tell("fcm", left, timedelta(seconds=30))
+    circuit = LeftAlone(until=START, reason="503 UNAVAILABLE")
+    edge.house.ports.lines.tell("fcm", circuit, timedelta(seconds=30))
     system = edge.client.get("/v1/system", headers=edge.service).json()
-    assert system["left_alone"] == [{"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": left.reason}]
+    assert system["left_alone"] == [{"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": circuit.reason}]
     assert set(system["behind"]) == set(Pool)
     assert system["behind"]["push.fcm"].keys() == {"slices", "later", "seconds"}
     assert system["running"]["waits_until"] is None
@@ -59,12 +59,12 @@ def test_no_lane_is_stopped_in_a_healthy_system(edge: Edge) -> None:
     assert edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"] == []
 
 
-def test_without_the_store_it_says_so(edge: Edge) -> None:
+def test_overview_without_the_store_is_503(edge: Edge) -> None:
     edge.house.broken.store = StoreUnavailable()
     assert_problem(edge.client.get("/v1/system", headers=edge.service), 503, "store_unavailable")
 
 
-def test_roles_are_those_that_have_signed(tmp_path: Path) -> None:
+def test_roles_come_from_the_pid_files(tmp_path: Path) -> None:
     (tmp_path / "run" / "up").mkdir(parents=True)
     (tmp_path / "run" / "up" / "p1").write_text("4711")
     (tmp_path / "run" / "up" / ".p2.12").write_text("12")
@@ -73,88 +73,88 @@ def test_roles_are_those_that_have_signed(tmp_path: Path) -> None:
     assert roles == {"p1": {"pid": 4711, "replaced": 0}}
 
 
-def test_a_thousand_watchers_cost_one_look_a_second() -> None:
-    looks, seconds = [], [0.0]
+def test_thousand_watchers_cost_one_read_a_second() -> None:
+    reads, seconds = [], [0.0]
 
-    async def look() -> bytes:
-        looks.append(seconds[0])
+    async def read() -> bytes:
+        reads.append(seconds[0])
         await asyncio.sleep(0)
-        return json.dumps(len(looks)).encode()
+        return json.dumps(len(reads)).encode()
 
-    async def all_watch() -> list[bytes]:
-        looking = Looking(ScriptedReader(look), now=lambda: seconds[0])
-        first = await asyncio.gather(*(looking.latest() for _ in range(1000)))
+    async def watch_twice() -> list[bytes]:
+        overview = Looking(ScriptedReader(read), now=lambda: seconds[0])
+        first = await asyncio.gather(*(overview.latest() for _ in range(1000)))
         seconds[0] = 1.0
-        return [*first, *await asyncio.gather(*(looking.latest() for _ in range(1000)))]
+        return [*first, *await asyncio.gather(*(overview.latest() for _ in range(1000)))]
 
-    found = asyncio.run(all_watch())
-    assert looks == [0.0, 1.0]
-    assert set(found) == {b"1", b"2"}
+    results = asyncio.run(watch_twice())
+    assert reads == [0.0, 1.0]
+    assert set(results) == {b"1", b"2"}
 
 
-def test_a_watcher_hears_of_trouble_and_goes_on() -> None:
-    answers: list[bytes | StoreUnavailable] = [b"{}", StoreUnavailable("away"), b'{"a":1}']
+def test_watcher_gets_an_error_event_and_continues() -> None:
+    results: list[bytes | StoreUnavailable] = [b"{}", StoreUnavailable("away"), b'{"a":1}']
     seconds = [0.0]
 
-    async def look() -> bytes:
-        answer = answers.pop(0)
-        if isinstance(answer, bytes):
-            return answer
-        raise answer
+    async def read() -> bytes:
+        response = results.pop(0)
+        if isinstance(response, bytes):
+            return response
+        raise response
 
     async def pause(length: float) -> None:
         seconds[0] += length
 
-    async def heard() -> list[bytes]:
-        events = Looking(ScriptedReader(look), pause, lambda: seconds[0]).events()
+    async def first_events() -> list[bytes]:
+        events = Looking(ScriptedReader(read), pause, lambda: seconds[0]).events()
         return [await anext(events) for _ in range(3)]
 
-    assert asyncio.run(heard()) == [
+    assert asyncio.run(first_events()) == [
         b"event: system\ndata: {}\n\n",
         b'event: trouble\ndata: {"code":"store_unavailable"}\n\n',
         b'event: system\ndata: {"a":1}\n\n',
     ]
 
 
-def test_a_look_goes_on_when_its_watcher_goes_and_no_other_begins_beside_it() -> None:
-    begun, goes_on = list[int](), asyncio.Event()
+def test_read_survives_a_cancelled_watcher_and_stays_the_only_one() -> None:
+    reads, released = list[int](), asyncio.Event()
 
-    async def look() -> bytes:
-        begun.append(1)
-        await goes_on.wait()
+    async def read() -> bytes:
+        reads.append(1)
+        await released.wait()
         return b"{}"
 
     async def scenario() -> bytes:
-        looking = Looking(ScriptedReader(look))
-        first = asyncio.create_task(looking.latest())
+        overview = Looking(ScriptedReader(read))
+        first = asyncio.create_task(overview.latest())
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        second = asyncio.create_task(looking.latest())
+        second = asyncio.create_task(overview.latest())
         await asyncio.sleep(0)
-        goes_on.set()
+        released.set()
         return await second
 
     assert asyncio.run(scenario()) == b"{}"
-    assert begun == [1]
+    assert reads == [1]
 
 
-def test_a_look_that_fails_is_told_to_all_who_wait_and_the_next_one_looks_again() -> None:
-    answers: list[bytes] = [b"{}"]
-    looks = []
+def test_failed_read_fails_all_waiting_watchers_and_is_repeated() -> None:
+    results: list[bytes] = [b"{}"]
+    reads = []
 
-    async def look() -> bytes:
-        looks.append(1)
+    async def read() -> bytes:
+        reads.append(1)
         await asyncio.sleep(0)
-        if len(looks) == 1:
+        if len(reads) == 1:
             raise StoreUnavailable
-        return answers[0]
+        return results[0]
 
     async def scenario() -> None:
-        looking = Looking(ScriptedReader(look))
-        first = await asyncio.gather(looking.latest(), looking.latest(), return_exceptions=True)
-        assert [type(each) for each in first] == [StoreUnavailable] * 2
-        assert await looking.latest() == b"{}"
+        overview = Looking(ScriptedReader(read))
+        first = await asyncio.gather(overview.latest(), overview.latest(), return_exceptions=True)
+        assert [type(error) for error in first] == [StoreUnavailable] * 2
+        assert await overview.latest() == b"{}"
 
     asyncio.run(scenario())
-    assert len(looks) == 2
+    assert len(reads) == 2

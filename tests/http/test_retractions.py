@@ -1,4 +1,4 @@
-"""What is taken back by `/v1/events`: hidden from pages and badges by the answer, and told to open streams."""
+"""Retractions from `/v1/events`: hidden from pages, badges and open streams at once."""
 
 import asyncio
 from collections.abc import Collection
@@ -21,7 +21,7 @@ T1 = {"tweet": "te1", "author": "ada"}
 DELETED = {**event("d1"), "type": DELETED_TYPE, "data": {"tweet": "t1", "author": "ada"}}
 
 
-def of(type: str, **data: object) -> dict[str, object]:
+def retraction_event(type: str, **data: object) -> dict[str, object]:
     return {**event(f"{type}"), "type": type, "data": data}
 
 
@@ -29,32 +29,32 @@ def tweets(edge: Edge, user: str = "u1") -> list[str]:
     return [item["tweet"] for item in edge.inbox(user).json()["items"]]
 
 
-def mentioned(edge: Edge) -> None:
+def open_burst(edge: Edge) -> None:
     edge.post(event("e1"))
     edge.house.sequence()
     assert len(tweets(edge)) == 1
 
 
-def test_what_is_deleted_is_on_no_page_and_no_badge_once_it_is_accepted(edge: Edge) -> None:
-    mentioned(edge)
-    answer = edge.post({**DELETED, "data": T1})
-    assert (answer.status_code, answer.json()["status"]) == (202, "accepted")
+def test_deleted_tweet_is_on_no_page_and_in_no_badge(edge: Edge) -> None:
+    open_burst(edge)
+    response = edge.post({**DELETED, "data": T1})
+    assert (response.status_code, response.json()["status"]) == (202, "accepted")
     assert tweets(edge) == []
     assert edge.unread("u1") == {"count": 0, "more": False}
     fate = edge.fate("e1").json()["accounts"][0]["bursts"][0]
     assert (fate["count"], fate["note"]) == (0, "Taken back: nobody sees it any more.")
 
 
-def test_what_was_deleted_before_it_came_tells_so(edge: Edge) -> None:
+def test_mention_of_an_already_deleted_tweet_is_refused(edge: Edge) -> None:
     edge.post({**DELETED, "data": T1})
     edge.post(event("e1"))
     edge.house.sequence()
     assert tweets(edge) == []
-    assert {one["refusal"] for one in edge.fate("e1").json()["accounts"]} == {"retracted"}
+    assert {account["refusal"] for account in edge.fate("e1").json()["accounts"]} == {"retracted"}
 
 
 @pytest.mark.parametrize(
-    ("type", "data", "words"),
+    ("type", "data", "message"),
     [
         (DELETED_TYPE, {"tweet": "", "author": "ada"}, "data.tweet is empty"),
         (DELETED_TYPE, {"tweet": "t1"}, "author"),
@@ -68,64 +68,66 @@ def test_what_was_deleted_before_it_came_tells_so(edge: Edge) -> None:
         (ERASED_TYPE, {}, "user"),
     ],
 )
-def test_one_that_is_not_whole_is_refused_with_the_field(
-    edge: Edge, type: str, data: dict[str, object], words: str
+def test_incomplete_retraction_is_refused_with_the_field(
+    edge: Edge, type: str, data: dict[str, object], message: str
 ) -> None:
-    answer = edge.post(of(type, **data))
-    assert_problem(answer, 400, "bad_event")
-    assert words in answer.json()["detail"]
+    response = edge.post(retraction_event(type, **data))
+    assert_problem(response, 400, "bad_event")
+    assert message in response.json()["detail"]
 
 
-def test_a_batch_of_many_is_taken_at_once_and_done_from_the_log(edge: Edge) -> None:
-    mentioned(edge)
-    many = [{**DELETED, "id": f"d{n}", "data": {"tweet": f"x{n}", "author": "ada"}} for n in range(30)]
-    edge.batch(*many, {**DELETED, "data": T1})
+def test_batch_of_many_retractions_is_applied_from_the_log(edge: Edge) -> None:
+    open_burst(edge)
+    deletions = [{**DELETED, "id": f"d{n}", "data": {"tweet": f"x{n}", "author": "ada"}} for n in range(30)]
+    edge.batch(*deletions, {**DELETED, "data": T1})
     edge.house.sequence()
     assert tweets(edge) == []
 
 
-def test_nobody_waits_behind_what_is_being_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that an author has written takes its time, and single events go through the gateway by two groups."""
+def test_slow_retraction_does_not_block_other_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retracting everything an author has written takes long, and only two batches pass the gateway at a time."""
 
     async def scenario(live: LiveHouse) -> None:
-        retractions, going = live.house.ports.retractions, Signal()
-        write, begun = retractions.write, list[object]()
+        retractions, released = live.house.ports.retractions, Signal()
+        write, started = retractions.write, list[object]()
 
-        def slowly(words: Collection[Retraction]) -> None:
-            begun.append(words)
-            going.wait(WAIT_LIMIT)
-            write(words)
+        def write_slowly(records: Collection[Retraction]) -> None:
+            started.append(records)
+            released.wait(WAIT_LIMIT)
+            write(records)
 
-        monkeypatch.setattr(retractions, "write", slowly)
-        said = [of(ERASED_TYPE, user=f"a{n}") | {"id": f"r{n}"} for n in range(3)]
-        answers = [asyncio.create_task(live.request("POST", "/v1/events", SERVICE_KEY, json=one)) for one in said]
+        monkeypatch.setattr(retractions, "write", write_slowly)
+        events = [retraction_event(ERASED_TYPE, user=f"a{n}") | {"id": f"r{n}"} for n in range(3)]
+        responses = [
+            asyncio.create_task(live.request("POST", "/v1/events", SERVICE_KEY, json=event_)) for event_ in events
+        ]
         try:
             async with asyncio.timeout(WAIT_LIMIT / 2):
-                while len(begun) < 2:
+                while len(started) < 2:
                     await asyncio.sleep(0.001)
                 await live.accept_mention()
         finally:
-            going.set()
-        assert {answer.status_code for answer in await asyncio.gather(*answers)} == {202}
+            released.set()
+        assert {response.status_code for response in await asyncio.gather(*responses)} == {202}
         assert len(retractions.standing({erased_trail(UserId(f"a{n}")) for n in range(3)})) == 3
 
     run_live(scenario)
 
 
-def test_a_process_that_has_just_begun_has_nobody_load_the_page_again() -> None:
-    """A pump's has, for what a predecessor may have left unsaid; of what is taken back the retractor says that."""
+def test_retraction_in_a_new_process_resets_no_stream() -> None:
+    """A pump resets streams at its start for unpublished changes of its predecessor; an API process doesn't."""
     house = House()
     edge = Edge(house, TestClient(house.app()))
-    mentioned(edge)
+    open_burst(edge)
     house.system.live_publisher.missed = True
-    line: asyncio.Queue[object] = asyncio.Queue()
+    messages: asyncio.Queue[object] = asyncio.Queue()
     with TestClient(house.app()) as client:
-        house.bus.lines.append(cast(Any, line))
+        house.bus.lines.append(cast(Any, messages))
         Edge(house, client).post({**DELETED, "data": T1})
-    assert [type(line.get_nowait()) for _ in range(line.qsize())] == [Burst, Burst]
+    assert [type(messages.get_nowait()) for _ in range(messages.qsize())] == [Burst, Burst]
 
 
-def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:
+def test_open_stream_hides_a_retracted_burst() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream, stranger = await live.listen("u1"), await live.listen("ada")
         await live.mention("ada")
@@ -136,6 +138,6 @@ def test_open_streams_hide_what_was_taken_back_and_count_it_no_more() -> None:
         assert (hidden.event, hidden.data) == ("hidden", {"burst": row.data["burst"]})
         assert count.data == {"count": 0, "more": False}
         await live.drain()
-        assert event_types(stranger.said) == ["count"]
+        assert event_types(stranger.events) == ["count"]
 
     run_live(scenario)

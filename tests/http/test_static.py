@@ -1,4 +1,4 @@
-"""The files of the pages: whole, typed, kept while they are the same, and nothing but them."""
+"""Static files: complete, typed, revalidated, and nothing outside the folder."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from tests.repo.sources import ROOT
 from tests.support.http_app import Edge
 
 
-def served(path: Path) -> list[str]:
-    """A script has no comments behind its first line, and no indentation; every other file is whole."""
+def expected_lines(path: Path) -> list[str]:
+    """Return the lines as served: scripts lose indentation, and all comments but a first line."""
     first, *lines = path.read_text().split("\n")
     return [first, *(map(without_comment, lines) if path.suffix == ".js" else lines)]
 
@@ -21,23 +21,23 @@ def without_comment(line: str) -> str:
     return code.strip() if not line.strip().startswith("//") else ""
 
 
-def test_every_file_of_the_pages_is_served_as_what_it_is(edge: Edge) -> None:
+def test_every_static_file_is_served_with_its_type(edge: Edge) -> None:
     folder = ROOT / "notifier" / "api" / "static"
-    wanted = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.*") if path.is_file()}
-    assert wanted.keys() == known().keys()
-    for name, path in wanted.items():
-        answer = edge.client.get(f"/static/{name}")
-        assert (answer.status_code, answer.text.split("\n")) == (200, served(path))
-        assert answer.headers["content-type"] == f"{TYPES[path.suffix]}; charset=utf-8"
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
+    expected = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.*") if path.is_file()}
+    assert expected.keys() == known().keys()
+    for name, path in expected.items():
+        response = edge.client.get(f"/static/{name}")
+        assert (response.status_code, response.text.split("\n")) == (200, expected_lines(path))
+        assert response.headers["content-type"] == f"{TYPES[path.suffix]}; charset=utf-8"
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in response.headers["content-security-policy"]
 
 
-def test_a_browser_that_has_the_file_is_told_so_in_a_line(edge: Edge) -> None:
+def test_unchanged_static_file_is_304(edge: Edge) -> None:
     first = edge.client.get("/static/demo.css")
     assert first.headers["cache-control"] == "no-cache"
-    again = edge.client.get("/static/demo.css", headers={"If-None-Match": first.headers["etag"]})
-    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+    second = edge.client.get("/static/demo.css", headers={"If-None-Match": first.headers["etag"]})
+    assert (second.status_code, second.content, second.headers["etag"]) == (304, b"", first.headers["etag"])
     assert edge.client.get("/static/demo.css", headers={"If-None-Match": '"other"'}).status_code == 200
 
 
@@ -56,5 +56,5 @@ def test_a_browser_that_has_the_file_is_told_so_in_a_line(edge: Edge) -> None:
         "demo.css%00",
     ],
 )
-def test_nothing_else_is_a_file(edge: Edge, name: str) -> None:
+def test_unknown_static_path_is_not_found(edge: Edge, name: str) -> None:
     assert_problem(edge.client.get(f"/static/{name}"), 404, "not_found")

@@ -1,4 +1,4 @@
-"""How streams end and are refused: slow clients, tokens, limits, a process that stops."""
+"""How streams end or are refused: slow clients, tokens, limits and shutdown."""
 
 import asyncio
 from dataclasses import replace
@@ -14,26 +14,26 @@ from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_
 from tests.support.http_app import SERVICE_KEY
 
 U1 = UserId("u1")
-A_WHILE = timedelta(minutes=2)
-"""A mention later than this opens a burst of its own."""
+BURST_WINDOW = timedelta(minutes=2)
+"""A mention later than this opens another burst."""
 
 
-def test_who_reads_too_slowly_is_cut_off_and_comes_back_with_a_reset_at_most() -> None:
+def test_slow_client_is_disconnected_without_affecting_others() -> None:
     async def scenario(live: LiveHouse) -> None:
-        slow, other = await live.listen("u1", reading=False), await live.listen("u2")
+        slow, healthy = await live.listen("u1", reading=False), await live.listen("u2")
         for _ in range(MOST_WAITING + 1):
-            live.house.clock.advance(A_WHILE)
+            live.house.clock.advance(BURST_WINDOW)
             await live.mention()
         await slow.wait_closed()
         assert not slow.ended
         assert live.hub.metrics.registry.get_sample_value("notifier_streams_cut_total") == 1
         assert live.hub.opened == {"u2": 1}
-        assert not other.task or not other.task.done()
+        assert not healthy.task or not healthy.task.done()
 
     run_live(scenario)
 
 
-def test_a_write_that_nobody_takes_for_long_is_cut_off() -> None:
+def test_blocked_write_is_disconnected() -> None:
     async def scenario(live: LiveHouse) -> None:
         slow = await live.listen("u1", reading=False)
         await live.drain()
@@ -45,7 +45,7 @@ def test_a_write_that_nobody_takes_for_long_is_cut_off() -> None:
     run_live(scenario)
 
 
-def test_silence_is_broken_by_a_heartbeat_alone() -> None:
+def test_idle_stream_gets_only_heartbeats() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         before = stream.body
@@ -58,7 +58,7 @@ def test_silence_is_broken_by_a_heartbeat_alone() -> None:
     run_live(scenario)
 
 
-def test_the_stream_ends_with_its_token() -> None:
+def test_stream_ends_when_its_token_expires() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         live.house.clock.advance(timedelta(minutes=15, seconds=29))
@@ -73,7 +73,7 @@ def test_the_stream_ends_with_its_token() -> None:
     run_live(scenario)
 
 
-def test_a_person_who_is_deleted_hears_no_more() -> None:
+def test_stream_of_a_deleted_user_ends() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         [account] = live.house.directory.accounts([U1]).values()
@@ -86,31 +86,31 @@ def test_a_person_who_is_deleted_hears_no_more() -> None:
     run_live(scenario)
 
 
-def test_who_leaves_is_forgotten() -> None:
+def test_disconnected_client_leaves_no_state() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         await stream.disconnect()
-        found = live.hub.hearers
-        assert (found.listeners, dict(found.following), live.hub.opened.total()) == ({}, {}, 0)
+        hearers = live.hub.hearers
+        assert (hearers.listeners, dict(hearers.following), live.hub.opened.total()) == ({}, {}, 0)
         assert live.hub.metrics.registry.get_sample_value("notifier_streams") == 0
 
     run_live(scenario)
 
 
-def test_a_person_may_have_so_many_streams_and_is_told_when_it_is_enough() -> None:
+def test_streams_per_user_are_limited() -> None:
     async def scenario(live: LiveHouse) -> None:
-        ears = [await live.listen("u1") for _ in range(OF_A_PERSON)]
+        streams = [await live.listen("u1") for _ in range(OF_A_PERSON)]
         refused = await live.listen("u1")
         assert (refused.status, refused.headers["retry-after"]) == (429, "10")
         assert b'"code":"too_many_streams"' in refused.body
         assert (await live.listen("u2")).status == 200
-        await ears[0].leave()
+        await streams[0].disconnect()
         assert (await live.listen("u1")).status == 200
 
     run_live(scenario)
 
 
-def test_a_process_takes_so_many_streams() -> None:
+def test_streams_per_process_are_limited() -> None:
     async def scenario(live: LiveHouse) -> None:
         live.hub.most = 1
         await live.listen("u1")
@@ -121,7 +121,7 @@ def test_a_process_takes_so_many_streams() -> None:
     run_live(scenario)
 
 
-def test_a_closing_process_ends_its_streams_and_takes_no_other() -> None:
+def test_closing_process_ends_its_streams_and_refuses_others() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         live.hub.close()
@@ -133,7 +133,7 @@ def test_a_closing_process_ends_its_streams_and_takes_no_other() -> None:
 
 
 @pytest.mark.parametrize(("user", "status"), [("gone", 404), ("nobody", 404)])
-def test_who_does_not_exist_has_no_stream(user: str, status: int) -> None:
+def test_unknown_or_deleted_user_has_no_stream(user: str, status: int) -> None:
     async def scenario(live: LiveHouse) -> None:
         assert (await live.listen(user)).status == status
         assert live.hub.opened.total() == 0
@@ -141,7 +141,7 @@ def test_who_does_not_exist_has_no_stream(user: str, status: int) -> None:
     run_live(scenario)
 
 
-def test_the_service_key_opens_no_stream() -> None:
+def test_service_key_opens_no_stream() -> None:
     async def scenario(live: LiveHouse) -> None:
         assert (await live.listen("u1", token=SERVICE_KEY)).status == 403
         assert (await live.listen("u1", token="x")).status == 401
@@ -149,7 +149,7 @@ def test_the_service_key_opens_no_stream() -> None:
     run_live(scenario)
 
 
-def test_without_the_store_a_stream_is_refused_and_one_that_is_open_stays() -> None:
+def test_store_outage_refuses_new_streams_and_keeps_open_ones() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         live.house.broken.store = StoreUnavailable()
@@ -161,7 +161,7 @@ def test_without_the_store_a_stream_is_refused_and_one_that_is_open_stays() -> N
     run_live(scenario)
 
 
-def test_whoever_comes_as_the_process_closes_is_ended_with_the_others() -> None:
+def test_stream_that_opens_during_shutdown_is_ended() -> None:
     async def scenario(live: LiveHouse) -> None:
         bursts = SlowBursts(live.hub.bursts)
         live.hub.bursts = bursts

@@ -1,4 +1,4 @@
-"""What isn't for a person moves no byte of that person's stream."""
+"""Bursts that a user may not see change no byte of that user's stream."""
 
 from datetime import timedelta
 
@@ -11,11 +11,11 @@ from tests.http.listening_client import LiveHouse, event_types, run_live
 
 NOVA, BOB = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "bob"))
 U1 = UserId("u1")
-A_WHILE = timedelta(minutes=2)
-"""A mention later than this opens a burst of its own."""
+BURST_WINDOW = timedelta(minutes=2)
+"""A mention later than this opens another burst."""
 
 
-def test_strangers_to_a_restricted_burst_are_told_nothing_at_all() -> None:
+def test_restricted_burst_sends_nothing_to_strangers() -> None:
     async def scenario(live: LiveHouse) -> None:
         house = live.house
         house.people.follow(UserId("u2"), BOB, house.clock.now() - timedelta(days=1))
@@ -24,7 +24,7 @@ def test_strangers_to_a_restricted_burst_are_told_nothing_at_all() -> None:
         assert event_types(await follower.next_events(3)) == ["count", "row", "count"]
         await live.drain()
         before = stranger.body
-        assert event_types(stranger.said) == ["count"]
+        assert event_types(stranger.events) == ["count"]
         await live.settle()
         await live.drain()
         assert stranger.body == before
@@ -32,31 +32,35 @@ def test_strangers_to_a_restricted_burst_are_told_nothing_at_all() -> None:
     run_live(scenario)
 
 
-def test_a_stranger_s_stream_is_the_same_byte_for_byte_with_and_without_secrets() -> None:
-    def life(secrets: int) -> bytes:
+def test_stranger_s_stream_is_the_same_with_and_without_secrets() -> None:
+    def stream_with_secrets(secrets: int) -> bytes:
         async def scenario(live: LiveHouse) -> bytes:
             stream = await live.listen("u1")
             for _ in range(secrets):
                 await live.mention("bob", protected=True)
-            live.house.clock.advance(A_WHILE)
+            live.house.clock.advance(BURST_WINDOW)
             live.hub.caught_up_at = live.house.clock.now()
             await live.hub.sweep()
             await live.mention("ada")
             await stream.next_events(3)
-            return bytes(len(one.id) for one in stream.events) + repr([one.event for one in stream.events]).encode()
+            return (
+                bytes(len(event.id) for event in stream.events)
+                + repr([event.event for event in stream.events]).encode()
+            )
 
         return run_live(scenario)
 
-    assert life(0) == life(40)
+    assert stream_with_secrets(0) == stream_with_secrets(40)
 
 
 @pytest.mark.parametrize(
-    "how", ["blocks the opener", "blocks the account", "is blocked by the account", "mutes", "leaves", "turns it off"]
+    "reason",
+    ["blocks the opener", "blocks the account", "is blocked by the account", "mutes", "leaves", "turns it off"],
 )
-def test_who_may_not_see_it_hears_nothing(how: str) -> None:
+def test_invisible_burst_is_not_sent(reason: str) -> None:
     async def scenario(live: LiveHouse) -> None:
         people = live.house.people
-        match how:
+        match reason:
             case "blocks the opener":
                 people.block(U1, UserId("ada"))
             case "blocks the account":
@@ -69,16 +73,16 @@ def test_who_may_not_see_it_hears_nothing(how: str) -> None:
                 people.unfollow(U1, NOVA)
             case _:
                 people.volume(U1, NOVA, Volume.OFF)
-        stream, other = await live.listen("u1"), await live.listen("u2")
+        stream, unaffected = await live.listen("u1"), await live.listen("u2")
         await live.mention()
-        await other.next_events(3)
+        await unaffected.next_events(3)
         await live.drain()
         assert event_types(stream.events) == ["count"]
 
     run_live(scenario)
 
 
-def test_somebody_who_is_not_blocked_joins_and_the_item_is_a_row() -> None:
+def test_burst_becomes_a_row_when_an_unblocked_author_joins() -> None:
     async def scenario(live: LiveHouse) -> None:
         live.house.people.block(U1, UserId("ada"))
         stream = await live.listen("u1")
@@ -91,7 +95,7 @@ def test_somebody_who_is_not_blocked_joins_and_the_item_is_a_row() -> None:
     run_live(scenario)
 
 
-def test_a_hidden_burst_that_grows_stays_hidden() -> None:
+def test_hidden_burst_that_grows_stays_hidden() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention("ada")
         stream = await live.listen("u1")
@@ -105,7 +109,7 @@ def test_a_hidden_burst_that_grows_stays_hidden() -> None:
     run_live(scenario)
 
 
-def test_a_block_made_elsewhere_is_honoured_within_the_bound_and_the_page_is_loaded_again() -> None:
+def test_block_in_another_process_resets_the_stream_in_time() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
@@ -120,13 +124,13 @@ def test_a_block_made_elsewhere_is_honoured_within_the_bound_and_the_page_is_loa
     run_live(scenario)
 
 
-def test_who_is_unblocked_elsewhere_hears_within_the_bound_what_opens_from_then_on() -> None:
+def test_unblock_in_another_process_shows_later_bursts() -> None:
     async def scenario(live: LiveHouse) -> None:
         people, nova = live.house.people, UserId("nova")
         people.block(nova, U1)
         stream = await live.listen("u1")
         await live.mention("ada")
-        live.house.clock.advance(A_WHILE)
+        live.house.clock.advance(BURST_WINDOW)
         people.unblock(nova, U1, live.house.clock.now())
         await live.hub.refresh_old()
         assert event_types(await stream.next_events(3)) == ["count", "reset", "count"]
@@ -138,7 +142,7 @@ def test_who_is_unblocked_elsewhere_hears_within_the_bound_what_opens_from_then_
     run_live(scenario)
 
 
-def test_a_new_follow_is_heard_of_and_a_left_one_forgotten() -> None:
+def test_stream_applies_follows_and_unfollows() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         live.house.people.follow(U1, BOB, live.house.clock.now())
@@ -148,6 +152,8 @@ def test_a_new_follow_is_heard_of_and_a_left_one_forgotten() -> None:
         await stream.next_events(3)
         await live.mention("ada", "nova")
         await live.mention("ada", "bob")
-        assert [one.data["subject"] for one in await stream.next_events(2) if one.event == "row"] == ["mention:bob"]
+        assert [event.data["subject"] for event in await stream.next_events(2) if event.event == "row"] == [
+            "mention:bob"
+        ]
 
     run_live(scenario)

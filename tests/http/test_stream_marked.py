@@ -1,28 +1,28 @@
-"""What a person marked on one device is on the streams of all others, whichever process they are open at."""
+"""Marks set on one device reach the streams of the user's other devices, in any process."""
 
 import pytest
 
 from notifier.flow.live.stream import A_PAGE
 from tests.http.listening_client import LiveHouse, event_types, run_live
-from tests.http.test_stream import A_WHILE
+from tests.http.test_stream import BURST_WINDOW
 
 
 async def mark(live: LiveHouse, burst: str, mark: str) -> None:
     await live.as_user("u1", "PUT", "/v1/inbox/marks", json={"bursts": [burst], "mark": mark})
 
 
-async def first(live: LiveHouse) -> str:
+async def newest_burst(live: LiveHouse) -> str:
     return str((await live.as_user("u1", "GET", "/v1/inbox"))["items"][0]["burst"])
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_hiding_what_was_seen_moves_no_badge_and_is_told(elsewhere: bool) -> None:
+@pytest.mark.parametrize("in_another_process", [False, True])
+def test_hiding_a_seen_item_is_sent_without_a_badge(in_another_process: bool) -> None:
     async def scenario(live: LiveHouse) -> None:
-        other = LiveHouse(house=live.house) if elsewhere else live
+        peer = LiveHouse(house=live.house) if in_another_process else live
         await live.mention()
         page = await live.as_user("u1", "GET", "/v1/inbox")
         await live.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": page["seen"]})
-        stream = await other.listen("u1")
+        stream = await peer.listen("u1")
         await stream.next_events()
         await mark(live, page["items"][0]["burst"], "hidden")
         [hidden] = await stream.next_events()
@@ -30,29 +30,29 @@ def test_hiding_what_was_seen_moves_no_badge_and_is_told(elsewhere: bool) -> Non
         await mark(live, page["items"][0]["burst"], "read")
         [marked] = await stream.next_events()
         assert (marked.event, marked.data) == ("marked", (await live.as_user("u1", "GET", "/v1/inbox"))["items"][0])
-        if elsewhere:
-            await other.close()
+        if in_another_process:
+            await peer.close()
 
     run_live(scenario)
 
 
-def test_while_redis_stalls_marks_of_another_process_come_within_the_bound() -> None:
+def test_mark_in_another_process_arrives_in_time_while_redis_stalls() -> None:
     async def scenario(live: LiveHouse) -> None:
-        other = LiveHouse(house=live.house)
+        peer = LiveHouse(house=live.house)
         await live.mention()
-        stream = await other.listen("u1")
+        stream = await peer.listen("u1")
         await stream.next_events()
         live.house.bus.stalled = True
-        await mark(live, await first(live), "read")
+        await mark(live, await newest_burst(live), "read")
         await live.settle()
-        await other.hub.refresh_old()
+        await peer.hub.refresh_old()
         assert event_types(await stream.next_events(2)) == ["marked", "count"]
-        await other.close()
+        await peer.close()
 
     run_live(scenario)
 
 
-def test_what_was_marked_while_a_client_was_away_is_a_reset() -> None:
+def test_resume_after_a_missed_mark_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention()
         await (await live.listen("u1")).disconnect()
@@ -60,20 +60,20 @@ def test_what_was_marked_while_a_client_was_away_is_a_reset() -> None:
         stream = await live.listen("u1")
         last = (await stream.next_events())[-1].id
         await stream.disconnect()
-        await mark(live, await first(live), "unread")
+        await mark(live, await newest_burst(live), "unread")
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
     run_live(scenario)
 
 
-def test_an_event_s_id_covers_the_marks_that_were_told_with_it() -> None:
+def test_event_id_covers_the_marks_sent_with_it() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention()
         await (await live.listen("u1")).disconnect()
         await live.settle()
         stream = await live.listen("u1")
         await stream.next_events()
-        await mark(live, await first(live), "read")
+        await mark(live, await newest_burst(live), "read")
         marked, count = await stream.next_events(2)
         assert event_types(await (await live.listen("u1", count.id)).next_events()) == ["count"]
         assert event_types(await (await live.listen("u1", marked.id)).next_events(2)) == ["reset", "count"]
@@ -84,7 +84,7 @@ def test_an_event_s_id_covers_the_marks_that_were_told_with_it() -> None:
 def test_more_marks_than_a_page_are_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         for _ in range(A_PAGE + 1):
-            live.house.clock.advance(A_WHILE)
+            live.house.clock.advance(BURST_WINDOW)
             await live.mention()
         stream = await live.listen("u1")
         await stream.next_events()
@@ -96,10 +96,10 @@ def test_more_marks_than_a_page_are_a_reset() -> None:
     run_live(scenario)
 
 
-def test_what_was_hidden_and_taken_back_is_unread_until_it_is_seen() -> None:
+def test_unhidden_item_is_unread_until_seen() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention()
-        stream, burst = await live.listen("u1"), await first(live)
+        stream, burst = await live.listen("u1"), await newest_burst(live)
         await stream.next_events()
         await mark(live, burst, "hidden")
         await stream.next_events(2)
@@ -114,12 +114,12 @@ def test_what_was_hidden_and_taken_back_is_unread_until_it_is_seen() -> None:
     run_live(scenario)
 
 
-def test_nobody_else_hears_of_a_mark() -> None:
+def test_mark_is_not_sent_to_other_users() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention()
         stream = await live.listen("u2")
         before = stream.body
-        await mark(live, await first(live), "hidden")
+        await mark(live, await newest_burst(live), "hidden")
         await live.drain()
         assert stream.body == before
 

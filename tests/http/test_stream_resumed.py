@@ -1,4 +1,4 @@
-"""What a stream tells whoever was away, or while a part is: all of it, or that the page is to be loaded again."""
+"""Resuming a stream returns everything that was missed, or a reset that reloads the page."""
 
 from datetime import timedelta
 
@@ -11,31 +11,31 @@ from tests.http.listening_client import LiveHouse, event_types, run_live
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 U1 = UserId("u1")
-A_WHILE = timedelta(minutes=2)
-"""A mention later than this opens a burst of its own."""
+BURST_WINDOW = timedelta(minutes=2)
+"""A mention later than this opens another burst."""
 
 
-def test_both_processes_tell_their_own_listeners() -> None:
+def test_each_process_sends_to_its_own_listeners() -> None:
     async def scenario(live: LiveHouse) -> None:
-        other = LiveHouse(house=live.house)
-        ears = [await live.listen("u1"), await other.listen("u1")]
+        peer = LiveHouse(house=live.house)
+        streams = [await live.listen("u1"), await peer.listen("u1")]
         await live.mention()
-        assert [event_types(await stream.next_events(3)) for stream in ears] == [["count", "row", "count"]] * 2
-        last = ears[0].said[-1].id
+        assert [event_types(await stream.next_events(3)) for stream in streams] == [["count", "row", "count"]] * 2
+        last = streams[0].events[-1].id
         live.house.clock.advance(timedelta(seconds=3))
-        for each in (live, other):
-            await each.hub.sweep()
-        assert event_types(await (await other.listen("u1", last)).next_events(2)) == [
+        for process in (live, peer):
+            await process.hub.sweep()
+        assert event_types(await (await peer.listen("u1", last)).next_events(2)) == [
             "reset",
             "count",
-        ]  # its memory is younger
-        await other.close()
+        ]  # its memory does not reach back to that id
+        await peer.close()
 
     run_live(scenario)
 
 
 async def last_id(live: LiveHouse, user: str) -> str:
-    """What a client had when it was cut off, some time after the process began."""
+    """Return the id of a client that was disconnected some time after the process began."""
     await (await live.listen(user)).disconnect()
     await live.settle()
     stream = await live.listen(user)
@@ -45,16 +45,16 @@ async def last_id(live: LiveHouse, user: str) -> str:
     return count.id
 
 
-def test_who_comes_back_gets_what_opened_and_what_grew_meanwhile() -> None:
+def test_resume_returns_opened_and_grown_bursts() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention("ada", "u2")
         live.house.people.follow(U1, Subject(Kind.MENTION, UserId("u2")), live.house.clock.now())
         last = await last_id(live, "u1")
         await live.mention("bob", "u2")
         await live.mention("ada")
-        said = await (await live.listen("u1", last)).next_events(3)
-        told = [(one.event, one.data.get("text")) for one in said]
-        assert told == [
+        events = await (await live.listen("u1", last)).next_events(3)
+        texts = [(event.event, event.data.get("text")) for event in events]
+        assert texts == [
             ("group", "ada and bob, 2 mentions of @u2"),
             ("row", "ada mentioned @nova"),
             ("count", None),
@@ -63,7 +63,7 @@ def test_who_comes_back_gets_what_opened_and_what_grew_meanwhile() -> None:
     run_live(scenario)
 
 
-def test_who_missed_nothing_gets_the_badge_alone() -> None:
+def test_resume_without_changes_returns_only_the_badge() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention()
         last = await last_id(live, "u1")
@@ -72,11 +72,11 @@ def test_who_missed_nothing_gets_the_badge_alone() -> None:
     run_live(scenario)
 
 
-def test_more_than_a_page_is_a_reset() -> None:
+def test_resume_with_more_than_a_page_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         last = await last_id(live, "u1")
         for _ in range(A_PAGE + 1):
-            live.house.clock.advance(A_WHILE)
+            live.house.clock.advance(BURST_WINDOW)
             await live.mention()
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
@@ -84,7 +84,7 @@ def test_more_than_a_page_is_a_reset() -> None:
 
 
 @pytest.mark.parametrize("last", ["", "x", "ü", "A" * 44, "A" * 5_000])
-def test_an_id_of_nobody_is_a_reset(last: str) -> None:
+def test_malformed_id_is_a_reset(last: str) -> None:
     async def scenario(live: LiveHouse) -> None:
         await last_id(live, "u1")
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
@@ -92,7 +92,7 @@ def test_an_id_of_nobody_is_a_reset(last: str) -> None:
     run_live(scenario)
 
 
-def test_an_id_of_somebody_else_is_a_reset() -> None:
+def test_id_of_another_user_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         last = await last_id(live, "u2")
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
@@ -100,7 +100,7 @@ def test_an_id_of_somebody_else_is_a_reset() -> None:
     run_live(scenario)
 
 
-def test_after_a_gap_everybody_loads_the_page_again_and_so_does_who_comes_back() -> None:
+def test_gap_resets_open_and_resumed_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
         last = await last_id(live, "u1")
         stream = await live.listen("u1", last)
@@ -114,7 +114,7 @@ def test_after_a_gap_everybody_loads_the_page_again_and_so_does_who_comes_back()
     run_live(scenario)
 
 
-def test_while_the_bus_is_away_the_store_tells_of_new_bursts() -> None:
+def test_store_provides_new_bursts_while_the_bus_is_away() -> None:
     async def scenario(live: LiveHouse) -> None:
         live.house.bus.away = True
         stream = await live.listen("u1")
@@ -126,7 +126,7 @@ def test_while_the_bus_is_away_the_store_tells_of_new_bursts() -> None:
     run_live(scenario)
 
 
-def test_a_burst_whose_word_was_lost_is_told_by_the_store_and_told_once() -> None:
+def test_burst_lost_by_the_bus_is_sent_once_from_the_store() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
@@ -141,8 +141,8 @@ def test_a_burst_whose_word_was_lost_is_told_by_the_store_and_told_once() -> Non
     run_live(scenario)
 
 
-def test_an_old_growth_that_was_not_heard_is_claimed_by_no_id() -> None:
-    """While the bus is silent, ids stand still: who comes back with one learns of the gap."""
+def test_ids_do_not_advance_past_unheard_growth() -> None:
+    """While the bus is silent, ids stand still, so a client that resumes learns of the gap."""
 
     async def scenario(live: LiveHouse) -> None:
         await last_id(live, "u1")
@@ -154,7 +154,7 @@ def test_an_old_growth_that_was_not_heard_is_claimed_by_no_id() -> None:
     run_live(scenario)
 
 
-def test_who_is_cut_off_between_two_events_of_one_write_gets_the_second_again() -> None:
+def test_resume_between_two_events_of_one_write_repeats_the_second() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1", await last_id(live, "u1"), reading=False)
         await live.mention("ada", "nova")
@@ -163,16 +163,16 @@ def test_who_is_cut_off_between_two_events_of_one_write_gets_the_second_again() 
         await live.drain()
         await live.settle()
         stream.reading.set()
-        said = await stream.next_events(4)
-        assert event_types(said) == ["count", "row", "row", "count"]
-        again = await (await live.listen("u1", said[1].id)).next_events(3)
-        assert said[2].data in [one.data for one in again]
-        assert event_types(await (await live.listen("u1", said[3].id)).next_events()) == ["count"]
+        events = await stream.next_events(4)
+        assert event_types(events) == ["count", "row", "row", "count"]
+        resumed = await (await live.listen("u1", events[1].id)).next_events(3)
+        assert events[2].data in [event.data for event in resumed]
+        assert event_types(await (await live.listen("u1", events[3].id)).next_events()) == ["count"]
 
     run_live(scenario)
 
 
-def test_what_became_visible_by_a_change_of_one_s_own_is_on_the_page_alone_so_it_is_a_reset() -> None:
+def test_resume_after_a_change_of_own_preferences_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         live.house.people.volume(UserId("u1"), NOVA, Volume.OFF)
         last = await last_id(live, "u1")

@@ -1,4 +1,4 @@
-"""Gap fetch over HTTP: what a client missed of one subject, and nothing about what is not for its user."""
+"""Gap fetch over HTTP: the missed bursts of one subject, limited to what the user may see."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -18,29 +18,32 @@ from tests.support.fakes.clock import START
 from tests.support.http_app import Edge, House
 
 U1, NOVA, BOB = UserId("u1"), UserId("nova"), UserId("bob")
-OF_NOVA, OF_BOB = Subject(Kind.MENTION, NOVA), Subject(Kind.MENTION, BOB)
+NOVA_MENTIONS, BOB_MENTIONS = Subject(Kind.MENTION, NOVA), Subject(Kind.MENTION, BOB)
 FIRST = int(START.timestamp())
-A_WHILE = timedelta(minutes=2)
-"""A mention later than this opens a burst of its own."""
+BURST_WINDOW = timedelta(minutes=2)
+"""A mention later than this opens another burst."""
 UNKNOWN = "mention:who-is-this"
 
 
 def test_gap_fetch_returns_items_as_inbox_lists_them(edge: Edge) -> None:
-    mentions(edge, 3)
-    page = missed(edge, FIRST)
+    open_bursts(edge, 3)
+    page = gap_page(edge, FIRST)
     assert page == {"items": edge.inbox("u1").json()["items"], "next": None, "partial": False}
 
 
 def test_seq_is_second_of_opening_for_every_viewer(edge: Edge) -> None:
     edge.house.clock.advance(timedelta(milliseconds=700))
-    mentions(edge, 2)
-    seqs = [[item["seq"] for item in missed(edge, 0, user)["items"]] for user in ("u1", "u2")]
+    open_bursts(edge, 2)
+    seqs = [[item["seq"] for item in gap_page(edge, 0, user)["items"]] for user in ("u1", "u2")]
     assert seqs == [[FIRST + 120, FIRST]] * 2
-    assert [item["opened_at"] for item in missed(edge, 0)["items"]] == ["2026-01-05T12:02:00Z", "2026-01-05T12:00:00Z"]
+    assert [item["opened_at"] for item in gap_page(edge, 0)["items"]] == [
+        "2026-01-05T12:02:00Z",
+        "2026-01-05T12:00:00Z",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "wanted"),
+    ("first", "last", "expected_seqs"),
     [
         (0, None, [240, 120, 0]),
         (FIRST, FIRST + 240, [240, 120, 0]),
@@ -52,13 +55,13 @@ def test_seq_is_second_of_opening_for_every_viewer(edge: Edge) -> None:
         (0, 253_402_300_799, [240, 120, 0]),
     ],
 )
-def test_range_includes_both_ends(edge: Edge, first: int, last: int | None, wanted: list[int]) -> None:
-    mentions(edge, 3)
-    assert [item["seq"] - FIRST for item in missed(edge, first, last=last)["items"]] == wanted
+def test_range_includes_both_ends(edge: Edge, first: int, last: int | None, expected_seqs: list[int]) -> None:
+    open_bursts(edge, 3)
+    assert [item["seq"] - FIRST for item in gap_page(edge, first, last=last)["items"]] == expected_seqs
 
 
 def test_pages_follow_cursor_and_link(edge: Edge) -> None:
-    mentions(edge, 5)
+    open_bursts(edge, 5)
     query = {"from": FIRST, "to": FIRST + 360, "limit": 2}
     by_cursor = edge.gaps("u1", query)
     second = edge.gaps("u1", {**query, "cursor": by_cursor.json()["next"]})
@@ -69,11 +72,11 @@ def test_pages_follow_cursor_and_link(edge: Edge) -> None:
 
 
 def test_pages_make_progress_within_one_second(edge: Edge) -> None:
-    """Each mention by a protected account is a burst of its own, a millisecond after the one before it."""
-    edge.house.people.follow(UserId("u2"), OF_BOB, START - timedelta(days=1))
+    """Each mention by a protected account is a burst of its own, a millisecond after the previous one."""
+    edge.house.people.follow(UserId("u2"), BOB_MENTIONS, START - timedelta(days=1))
     edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(120)))
     edge.house.sequence()
-    edge.house.clock.advance(A_WHILE)
+    edge.house.clock.advance(BURST_WINDOW)
     pages = [edge.gaps("u2", {"from": FIRST, "to": FIRST})]
     while "next" in pages[-1].links:
         pages.append(edge.client.get(pages[-1].links["next"]["url"], headers=edge.bearer("u2")))
@@ -84,9 +87,9 @@ def test_pages_make_progress_within_one_second(edge: Edge) -> None:
     assert {item["seq"] for item in items} == {FIRST}
 
 
-def test_burst_ahead_of_clock_is_told_as_current_second(edge: Edge) -> None:
+def test_burst_ahead_of_clock_is_reported_as_current_second(edge: Edge) -> None:
     """The last of 200 bursts that are numbered at once opens in the next second."""
-    edge.house.people.follow(UserId("u2"), OF_BOB, START - timedelta(days=1))
+    edge.house.people.follow(UserId("u2"), BOB_MENTIONS, START - timedelta(days=1))
     edge.house.clock.advance(timedelta(milliseconds=900))
     edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(200)))
     edge.house.sequence()
@@ -97,10 +100,10 @@ def test_burst_ahead_of_clock_is_told_as_current_second(edge: Edge) -> None:
 
 
 def test_hidden_item_is_not_returned(edge: Edge) -> None:
-    mentions(edge, 2)
-    ids = [item["burst"] for item in missed(edge, 0)["items"]]
+    open_bursts(edge, 2)
+    ids = [item["burst"] for item in gap_page(edge, 0)["items"]]
     assert edge.put("/v1/inbox/marks", "u1", {"bursts": ids[:1], "mark": "hidden"}).status_code == 204
-    assert [item["burst"] for item in missed(edge, 0)["items"]] == ids[1:]
+    assert [item["burst"] for item in gap_page(edge, 0)["items"]] == ids[1:]
 
 
 def test_own_mentions_are_returned_by_own_subject(edge: Edge) -> None:
@@ -120,57 +123,57 @@ def test_subject_may_contain_encoded_slashes(edge: Edge) -> None:
     )
 
 
-def unfollowed(house: House) -> None:
-    house.people.unfollow(U1, OF_NOVA)
+def unfollow(house: House) -> None:
+    house.people.unfollow(U1, NOVA_MENTIONS)
 
 
-def muted(house: House) -> None:
-    house.people.mute(U1, OF_NOVA)
+def mute(house: House) -> None:
+    house.people.mute(U1, NOVA_MENTIONS)
 
 
-def blocking(house: House) -> None:
+def block(house: House) -> None:
     house.people.block(U1, NOVA)
 
 
-def blocked(house: House) -> None:
+def block_viewer(house: House) -> None:
     house.people.block(NOVA, U1)
 
 
-def followed_later(house: House) -> None:
-    house.people.follow(U1, OF_NOVA, house.clock.now())
+def follow_later(house: House) -> None:
+    house.people.follow(U1, NOVA_MENTIONS, house.clock.now())
 
 
-def digested(house: House) -> None:
-    house.people.volume(U1, OF_NOVA, Volume.DIGEST)
+def choose_digest(house: House) -> None:
+    house.people.volume(U1, NOVA_MENTIONS, Volume.DIGEST)
 
 
-def silenced(house: House) -> None:
+def turn_off_all(house: House) -> None:
     house.people.arrange(U1, OverallWish(volume=Volume.OFF))
 
 
 @pytest.mark.parametrize(
     "change",
-    [unfollowed, muted, blocking, blocked, followed_later, digested, silenced],
+    [unfollow, mute, block, block_viewer, follow_later, choose_digest, turn_off_all],
     ids=lambda change: change.__name__,
 )
 @pytest.mark.parametrize("outage", [False, True], ids=["", "outage"])
 def test_subject_not_for_viewer_answers_like_unknown_subject(
     edge: Edge, change: Callable[[House], None], outage: bool
 ) -> None:
-    mentions(edge, 3)
+    open_bursts(edge, 3)
     edge.house.deliver()
-    assert len(missed(edge, 0)["items"]) == 3
+    assert len(gap_page(edge, 0)["items"]) == 3
     change(edge.house)
     edge.house.broken.store = StoreUnavailable() if outage else None
     for query in ({"from": 0}, {"from": FIRST, "to": FIRST + 240, "limit": 1}, {"from": FIRST + 9_999}):
-        assert spelled(edge.gaps("u1", query)) == spelled(edge.gaps("u1", query, subject=UNKNOWN))
+        assert serialize_response(edge.gaps("u1", query)) == serialize_response(edge.gaps("u1", query, subject=UNKNOWN))
 
 
 @pytest.mark.parametrize("subject", ["self:nova", "self:u2", "digest:u1", "digest:u2", "mention:u2"])
 def test_subject_of_others_answers_like_unknown_subject(edge: Edge, subject: str) -> None:
-    mentions(edge, 1)
+    open_bursts(edge, 1)
     edge.mention(whom="u2")
-    assert spelled(edge.gaps("u1", {"from": 0}, subject=subject)) == spelled(
+    assert serialize_response(edge.gaps("u1", {"from": 0}, subject=subject)) == serialize_response(
         edge.gaps("u1", {"from": 0}, subject=UNKNOWN)
     )
 
@@ -178,8 +181,10 @@ def test_subject_of_others_answers_like_unknown_subject(edge: Edge, subject: str
 def test_subject_with_restricted_bursts_only_answers_like_unknown_subject(edge: Edge) -> None:
     edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(300)))
     edge.house.sequence()
-    edge.house.clock.advance(A_WHILE)
-    assert spelled(edge.gaps("u1", {"from": 0})) == spelled(edge.gaps("u1", {"from": 0}, subject=UNKNOWN))
+    edge.house.clock.advance(BURST_WINDOW)
+    assert serialize_response(edge.gaps("u1", {"from": 0})) == serialize_response(
+        edge.gaps("u1", {"from": 0}, subject=UNKNOWN)
+    )
 
 
 @pytest.mark.parametrize("subject", ["nova", "mention:", ":nova", "tweet:nova", "mention%3Anova", "%00"])
@@ -214,38 +219,38 @@ def test_inverted_range_names_the_field(edge: Edge) -> None:
 
 
 def test_cursor_of_another_user_or_subject_or_list_is_rejected(edge: Edge) -> None:
-    mentions(edge, 2)
+    open_bursts(edge, 2)
     query = {"from": 0, "limit": 1}
-    own, of_inbox = edge.gaps("u1", query).json()["next"], edge.inbox("u1", limit=1).json()["next"]
-    assert edge.gaps("u1", {**query, "cursor": own}).status_code == 200
+    own_cursor, inbox_cursor = edge.gaps("u1", query).json()["next"], edge.inbox("u1", limit=1).json()["next"]
+    assert edge.gaps("u1", {**query, "cursor": own_cursor}).status_code == 200
     for user, subject, cursor in (
-        ("u2", "mention:nova", own),
-        ("u1", "self:u1", own),
-        ("u1", UNKNOWN, own),
-        ("u1", "mention:nova", of_inbox),
-        ("u1", "mention:nova", own[:-2]),
+        ("u2", "mention:nova", own_cursor),
+        ("u1", "self:u1", own_cursor),
+        ("u1", UNKNOWN, own_cursor),
+        ("u1", "mention:nova", inbox_cursor),
+        ("u1", "mention:nova", own_cursor[:-2]),
         ("u1", "mention:nova", ""),
     ):
         assert_problem(edge.gaps(user, {**query, "cursor": cursor}, subject=subject), 400, "bad_cursor")
-    assert_problem(edge.inbox("u1", cursor=own), 400, "bad_cursor")
+    assert_problem(edge.inbox("u1", cursor=own_cursor), 400, "bad_cursor")
 
 
 def test_unchanged_range_is_not_sent_again(edge: Edge) -> None:
-    mentions(edge, 2)
+    open_bursts(edge, 2)
     first = edge.gaps("u1", {"from": 0, "limit": 1})
     assert (first.headers["cache-control"], first.headers["vary"]) == ("private, no-cache", "Authorization")
-    again = edge.gaps("u1", {"from": 0, "limit": 1}, tag=first.headers["etag"])
-    assert (again.status_code, again.content) == (304, b"")
-    mentions(edge, 1)
+    second = edge.gaps("u1", {"from": 0, "limit": 1}, tag=first.headers["etag"])
+    assert (second.status_code, second.content) == (304, b"")
+    open_bursts(edge, 1)
     assert edge.gaps("u1", {"from": 0, "limit": 1}, tag=first.headers["etag"]).status_code == 200
 
 
 def test_store_outage_returns_partial_page_of_rows(edge: Edge) -> None:
-    mentions(edge, 3)
+    open_bursts(edge, 3)
     edge.house.deliver()
-    whole = missed(edge, FIRST + 120)["items"]
+    whole = gap_page(edge, FIRST + 120)["items"]
     edge.house.broken.store = StoreUnavailable()
-    assert missed(edge, FIRST + 120) == {"items": whole, "next": None, "partial": True}
+    assert gap_page(edge, FIRST + 120) == {"items": whole, "next": None, "partial": True}
 
 
 def test_unknown_user_has_no_gaps(edge: Edge) -> None:
@@ -253,25 +258,25 @@ def test_unknown_user_has_no_gaps(edge: Edge) -> None:
         assert_problem(edge.gaps(user, {"from": 0}), 404, "not_found")
 
 
-def mentions(edge: Edge, number: int) -> None:
-    """Each an item of its own, two minutes apart."""
+def open_bursts(edge: Edge, number: int) -> None:
+    """Open this many bursts, two minutes apart."""
     for _ in range(number):
         edge.mention()
-        edge.house.clock.advance(A_WHILE)
+        edge.house.clock.advance(BURST_WINDOW)
 
 
-def missed(edge: Edge, first: int, user: str = "u1", *, last: int | None = None) -> dict[str, Any]:
-    answer = edge.gaps(user, {"from": first} | ({} if last is None else {"to": last}))
-    assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+def gap_page(edge: Edge, first: int, user: str = "u1", *, last: int | None = None) -> dict[str, Any]:
+    response = edge.gaps(user, {"from": first} | ({} if last is None else {"to": last}))
+    assert response.status_code == 200, response.text
+    return dict(response.json())
 
 
 def seqs(page: httpx.Response) -> list[int]:
     return [item["seq"] - FIRST for item in page.json()["items"]]
 
 
-def spelled(answer: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-    """Every byte of an answer, but for what is left of the limit: that counts the requests."""
-    headers = [(name, value) for name, value in answer.headers.raw if name.lower() != b"ratelimit"]
-    assert answer.status_code == 200
-    return answer.status_code, headers, answer.content
+def serialize_response(response: httpx.Response) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return all parts of the response but the remaining rate limit, which counts the requests."""
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() != b"ratelimit"]
+    assert response.status_code == 200
+    return response.status_code, headers, response.content

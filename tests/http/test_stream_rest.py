@@ -1,4 +1,4 @@
-"""With nobody there the hub rests, asks neither bus nor store, and misses nothing for whoever comes next."""
+"""The live hub rests without clients, and misses nothing for the next client."""
 
 import asyncio
 import random
@@ -9,61 +9,61 @@ import pytest
 from notifier.flow.live.hub import RESTS_AFTER
 from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_live
 
-A_MOMENT = timedelta(seconds=1)
+ONE_SECOND = timedelta(seconds=1)
 
 
-async def rested(live: LiveHouse) -> None:
-    """Somebody was there, and has been gone for long enough."""
+async def rest(live: LiveHouse) -> None:
+    """Disconnect the only client, and let the hub go to rest."""
     await (await live.listen("u1")).disconnect()
     live.house.clock.advance(RESTS_AFTER)
     await live.hub.watch()
     await live.drain()
 
 
-def at_work(live: LiveHouse) -> tuple[int, int]:
-    """Tasks, and lines to the bus."""
+def tasks_and_listeners(live: LiveHouse) -> tuple[int, int]:
+    """Return the numbers of the hub's tasks and of its listeners on the bus."""
     return len(live.hub.shift.tasks), len(live.house.bus.lines)
 
 
-def test_with_nobody_there_for_a_while_it_asks_nobody_anything() -> None:
+def test_hub_without_clients_stops_its_tasks() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
-        assert at_work(live) == (5, 1)
+        assert tasks_and_listeners(live) == (5, 1)
         live.house.clock.advance(RESTS_AFTER)
         await live.hub.watch()
         await stream.disconnect()
-        live.house.clock.advance(RESTS_AFTER - A_MOMENT)
+        live.house.clock.advance(RESTS_AFTER - ONE_SECOND)
         await live.hub.watch()
         await live.drain()
-        assert at_work(live) == (5, 1)
-        live.house.clock.advance(A_MOMENT)
+        assert tasks_and_listeners(live) == (5, 1)
+        live.house.clock.advance(ONE_SECOND)
         await live.hub.watch()
         await live.drain()
-        assert at_work(live) == (0, 0)
+        assert tasks_and_listeners(live) == (0, 0)
 
     run_live(scenario)
 
 
-def test_its_own_loop_brings_it_to_rest() -> None:
+def test_hub_goes_to_rest_by_its_own_loop() -> None:
     async def run() -> None:
         live = LiveHouse()
         live.app = live.house.app(lambda _: asyncio.sleep(0))
         await (await live.listen("u1")).disconnect()
         live.house.clock.advance(RESTS_AFTER)
         async with asyncio.timeout(5):
-            while at_work(live) != (0, 0):
+            while tasks_and_listeners(live) != (0, 0):
                 await asyncio.sleep(0)
         await live.close()
 
     asyncio.run(run())
 
 
-def test_whoever_comes_next_hears_of_what_opens_and_has_what_opened_meanwhile() -> None:
+def test_first_client_after_a_rest_misses_nothing() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rested(live)
+        await rest(live)
         await live.mention()
         stream = await live.listen("u1")
-        assert at_work(live) == (5, 1)
+        assert tasks_and_listeners(live) == (5, 1)
         [count] = await stream.next_events()
         assert count.data["count"] == 1
         live.house.clock.advance(timedelta(minutes=2))
@@ -74,9 +74,9 @@ def test_whoever_comes_next_hears_of_what_opens_and_has_what_opened_meanwhile() 
     run_live(scenario)
 
 
-def test_what_the_bus_loses_after_a_rest_the_store_has() -> None:
+def test_bus_loss_after_a_rest_is_repaired_from_the_store() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rested(live)
+        await rest(live)
         stream = await live.listen("u1")
         await stream.next_events()
         live.house.bus.deaf = True
@@ -87,7 +87,7 @@ def test_what_the_bus_loses_after_a_rest_the_store_has() -> None:
     run_live(scenario)
 
 
-def test_who_comes_back_before_it_rests_gets_what_was_missed_and_afterwards_a_reset() -> None:
+def test_resume_is_complete_before_a_rest_and_a_reset_after_it() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         [count] = await stream.next_events()
@@ -111,7 +111,7 @@ def test_who_comes_back_before_it_rests_gets_what_was_missed_and_afterwards_a_re
 
 
 async def last_id(live: LiveHouse) -> str:
-    """What a client had when it was cut off from a hub that hears."""
+    """Return the id that a client had when it was disconnected from a running hub."""
     await (await live.listen("u1")).disconnect()
     await live.settle()
     stream = await live.listen("u1")
@@ -120,7 +120,7 @@ async def last_id(live: LiveHouse) -> str:
     return count.id
 
 
-def test_what_it_remembered_before_a_rest_proves_nothing_after_one_also_without_the_bus() -> None:
+def test_ids_from_before_a_rest_are_a_reset_also_without_the_bus() -> None:
     async def scenario(live: LiveHouse) -> None:
         last = await last_id(live)
         live.house.clock.advance(RESTS_AFTER)
@@ -134,9 +134,9 @@ def test_what_it_remembered_before_a_rest_proves_nothing_after_one_also_without_
     run_live(scenario)
 
 
-def test_after_a_rest_one_can_be_cut_off_and_come_back_as_before() -> None:
+def test_ids_from_after_a_rest_can_be_resumed() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rested(live)
+        await rest(live)
         last = await last_id(live)
         await live.mention()
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["row", "count"]
@@ -144,51 +144,51 @@ def test_after_a_rest_one_can_be_cut_off_and_come_back_as_before() -> None:
     run_live(scenario)
 
 
-def test_it_does_not_rest_under_somebody_who_is_just_coming() -> None:
+def test_hub_does_not_rest_while_a_client_connects() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rested(live)
+        await rest(live)
         bursts = SlowBursts(live.hub.bursts)
         live.hub.bursts = bursts
-        coming = asyncio.create_task(live.listen("u1"))
+        opening = asyncio.create_task(live.listen("u1"))
         await bursts.requested.wait()
         live.house.clock.advance(RESTS_AFTER)
         await live.hub.watch()
         bursts.released.set()
-        stream = await coming
+        stream = await opening
         await stream.next_events()
         await live.mention()
         assert event_types(await stream.next_events(2)) == ["row", "count"]
-        assert at_work(live) == (5, 1)
+        assert tasks_and_listeners(live) == (5, 1)
 
     run_live(scenario)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_however_the_last_goes_and_the_next_comes_nobody_is_left_unheard(seed: int) -> None:
+def test_random_connects_and_disconnects_lose_no_event(seed: int) -> None:
     async def scenario(live: LiveHouse) -> None:
-        dice = random.Random(seed)
+        random_ = random.Random(seed)
 
-        async def some(steps: int) -> None:
+        async def yield_steps(steps: int) -> None:
             for _ in range(steps):
                 await asyncio.sleep(0)
 
         async def watch() -> None:
             for _ in range(6):
-                await some(dice.randrange(8))
+                await yield_steps(random_.randrange(8))
                 live.house.clock.advance(RESTS_AFTER)
                 await live.hub.watch()
 
         async def visit() -> None:
-            await some(dice.randrange(30))
-            await (await live.listen(dice.choice(["u1", "u2"]))).disconnect()
+            await yield_steps(random_.randrange(30))
+            await (await live.listen(random_.choice(["u1", "u2"]))).disconnect()
 
         await asyncio.gather(watch(), *(visit() for _ in range(5)))
         stream = await live.listen("u3")
         await stream.next_events()
         await live.mention()
-        said = event_types(await stream.next_events(2))
-        while said[-2:] != ["row", "count"]:
-            said += event_types(await stream.next_events())
-        assert at_work(live) == (5, 1)
+        events = event_types(await stream.next_events(2))
+        while events[-2:] != ["row", "count"]:
+            events += event_types(await stream.next_events())
+        assert tasks_and_listeners(live) == (5, 1)
 
     run_live(scenario)

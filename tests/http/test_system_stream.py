@@ -1,4 +1,4 @@
-"""`/v1/system/stream` is bounded: few watchers, each of whom reads, or is cut off."""
+"""`/v1/system/stream` limits its watchers, and disconnects those that do not read."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,42 +15,42 @@ from tests.support.http_app import SERVICE_KEY, House
 SCOPE = cast(Any, _scope({}))
 
 
-async def for_ever() -> AsyncGenerator[bytes]:
+async def endless_events() -> AsyncGenerator[bytes]:
     while True:
         yield b"event: system\ndata: {}\n\n"
         await asyncio.sleep(0.01)
 
 
-async def broken() -> AsyncGenerator[bytes]:
+async def failing_events() -> AsyncGenerator[bytes]:
     yield b"event: system\ndata: {}\n\n"
     raise ZeroDivisionError
 
 
 def watch(watchers: Watchers, *, reads: bool, events: AsyncGenerator[bytes] | None = None) -> OpenStream:
-    """Somebody who opened the stream."""
+    """Open the event stream as a watcher."""
     stream = OpenStream()
     if reads:
         stream.reading.set()
-    body = EventStream(Watching(watchers, events or for_ever())).to_asgi_response()
+    body = EventStream(Watching(watchers, events or endless_events())).to_asgi_response()
     stream.task = asyncio.create_task(body(SCOPE, cast(Any, stream.receive), cast(Any, stream.send)))
     return stream
 
 
-def test_who_takes_nothing_is_cut_off_and_who_reads_stays() -> None:
+def test_watcher_that_does_not_read_is_disconnected() -> None:
     async def scenario() -> None:
         watchers = Watchers(taken_within=0.05)
-        slow, other = watch(watchers, reading=False), watch(watchers, reading=True)
+        slow, healthy = watch(watchers, reading=False), watch(watchers, reading=True)
         await slow.wait_closed()
         assert not slow.ended
         assert watchers.here == 1
-        assert len(await other.next_events(3)) >= 3
-        await other.disconnect()
+        assert len(await healthy.next_events(3)) >= 3
+        await healthy.disconnect()
         assert watchers.here == 0
 
     asyncio.run(scenario())
 
 
-def test_what_breaks_a_stream_is_in_the_log_and_who_went_or_was_cut_off_is_not(
+def test_stream_failures_are_logged_and_disconnects_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
@@ -58,29 +58,29 @@ def test_what_breaks_a_stream_is_in_the_log_and_who_went_or_was_cut_off_is_not(
         await watch(watchers, reading=False).wait_closed()
         await watch(watchers, reading=True).disconnect()
         assert not caplog.records
-        await watch(watchers, reading=True, events=broken()).wait_closed()
+        await watch(watchers, reading=True, events=failing_events()).wait_closed()
 
     asyncio.run(scenario())
     assert [record.message for record in caplog.records if record.name == "notifier.api"] == ["event stream failed"]
 
 
-def test_one_too_many_is_refused_and_may_come_back() -> None:
+def test_watcher_over_the_limit_is_refused_until_one_leaves() -> None:
     async def scenario() -> None:
         app = House().app(frozen_sleep)
-        ears = [await watching(app) for _ in range(MOST + 1)]
-        assert [stream.status for stream in ears] == [200] * MOST + [503]
-        assert (b'"streams_full"' in ears[-1].body, ears[-1].headers["retry-after"]) == (True, "1")
-        await ears[0].leave()
-        ears.append(await watching(app))
-        assert ears[-1].status == 200
-        for stream in ears:
+        streams = [await open_watcher(app) for _ in range(MOST + 1)]
+        assert [stream.status for stream in streams] == [200] * MOST + [503]
+        assert (b'"streams_full"' in streams[-1].body, streams[-1].headers["retry-after"]) == (True, "1")
+        await streams[0].disconnect()
+        streams.append(await open_watcher(app))
+        assert streams[-1].status == 200
+        for stream in streams:
             await stream.disconnect()
 
     asyncio.run(scenario())
 
 
-async def watching(app: Litestar) -> OpenStream:
-    """Somebody who asked for the stream, once there is an answer."""
+async def open_watcher(app: Litestar) -> OpenStream:
+    """Request the stream, and return it once it has begun or was refused."""
     headers = {"authorization": f"Bearer {SERVICE_KEY}", "host": "house"}
     scope = {**_scope(headers), "path": "/v1/system/stream", "raw_path": b"/v1/system/stream"}
     stream = OpenStream()
@@ -90,13 +90,13 @@ async def watching(app: Litestar) -> OpenStream:
     return stream
 
 
-def test_while_a_look_hangs_the_line_says_that_it_lives() -> None:
-    async def look() -> bytes:
+def test_hanging_overview_read_still_sends_heartbeats() -> None:
+    async def endless_read() -> bytes:
         await asyncio.Event().wait()
         raise AssertionError
 
     async def scenario() -> bytes:
         async with asyncio.timeout(WAIT_LIMIT):
-            return await anext(Looking(ScriptedReader(look), silent_for=0.01).events())
+            return await anext(Looking(ScriptedReader(endless_read), silent_for=0.01).events())
 
     assert asyncio.run(scenario()) == BEAT

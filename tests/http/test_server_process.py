@@ -1,4 +1,4 @@
-"""The real server in a process of its own: a free port, a taken one, requests, and an end that is quick."""
+"""The real server in its own process: ports, requests and a quick shutdown."""
 
 import signal
 import socket
@@ -23,68 +23,71 @@ SERVICE = {"Authorization": f"Bearer {SERVICE_KEY}"}
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with served("127.0.0.1", 0) as (_, found):
-        yield found
+    with running_server("127.0.0.1", 0) as (_, url_):
+        yield url_
 
 
-def test_events_and_inboxes_are_served(url: str) -> None:
+def test_server_accepts_events_and_serves_inboxes(url: str) -> None:
     accepted = httpx.post(f"{url}/v1/events", json=event(), headers=SERVICE)
     assert (accepted.status_code, accepted.json()["status"]) == (202, "accepted")
-    person = {"Authorization": f"Bearer {House().token('u1')}"}
-    inbox = httpx.get(f"{url}/v1/inbox", headers=person)
+    user_headers = {"Authorization": f"Bearer {House().token('u1')}"}
+    inbox = httpx.get(f"{url}/v1/inbox", headers=user_headers)
     assert (inbox.status_code, inbox.json()["items"]) == (200, [])
-    assert httpx.get(f"{url}/v1/inbox", headers={**person, "If-None-Match": inbox.headers["etag"]}).status_code == 304
+    assert (
+        httpx.get(f"{url}/v1/inbox", headers={**user_headers, "If-None-Match": inbox.headers["etag"]}).status_code
+        == 304
+    )
 
 
 @pytest.mark.parametrize("id", ["a/b", "a//b", "/a/", "a%2Fb", "ü ?#&", "a/../b"])
-def test_an_event_is_found_by_its_id_whatever_that_is(url: str, id: str) -> None:
+def test_event_is_found_by_any_encoded_id(url: str, id: str) -> None:
     httpx.post(f"{url}/v1/events", json=event(id), headers=SERVICE)
     assert httpx.get(f"{url}/v1/events/{quote(id, safe='')}", headers=SERVICE).json()["id"] == id
 
 
-def test_an_oversized_body_is_refused_while_it_is_still_being_sent(url: str) -> None:
+def test_oversized_body_is_refused_while_it_is_still_sent(url: str) -> None:
     with socket.create_connection(("127.0.0.1", httpx.URL(url).port or 0)) as connection:
         head = "POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
         connection.sendall(f"{head}Authorization: Bearer {SERVICE_KEY}\r\n\r\n".encode())
-        connection.sendall(b"20000\r\n" + b"x" * 0x20000 + b"\r\n")  # and never the end
+        connection.sendall(b"20000\r\n" + b"x" * 0x20000 + b"\r\n")  # the end of the body is never sent
         assert connection.recv(4096).startswith(b"HTTP/1.1 413 ")
 
 
-def test_refusals_are_problems(url: str) -> None:
+def test_refusals_are_problem_responses(url: str) -> None:
     assert_problem(httpx.get(f"{url}/nothing"), 404, "not_found")
     assert_problem(httpx.get(f"{url}/%ff%00"), 404, "not_found")
     assert_problem(httpx.get(f"{url}/v1/inbox"), 401, "bad_token")
 
 
-def test_a_taken_port_is_told_in_a_sentence(url: str) -> None:
+def test_taken_port_is_reported_in_a_sentence(url: str) -> None:
     port = httpx.URL(url).port
     command = [sys.executable, "-m", "tests.support.serve_app", "127.0.0.1", str(port)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
-    assert done.returncode == 1
-    assert done.stderr.startswith("port_taken: The port is taken by another program; choose another")
-    assert str(port) in done.stderr
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30)
+    assert result.returncode == 1
+    assert result.stderr.startswith("port_taken: The port is taken by another program; choose another")
+    assert str(port) in result.stderr
 
 
-def test_a_sigterm_ends_it_in_order_with_connections_open_and_its_port_can_be_taken_again_at_once() -> None:
-    with served("127.0.0.1", 0) as (process, url), httpx.Client() as idle:
+def test_sigterm_closes_connections_and_frees_the_port() -> None:
+    with running_server("127.0.0.1", 0) as (process, url), httpx.Client() as idle:
         idle.get(f"{url}/healthz")
-        person = {"Authorization": f"Bearer {House().token('u1')}"}
-        with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=person) as stream:
+        user_headers = {"Authorization": f"Bearer {House().token('u1')}"}
+        with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=user_headers) as stream:
             chunks = stream.iter_bytes()
             assert next(chunks).startswith(b"retry: 2000\n\nid: ")
             process.send_signal(signal.SIGTERM)
             started = monotonic()
-            assert b"".join(chunks) == b""  # and no error: the answer has an end
+            assert b"".join(chunks) == b""  # no error: the response is complete
             assert monotonic() - started < 1
         assert process.wait(10) == 0
         assert monotonic() - started < 4
-    with served("127.0.0.1", httpx.URL(url).port or 0) as (_, again):
-        assert again == url
-        assert httpx.get(f"{again}/healthz").status_code == 200
+    with running_server("127.0.0.1", httpx.URL(url).port or 0) as (_, second_url):
+        assert second_url == url
+        assert httpx.get(f"{second_url}/healthz").status_code == 200
 
 
 @contextmanager
-def served(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def running_server(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     command = [sys.executable, "-m", "tests.support.serve_app", host, str(port)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -94,9 +97,9 @@ def served(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str]", str]
             process.terminate()
 
 
-def test_a_listener_that_goes_is_noticed(url: str) -> None:
-    person = {"Authorization": f"Bearer {House().token('u1')}"}
-    with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=person) as stream:
+def test_disconnected_stream_client_is_noticed(url: str) -> None:
+    user_headers = {"Authorization": f"Bearer {House().token('u1')}"}
+    with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=user_headers) as stream:
         chunks = stream.iter_bytes()
         next(chunks)
         assert "notifier_streams 1.0" in httpx.get(f"{url}/metrics").text
