@@ -1,4 +1,4 @@
-"""How events are cut into requests, by number and by bytes, and what is refused of a batch or before it."""
+"""Batching of events by number and by bytes, and validation before sending."""
 
 import json
 import socket
@@ -11,80 +11,84 @@ from notifier.client.batching import LARGEST_EVENT, MOST_BYTES, MOST_EVENTS, bat
 from notifier.client.event import TEXT_KEPT, TYPE
 from notifier.codec import cloudevents
 from notifier.domain.upstream.validation import EVENT_TYPE, LONGEST_TEXT
-from tests.client.scripted import Pauses, Request, accepted, client_of, event, serving, whole
+from tests.client.scripted_service import Pauses, Request, accepted_response, client_of, event, http_response, serving
 
 
-def test_the_limits_are_those_of_the_service() -> None:
+def test_limits_equal_those_of_the_service() -> None:
     assert (MOST_EVENTS, MOST_BYTES) == (cloudevents.LARGEST_BATCH, LARGEST_BATCH_BODY)
     assert (LARGEST_EVENT, TEXT_KEPT, TYPE) == (cloudevents.LARGEST_EVENT, LONGEST_TEXT, EVENT_TYPE)
 
 
-def test_a_single_event_is_no_array() -> None:
+def test_single_event_is_no_array() -> None:
     [batch] = batches([event()], "//x")
     assert batch.kind == "application/cloudevents+json"
     assert json.loads(batch.body)["data"]["tweet"] == "t1"
 
 
-def test_a_batch_has_at_most_1000_events_in_their_order() -> None:
-    found = list(batches((event(f"t{n}") for n in range(2_001)), "//x"))
-    assert [len(batch.letters) for batch in found] == [1_000, 1_000, 1]
-    assert [one["id"] for batch in found[:2] for one in json.loads(batch.body)] == [f"t{n}" for n in range(2_000)]
+def test_batch_has_at_most_1000_events_in_order() -> None:
+    made = list(batches((event(f"t{n}") for n in range(2_001)), "//x"))
+    assert [len(batch.letters) for batch in made] == [1_000, 1_000, 1]
+    assert [event_["id"] for batch in made[:2] for event_ in json.loads(batch.body)] == [f"t{n}" for n in range(2_000)]
 
 
-def test_a_batch_may_have_exactly_4_mib_and_not_a_byte_more() -> None:
-    def sized(number: int, size: int) -> MentionEvent:
+def test_batch_has_at_most_4_mib() -> None:
+    def event_of_size(number: int, size: int) -> MentionEvent:
         return event(str(number), mentions=["n" * (size - len(event(str(number), mentions=[""]).spelled("//x")))])
 
-    many = [sized(number, 60_000) for number in range(1_000, 1_069)]
-    rest = MOST_BYTES - len("[]") - len(many) * (60_000 + len(","))
-    [batch] = batches([*many, sized(1_069, rest)], "//x")
+    events = [event_of_size(number, 60_000) for number in range(1_000, 1_069)]
+    remaining = MOST_BYTES - len("[]") - len(events) * (60_000 + len(","))
+    [batch] = batches([*events, event_of_size(1_069, remaining)], "//x")
     assert len(batch.body) == MOST_BYTES
-    assert [len(batch.letters) for batch in batches([*many, sized(1_069, rest + 1)], "//x")] == [69, 1]
+    assert [len(batch.letters) for batch in batches([*events, event_of_size(1_069, remaining + 1)], "//x")] == [69, 1]
 
 
-def test_an_event_that_is_too_large_is_refused_here_and_its_neighbours_are_sent() -> None:
+def test_too_large_event_is_refused_locally_and_the_others_are_sent() -> None:
     large = event("large", mentions=["n" * LARGEST_EVENT])
     with serving() as service, client_of(service.url, Pauses()) as client:
         receipts = client.send([event("a"), large, event("b")])
-    assert [(each.id, each.status) for each in receipts] == [("a", "accepted"), ("large", "refused"), ("b", "accepted")]
-    assert [each.refusal.code for each in receipts if each.refusal] == ["too_large"]
+    assert [(receipt.id, receipt.status) for receipt in receipts] == [
+        ("a", "accepted"),
+        ("large", "refused"),
+        ("b", "accepted"),
+    ]
+    assert [receipt.refusal.code for receipt in receipts if receipt.refusal] == ["too_large"]
     assert [request.ids for request in service.requests] == [["a"], ["b"]]
 
 
-def test_each_event_of_a_batch_that_is_refused_as_a_whole_gets_its_own_refusal() -> None:
-    """The service answers with the problem of the first when not one of a batch was taken."""
+def test_every_event_of_a_refused_batch_gets_its_own_refusal() -> None:
+    """When a whole batch is refused, the service reports only the first problem."""
 
     def refuse(connection: socket.socket, request: Request) -> bool:
-        connection.sendall(whole(400, {"code": f"bad-{request.ids[0]}", "title": "No."}))
+        connection.sendall(http_response(400, {"code": f"bad-{request.ids[0]}", "title": "No."}))
         return True
 
     with serving(*[refuse] * 100) as service, client_of(service.url, Pauses()) as client:
         receipts = client.send([event(str(number)) for number in range(5)])
-    assert [each.refusal.code for each in receipts if each.refusal] == [f"bad-{number}" for number in range(5)]
+    assert [receipt.refusal.code for receipt in receipts if receipt.refusal] == [f"bad-{number}" for number in range(5)]
 
 
-def test_a_proxy_that_takes_less_than_the_service_is_sent_less() -> None:
-    def narrow(connection: socket.socket, request: Request) -> bool:
-        few = len(request.ids) <= 2
-        connection.sendall(accepted(request) if few else whole(413, b"<html>too much</html>"))
+def test_batch_too_large_for_a_proxy_is_split() -> None:
+    def accept_at_most_two(connection: socket.socket, request: Request) -> bool:
+        fits = len(request.ids) <= 2
+        connection.sendall(accepted_response(request) if fits else http_response(413, b"<html>too much</html>"))
         return True
 
-    with serving(*[narrow] * 100) as service, client_of(service.url, Pauses()) as client:
+    with serving(*[accept_at_most_two] * 100) as service, client_of(service.url, Pauses()) as client:
         receipts = client.send([event(str(number)) for number in range(7)])
     assert receipts == [EventReceipt(id=str(number), status=ReceiptStatus.ACCEPTED) for number in range(7)]
 
 
-def test_nothing_is_sent_for_nothing() -> None:
+def test_empty_batch_is_not_sent() -> None:
     with serving() as service, client_of(service.url, Pauses()) as client:
         assert client.send([]) == []
     assert service.requests == []
 
 
-def test_half_a_character_in_the_text_does_not_cost_the_mention() -> None:
+def test_lone_surrogate_in_the_text_is_replaced() -> None:
     assert json.loads(event(text="hi \ud83d @nova").spelled("//x"))["data"]["text"] == "hi ? @nova"
 
 
-def test_a_name_where_a_list_of_names_belongs_is_a_mistake_of_the_caller() -> None:
+def test_string_as_mentions_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"write \['nova'\]"):
         event(mentions="nova")
 
@@ -92,17 +96,17 @@ def test_a_name_where_a_list_of_names_belongs_is_a_mistake_of_the_caller() -> No
 @pytest.mark.parametrize(
     "url", ["", "notifier.example", "ftp://x", "http://", "http://x:99999", "http://x y", "http://ü"]
 )
-def test_an_address_that_cannot_be_one_is_told_before_anything_is_sent(url: str) -> None:
+def test_invalid_address_is_rejected_before_sending(url: str) -> None:
     with pytest.raises(InvalidClientSetting, match="The address"):
         Client(url, "a key")
 
 
 @pytest.mark.parametrize("key", ["", "a key\n", "a kéy", "a key\r\nb: c"])
-def test_a_key_that_cannot_be_one_is_told_and_not_shown(key: str) -> None:
+def test_invalid_key_is_rejected_without_showing_it(key: str) -> None:
     with pytest.raises(InvalidClientSetting, match="The key is empty, or") as caught:
         Client("http://127.0.0.1:1", key)
     assert not key or key not in str(caught.value)
 
 
-def test_a_client_does_not_show_its_key() -> None:
+def test_client_repr_hides_the_key() -> None:
     assert "a key" not in repr(Client("http://127.0.0.1:1", "a key"))

@@ -1,4 +1,4 @@
-"""What the client does when the service refuses, stays silent, breaks off or asks for patience."""
+"""The client's retries when the service refuses, stays silent, breaks off or asks to wait."""
 
 import socket
 from datetime import timedelta
@@ -9,41 +9,41 @@ import pytest
 
 from notifier.client import AccessDenied, Client, NotTheService, ReceiptStatus, Unanswered
 from notifier.client.http import LONGEST, LONGEST_ASKED
-from tests.client.scripted import (
-    Act,
+from tests.client.scripted_service import (
     Pauses,
-    Scripted,
+    Reply,
+    ScriptedService,
     accept,
     accept_and_close,
     break_off,
-    break_off_in_the_answer,
+    break_off_in_the_response,
     client_of,
     event,
+    http_response,
     problem,
-    say,
-    say_nothing,
+    respond,
     serving,
-    whole,
+    stay_silent,
 )
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "failure",
     [
         problem(503, "log_unavailable"),
         problem(507, "disk_full"),
-        say(429),
-        say(408),
-        say(500),
-        say(502, b"<html>"),
+        respond(429),
+        respond(408),
+        respond(500),
+        respond(502, b"<html>"),
         break_off,
-        break_off_in_the_answer,
+        break_off_in_the_response,
     ],
     ids=["503", "507", "429", "408", "500", "502", "broken off", "broken off in the answer"],
 )
-def test_the_same_bytes_are_sent_again_until_they_are_taken(trouble: Act) -> None:
+def test_same_bytes_are_resent_until_they_are_accepted(failure: Reply) -> None:
     pauses = Pauses()
-    with serving(trouble, trouble) as service, client_of(service.url, pauses) as client:
+    with serving(failure, failure) as service, client_of(service.url, pauses) as client:
         [receipt] = client.send([event()])
     assert receipt.status is ReceiptStatus.ACCEPTED
     assert len({request.body for request in service.requests}) == 1
@@ -51,9 +51,9 @@ def test_the_same_bytes_are_sent_again_until_they_are_taken(trouble: Act) -> Non
     assert len(pauses.slept) == 2
 
 
-def test_a_silent_service_is_asked_again_on_another_connection() -> None:
+def test_silent_service_is_retried_on_another_connection() -> None:
     with (
-        serving(say_nothing) as service,
+        serving(stay_silent) as service,
         client_of(service.url, Pauses(), answers_within=timedelta(seconds=0.3)) as client,
     ):
         [receipt] = client.send([event()], within=timedelta(hours=1))
@@ -62,30 +62,30 @@ def test_a_silent_service_is_asked_again_on_another_connection() -> None:
     assert {request.body for request in service.requests} == {service.requests[0].body}
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
-def test_a_silent_service_is_not_waited_for_longer_than_there_is_time(kept: bool) -> None:
+@pytest.mark.parametrize("connection_kept", [False, True], ids=["new connection", "kept connection"])
+def test_silent_service_is_not_awaited_beyond_the_deadline(connection_kept: bool) -> None:
     with (
-        serving(*([accept] if kept else []), say_nothing, say_nothing) as service,
+        serving(*([accept] if connection_kept else []), stay_silent, stay_silent) as service,
         Client(service.url, "a key") as client,
     ):
-        if kept:
+        if connection_kept:
             client.send([event("t1")])
-        began = monotonic()
+        started = monotonic()
         with pytest.raises(Unanswered, match="TimeoutError"):
             client.send([event("t2")], within=timedelta(seconds=0.3))
-    assert monotonic() - began < 5  # a try may take ten
+    assert monotonic() - started < 5  # a single attempt may take ten seconds
 
 
-def test_a_service_that_is_not_there_yet_is_waited_for() -> None:
-    service = Scripted()
+def test_service_that_is_not_open_yet_is_retried() -> None:
+    service = ScriptedService()
 
-    class UntilItOpens(Pauses):
+    class OpeningPauses(Pauses):
         def sleep(self, seconds: float) -> None:
             Pauses.sleep(self, seconds)
             if len(self.slept) == 3:
                 service.open()
 
-    pauses = UntilItOpens()
+    pauses = OpeningPauses()
     try:
         with client_of(service.url, pauses) as client:
             assert client.send([event()])[0].taken
@@ -94,11 +94,11 @@ def test_a_service_that_is_not_there_yet_is_waited_for() -> None:
     assert len(pauses.slept) == 3
 
 
-def test_pauses_grow_up_to_a_limit_and_are_random_from_nothing_up() -> None:
+def test_pauses_grow_to_a_limit_with_full_jitter() -> None:
     longest, shortest = Pauses(), Pauses()
     with serving() as service:
         for pauses, chance in ((longest, 1.0), (shortest, 0.0)):
-            service.script = [say(503)] * 10
+            service.script = [respond(503)] * 10
             with client_of(service.url, pauses, chance=chance) as client:
                 client.send([event()], within=timedelta(hours=1))
     assert longest.slept == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, LONGEST, LONGEST, LONGEST]
@@ -106,7 +106,7 @@ def test_pauses_grow_up_to_a_limit_and_are_random_from_nothing_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "least"),
+    ("retry_after", "minimum"),
     [
         ("7", 7.0),
         ("86400", LONGEST_ASKED),
@@ -116,14 +116,14 @@ def test_pauses_grow_up_to_a_limit_and_are_random_from_nothing_up() -> None:
         ("-3", 0.0),
     ],
 )
-def test_it_waits_at_least_as_long_as_the_service_asks_within_reason(said: str, least: float) -> None:
+def test_pause_respects_retry_after_up_to_a_limit(retry_after: str, minimum: float) -> None:
     pauses = Pauses()
-    with serving(say(503, Retry_After=said)) as service, client_of(service.url, pauses) as client:
+    with serving(respond(503, Retry_After=retry_after)) as service, client_of(service.url, pauses) as client:
         client.send([event()], within=timedelta(minutes=2))
-    assert pauses.slept == [pytest.approx(least + 0.05)]
+    assert pauses.slept == [pytest.approx(minimum + 0.05)]
 
 
-def test_when_the_time_is_up_the_error_says_why_and_what_is_not_answered() -> None:
+def test_deadline_error_has_the_cause_and_the_unanswered_events() -> None:
     pauses = Pauses()
     with (
         serving(accept, *[problem(503, "log_unavailable")] * 100) as service,
@@ -132,14 +132,14 @@ def test_when_the_time_is_up_the_error_says_why_and_what_is_not_answered() -> No
     ):
         client.send([event(f"t{n}") for n in range(1_500)], within=timedelta(seconds=20))
     assert [receipt.id for receipt in caught.value.receipts] == [f"t{n}" for n in range(1_000)]
-    assert [each.id for each in caught.value.events] == [f"t{n}" for n in range(1_000, 1_500)]
+    assert [event_.id for event_ in caught.value.events] == [f"t{n}" for n in range(1_000, 1_500)]
     assert 10 < sum(pauses.slept) <= 20
 
 
-def test_it_gives_up_at_once_when_the_service_asks_for_more_time_than_there_is() -> None:
+def test_retry_after_beyond_the_deadline_gives_up_at_once() -> None:
     pauses = Pauses()
     with (
-        serving(say(507, Retry_After="10")) as service,
+        serving(respond(507, Retry_After="10")) as service,
         client_of(service.url, pauses) as client,
         pytest.raises(Unanswered, match="507") as caught,
     ):
@@ -148,7 +148,7 @@ def test_it_gives_up_at_once_when_the_service_asks_for_more_time_than_there_is()
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, "bad_event"), (409, "event_conflict"), (413, "too_large")])
-def test_a_refusal_is_a_receipt_and_never_sent_again(status: int, code: str) -> None:
+def test_refusal_is_a_receipt_and_not_retried(status: int, code: str) -> None:
     with serving(problem(status, code)) as service, client_of(service.url, Pauses()) as client:
         [receipt] = client.send([event()])
     assert receipt.status is ReceiptStatus.REFUSED
@@ -157,7 +157,7 @@ def test_a_refusal_is_a_receipt_and_never_sent_again(status: int, code: str) -> 
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_key_that_is_not_taken_is_an_error_and_not_tried_again(status: int) -> None:
+def test_denied_key_is_an_error_and_not_retried(status: int) -> None:
     with (
         serving(problem(status, "bad_token")) as service,
         client_of(service.url, Pauses()) as client,
@@ -168,41 +168,43 @@ def test_a_key_that_is_not_taken_is_an_error_and_not_tried_again(status: int) ->
     assert len(service.requests) == 1
 
 
-def test_a_refusal_that_comes_before_the_body_was_read_is_heard() -> None:
-    def turn_away(door: socket.socket) -> None:
-        connection, _ = door.accept()
+def test_refusal_sent_before_the_body_is_read_is_noticed() -> None:
+    def refuse_early(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
         with connection:
             connection.recv(100)
-            connection.sendall(whole(401, {"code": "bad_token", "title": "No."}))
+            connection.sendall(http_response(401, {"code": "bad_token", "title": "No."}))
 
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)  # most of the body is still to be sent by then
-        thread = Thread(target=turn_away, args=(door,))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096
+        )  # so most of the body is still unsent when the refusal comes
+        thread = Thread(target=refuse_early, args=(listener,))
         thread.start()
         large = [event(str(number), mentions=["n" * 60_000]) for number in range(60)]
-        url = f"http://127.0.0.1:{door.getsockname()[1]}"
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         with client_of(url, Pauses()) as client, pytest.raises(AccessDenied, match="bad_token"):
             client.send(large)
         thread.join()
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "reply",
     [
-        say(200, b"It works!"),
-        say(202, b"It works!"),
-        say(202, {"status": "perhaps"}),
-        say(202, []),
-        say(301, Location="http://elsewhere.example"),
-        say(404, b"<html>"),
+        respond(200, b"It works!"),
+        respond(202, b"It works!"),
+        respond(202, {"status": "perhaps"}),
+        respond(202, []),
+        respond(301, Location="http://elsewhere.example"),
+        respond(404, b"<html>"),
         problem(404, "not_found"),
-        say(400, b"<html>"),
-        say(400, []),
+        respond(400, b"<html>"),
+        respond(400, []),
     ],
 )
-def test_somebody_else_at_that_address_is_an_error_and_not_tried_again(answer: Act) -> None:
+def test_response_of_another_service_is_an_error_and_not_retried(reply: Reply) -> None:
     with (
-        serving(answer) as service,
+        serving(reply) as service,
         client_of(service.url, Pauses()) as client,
         pytest.raises(NotTheService),
     ):
@@ -210,9 +212,9 @@ def test_somebody_else_at_that_address_is_an_error_and_not_tried_again(answer: A
     assert len(service.requests) == 1
 
 
-def test_fewer_answers_than_events_are_not_the_service() -> None:
+def test_fewer_results_than_events_are_not_the_service() -> None:
     with (
-        serving(say(202, {"results": [{"status": "accepted"}]})) as service,
+        serving(respond(202, {"results": [{"status": "accepted"}]})) as service,
         client_of(service.url, Pauses()) as client,
         pytest.raises(NotTheService) as caught,
     ):
@@ -220,14 +222,14 @@ def test_fewer_answers_than_events_are_not_the_service() -> None:
     assert len(caught.value.events) == 2
 
 
-def test_a_connection_is_kept() -> None:
+def test_connection_is_reused() -> None:
     with serving() as service, client_of(service.url, Pauses()) as client:
         for number in range(3):
             client.send([event(f"t{number}")])
     assert len(service.connections) == 1
 
 
-def test_a_kept_connection_that_was_closed_meanwhile_costs_no_pause() -> None:
+def test_closed_idle_connection_is_reopened_without_a_pause() -> None:
     pauses = Pauses()
     with serving(accept_and_close) as service, client_of(service.url, pauses) as client:
         client.send([event("t1")])

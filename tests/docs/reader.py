@@ -1,4 +1,4 @@
-"""Somebody who types what a page says, in a folder of their own, beside a service that runs."""
+"""Runs the commands of a page in a folder of its own, beside a running service."""
 
 import os
 import shutil
@@ -13,11 +13,11 @@ from tests.repo.sources import ROOT
 NOTIFIER = f"""#!/bin/sh
 echo "notifier $*" >> "$TYPED"
 case "$1" in
-  up | demo) exec {sys.executable} -m tests.docs.understood "$@" ;;
-  *) exec {sys.executable} -IS {ROOT}/tests/docs/warm.py "$WARM" "$@" ;;
+  up | demo) exec {sys.executable} -m tests.docs.command_line "$@" ;;
+  *) exec {sys.executable} -IS {ROOT}/tests/docs/command_server.py "$WARM" "$@" ;;
 esac
 """
-"""What runs until it is stopped, or for minutes, is understood and not done: the service runs already."""
+"""Commands that run for long or until stopped are only parsed, because the service runs already."""
 MAKE = f"""#!/bin/sh
 echo "make $*" >> "$TYPED"
 exec {shutil.which("make") or "make"} -n -C {ROOT} "$@" > /dev/null
@@ -28,26 +28,26 @@ HERE = "http://127.0.0.1:8080"
 @dataclass(frozen=True, kw_only=True)
 class Reader:
     folder: Path
-    """Holds `notifier-data`."""
+    """Contains `notifier-data`."""
     url: str
-    warm: Path
-    """Where commands are asked for."""
+    command_server: Path
+    """Socket of the process that runs the commands."""
 
-    def types(self, page: Page) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
-        """All blocks in one shell, which stops at the first command that fails; and the calls that were made."""
-        typed = self.folder / "typed"
-        typed.write_text("")
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}
-        environment = plain | {
-            "PATH": f"{self._shims()}{os.pathsep}{plain['PATH']}",
+    def run_page(self, page: Page) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
+        """Run all blocks in one shell that stops at the first failure; return its result and the calls made."""
+        typed_file = self.folder / "typed"
+        typed_file.write_text("")
+        outer_environment = {name: value for name, value in os.environ.items() if not name.startswith("NOTIFIER_")}
+        environment = outer_environment | {
+            "PATH": f"{self._shims()}{os.pathsep}{outer_environment['PATH']}",
             "PYTHONPATH": str(ROOT),
-            "TYPED": str(typed),
-            "WARM": str(self.warm),
+            "TYPED": str(typed_file),
+            "WARM": str(self.command_server),
         }
         script = page.script.replace(HERE, self.url)
-        if not shutil.which("curl"):  # not everywhere, and no dependency of ours
+        if not shutil.which("curl"):  # optional: curl is not a dependency of the project
             script = "".join(line for line in script.splitlines(keepends=True) if not line.startswith("curl "))
-        done = subprocess.run(
+        result = subprocess.run(
             ["bash", "-eu", "-c", script],
             cwd=self.folder,
             env=environment,
@@ -56,7 +56,7 @@ class Reader:
             text=True,
             check=False,
         )
-        return done, typed.read_text().splitlines()
+        return result, typed_file.read_text().splitlines()
 
     def _shims(self) -> Path:
         shims = self.folder / "bin"

@@ -1,4 +1,4 @@
-"""The page of Web Push says what the code does: whom it sends to, what answers mean, when a breaker opens."""
+"""docs/push-web.md matches the code: push services, responses and circuit breaker."""
 
 import pytest
 
@@ -29,32 +29,32 @@ def test_every_push_service_is_listed(host: str) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 301, 302, 308, 404, 406, 408, 410, 413, 421, 425, 429])
-def test_every_status_that_means_something_of_its_own_is_in_the_table(status: int) -> None:
+def test_every_special_status_is_in_the_table(status: int) -> None:
     receipt = receipt_of(Reply(status=status), "https://push.example", KeyReputation(), NOON, 0.0)
-    rows = {cell: means for cell, means, _ in PAGE.table("answer")}
-    [means] = [means for cell, means in rows.items() if str(status) in cell] or [rows[f"{_class(status)}"]]
-    assert means == RECEIPTS[type(receipt)]
+    rows = {cell: meaning for cell, meaning, _ in PAGE.table("answer")}
+    [meaning] = [meaning for cell, meaning in rows.items() if str(status) in cell] or [rows[f"{_class(status)}"]]
+    assert meaning == RECEIPTS[type(receipt)]
 
 
 def _class(status: int) -> str:
     return "2xx" if status < 300 else "other 3xx"
 
 
-def test_every_word_that_a_token_is_refused_with_is_in_the_table() -> None:
-    answers = " ".join(row[0] for row in PAGE.table("answer")).lower()
-    said = (*BAD_TOKEN.values(), *OTHER_KEY.values(), *NO_KEY.values())
-    assert [words for words in said if words not in answers] == []
+def test_every_token_error_phrase_is_in_the_table() -> None:
+    answer_cells = " ".join(row[0] for row in PAGE.table("answer")).lower()
+    phrases = (*BAD_TOKEN.values(), *OTHER_KEY.values(), *NO_KEY.values())
+    assert [phrase for phrase in phrases if phrase not in answer_cells] == []
 
 
-def test_its_numbers_are_those_of_the_code() -> None:
-    terms = BreakerSettings()
-    for words in (
+def test_documented_numbers_equal_those_of_the_code() -> None:
+    settings = BreakerSettings()
+    for phrase in (
         f"multiple of {STEP} bytes",
         f"than {MOST + OVERHEAD:,} bytes",
         f"more than {MOST_DEVICES} refusals",
-        f"{terms.failures} failures in a row",
-        f"After {int(terms.rest.total_seconds())} seconds",
+        f"{settings.failures} failures in a row",
+        f"After {int(settings.rest.total_seconds())} seconds",
     ):
-        assert words in PAGE.text
-    assert terms.successes == 3
+        assert phrase in PAGE.text
+    assert settings.successes == 3
     assert "three successes in a row close it" in PAGE.text

@@ -62,7 +62,7 @@ class OpenStream:
     ended: bool = False
     """The response was completed, not broken off."""
     reading: asyncio.Event = field(default_factory=asyncio.Event)
-    """While it isn't set, the client reads nothing."""
+    """The client reads nothing until this is set."""
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: "asyncio.Task[None] | None" = None

@@ -126,7 +126,7 @@ def test_opening_is_recorded_in_the_hour_of_its_response() -> None:
 
 
 def test_activity_lost_in_an_outage_is_recorded_at_the_next_opening() -> None:
-    sent = asyncio.run(recorded_activity([(5, 0)], [(3, 1)], [(5, 2)], away=1))
+    sent = asyncio.run(recorded_activity([(5, 0)], [(3, 1)], [(5, 2)], outages=1))
     assert sent == [(HOUR, [3]), (HOUR, [5])]
 
 
@@ -168,13 +168,13 @@ async def audited_openings(openings: int, pause: Pause) -> list[int]:
     return audit.members
 
 
-async def recorded_activity(*batches: Sequence[tuple[int, int]], away: int = 0) -> list[tuple[int, list[Member]]]:
-    """Return what was recorded for openings at these minutes, with Redis down for the first `away` batches."""
+async def recorded_activity(*batches: Sequence[tuple[int, int]], outages: int = 0) -> list[tuple[int, list[Member]]]:
+    """Return what was recorded for openings at these minutes, with Redis down for the first `outages` batches."""
     broken = Broken()
     activity = BreakableActivity(broken=broken)
     noting = Noting(activity=activity, metrics=Metrics(), pause=no_pause)
     for number, batch in enumerate(batches):
-        broken.cache = CacheUnavailable() if number < away else None
+        broken.cache = CacheUnavailable() if number < outages else None
         for member, minutes in batch:
             noting.observe(opened_inbox(member, timedelta(minutes=minutes)))
         await finish_tasks()
@@ -183,8 +183,8 @@ async def recorded_activity(*batches: Sequence[tuple[int, int]], away: int = 0) 
 
 def opened_inbox(member: int, after: timedelta = timedelta(0)) -> OpenedInbox:
     viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
-    look = InboxView(viewer=viewer, member=Member(member), now=START + after)
-    return OpenedInbox(look=look, after=None, page=None, badge=None)
+    view = InboxView(viewer=viewer, member=Member(member), now=START + after)
+    return OpenedInbox(look=view, after=None, page=None, badge=None)
 
 
 def audit_counts(house: House) -> tuple[float | None, float | None]:

@@ -77,8 +77,8 @@ def test_device_list_is_empty_at_first(edge: Edge) -> None:
 
 
 def test_each_platform_is_registered_and_listed_by_last_four(edge: Edge) -> None:
-    more = {"locale": "pt_BR", "time_zone": "America/Sao_Paulo"}
-    expected = [registered(edge, body | more) for body in (APPLE, TOKEN, FID, BROWSER)]
+    language = {"locale": "pt_BR", "time_zone": "America/Sao_Paulo"}
+    expected = [registered(edge, body | language) for body in (APPLE, TOKEN, FID, BROWSER)]
     assert [(device["platform"], device["app"], device["last_four"]) for device in expected] == [
         ("apns", "com.example.app", "12cd"),
         ("fcm", None, "wxyz"),
@@ -104,8 +104,8 @@ def test_responses_contain_no_device_address(edge: Edge) -> None:
 def test_repeated_registration_is_the_same_device(edge: Edge) -> None:
     first = registered(edge, APPLE)
     edge.house.clock.advance(timedelta(days=1))
-    again = register(edge, APPLE | {"token": APPLE["token"].lower()}, method="POST").json()
-    assert again == {**first, "registered_at": "2026-01-06T12:00:00Z"}
+    renewed = register(edge, APPLE | {"token": APPLE["token"].lower()}, method="POST").json()
+    assert renewed == {**first, "registered_at": "2026-01-06T12:00:00Z"}
     assert devices(edge) == [again]
 
 
@@ -265,7 +265,7 @@ def test_registration_is_unconfirmed_in_a_store_outage_and_indexed_later(
     registered(edge, APPLE, "u2")
     edge.house.clock.advance(timedelta(seconds=1))
     with monkeypatch.context() as broken:
-        broken.setattr(type(edge.house.ports.devices), "write", lambda _, words: fail(words))
+        broken.setattr(type(edge.house.ports.devices), "write", lambda _, records: fail(records))
         assert_problem(register(edge, APPLE), 503, "store_unavailable")
     assert (len(devices(edge)), len(devices(edge, "u2"))) == (0, 1)
     assert push_members(edge) == [1]

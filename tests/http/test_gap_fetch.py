@@ -248,9 +248,9 @@ def test_unchanged_range_is_not_sent_again(edge: Edge) -> None:
 def test_store_outage_returns_partial_page_of_rows(edge: Edge) -> None:
     open_bursts(edge, 3)
     edge.house.deliver()
-    whole = gap_page(edge, FIRST + 120)["items"]
+    before = gap_page(edge, FIRST + 120)["items"]
     edge.house.broken.store = StoreUnavailable()
-    assert gap_page(edge, FIRST + 120) == {"items": whole, "next": None, "partial": True}
+    assert gap_page(edge, FIRST + 120) == {"items": before, "next": None, "partial": True}
 
 
 def test_unknown_user_has_no_gaps(edge: Edge) -> None:

@@ -15,9 +15,9 @@ MARKS = "/v1/inbox/marks"
 BATCH = "application/cloudevents-batch+json"
 
 
-def event_json(more: bytes = b"", **fields: Any) -> bytes:
-    """Return an event as JSON, with more JSON behind its last field."""
-    return json.dumps(event(**fields)).encode()[:-1] + more + b"}"
+def event_json(suffix: bytes = b"", **fields: Any) -> bytes:
+    """Return an event as JSON, with suffix JSON behind its last field."""
+    return json.dumps(event(**fields)).encode()[:-1] + suffix + b"}"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "GZIP", "br", "deflate, gzip"])

@@ -66,12 +66,12 @@ def test_clock_difference_of_half_a_minute_is_tolerated(edge: Edge, changes: dic
 
 def test_forged_token_is_refused(edge: Edge) -> None:
     good = forge(GOOD)
-    other = forge(GOOD | {"sub": "u2"})
+    tampered = forge(GOOD | {"sub": "u2"})
     for token in (
         forge(GOOD, key="another secret that is long enough, too"),
         forge(GOOD, algorithm="HS384", key=SECRET * 2),
         jwt.encode(GOOD, "", algorithm="none"),
-        ".".join([good.split(".")[0], other.split(".")[1], good.split(".")[2]]),
+        ".".join([good.split(".")[0], tampered.split(".")[1], good.split(".")[2]]),
         good[:-1],
         good + ".x",
         "a.b.c",

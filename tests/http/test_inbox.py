@@ -192,10 +192,10 @@ def test_unchanged_inbox_is_304(edge: Edge) -> None:
     edge.mention()
     first = edge.inbox("u1")
     edge.house.clock.advance(timedelta(seconds=10))
-    again = edge.inbox("u1", {"If-None-Match": f'"other", {first.headers["etag"]}'})
-    assert (again.status_code, again.content) == (304, b"")
-    assert again.headers["etag"] == first.headers["etag"]
-    assert int(again.headers["x-poll-interval"]) > 0
+    second = edge.inbox("u1", {"If-None-Match": f'"other", {first.headers["etag"]}'})
+    assert (second.status_code, second.content) == (304, b"")
+    assert second.headers["etag"] == first.headers["etag"]
+    assert int(second.headers["x-poll-interval"]) > 0
 
 
 def test_changed_inbox_is_sent(edge: Edge) -> None:

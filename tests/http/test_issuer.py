@@ -104,7 +104,7 @@ def test_optional_claims_may_vary(api: IssuerApi, changes: dict[str, Any]) -> No
 
 
 def test_forged_token_is_refused(api: IssuerApi) -> None:
-    good, other = api.issuer.sign(), api.issuer.sign(sub="u2")
+    good, tampered = api.issuer.sign(), api.issuer.sign(sub="u2")
     for token in (
         api.issuer.sign(key=ed(1)),
         api.issuer.sign("b", key=rsa(1)),
@@ -119,7 +119,7 @@ def test_forged_token_is_refused(api: IssuerApi) -> None:
         signed_with_public_key(pem(ed()), "a"),
         signed_with_public_key(ed().public_key().public_bytes_raw(), "a"),
         issue(api.edge.house.keys, UserId("u1"), api.edge.house.clock.now()),
-        ".".join([good.split(".")[0], other.split(".")[1], good.split(".")[2]]),
+        ".".join([good.split(".")[0], tampered.split(".")[1], good.split(".")[2]]),
         api.issuer.sign(None),
         "a.b.c",
         "x",

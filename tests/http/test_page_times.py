@@ -86,7 +86,7 @@ def test_recent_and_failed_pages_are_reported() -> None:
     async def no_pause(_: float) -> None:
         await asyncio.sleep(0)
 
-    async def play() -> None:
+    async def scenario() -> None:
         timing = Timing(tabs=tabs, owner="api", threads=InlineThreads(), clock=clock, metrics=Metrics(), pause=no_pause)
         for took in (80, 5):
             for _ in range(FEWEST):
@@ -98,5 +98,5 @@ def test_recent_and_failed_pages_are_reported() -> None:
             await timing.going
             clock.advance(LATELY)
 
-    asyncio.run(play())
+    asyncio.run(scenario())
     assert tabs.reports == [("api", 80 * MS, LATELY), ("api", 5 * MS, LATELY)]

@@ -32,8 +32,8 @@ class SlowStore:
 
 @pytest.fixture
 def threads() -> Iterator[Threads]:
-    with closing(RequestThreads()) as made:
-        yield made
+    with closing(RequestThreads()) as threads:
+        yield threads
 
 
 def test_retraction_is_settled_before_the_response(threads: Threads) -> None:

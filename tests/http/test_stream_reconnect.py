@@ -19,8 +19,8 @@ class SlowViewerRead:
 
     read: Callable[[UserId, Member], Awaitable[Viewer]]
     held: int = 0
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
         viewer_ = await self.read(user, member)

@@ -12,7 +12,7 @@ from tests.http.listening_client import LiveHouse, SlowBursts, event_types, run_
 ONE_SECOND = timedelta(seconds=1)
 
 
-async def rest(live: LiveHouse) -> None:
+async def go_to_rest(live: LiveHouse) -> None:
     """Disconnect the only client, and let the hub go to rest."""
     await (await live.listen("u1")).disconnect()
     live.house.clock.advance(RESTS_AFTER)
@@ -60,7 +60,7 @@ def test_hub_goes_to_rest_by_its_own_loop() -> None:
 
 def test_first_client_after_a_rest_misses_nothing() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rest(live)
+        await go_to_rest(live)
         await live.mention()
         stream = await live.listen("u1")
         assert tasks_and_listeners(live) == (5, 1)
@@ -76,7 +76,7 @@ def test_first_client_after_a_rest_misses_nothing() -> None:
 
 def test_bus_loss_after_a_rest_is_repaired_from_the_store() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rest(live)
+        await go_to_rest(live)
         stream = await live.listen("u1")
         await stream.next_events()
         live.house.bus.deaf = True
@@ -136,7 +136,7 @@ def test_ids_from_before_a_rest_are_a_reset_also_without_the_bus() -> None:
 
 def test_ids_from_after_a_rest_can_be_resumed() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rest(live)
+        await go_to_rest(live)
         last = await last_id(live)
         await live.mention()
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["row", "count"]
@@ -146,7 +146,7 @@ def test_ids_from_after_a_rest_can_be_resumed() -> None:
 
 def test_hub_does_not_rest_while_a_client_connects() -> None:
     async def scenario(live: LiveHouse) -> None:
-        await rest(live)
+        await go_to_rest(live)
         bursts = SlowBursts(live.hub.bursts)
         live.hub.bursts = bursts
         opening = asyncio.create_task(live.listen("u1"))

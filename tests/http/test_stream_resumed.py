@@ -142,7 +142,7 @@ def test_burst_lost_by_the_bus_is_sent_once_from_the_store() -> None:
 
 
 def test_ids_do_not_advance_past_unheard_growth() -> None:
-    """While the bus is silent, ids stand still, so a client that resumes learns of the gap."""
+    """Ids stand still while the bus is silent, so a client that resumes learns of the gap."""
 
     async def scenario(live: LiveHouse) -> None:
         await last_id(live, "u1")

@@ -1,4 +1,4 @@
-"""The manifests below k8s/ as their tests read them: objects by file, the kustomizations, who belongs to which role."""
+"""Reads the manifests in k8s/: objects, kustomizations and the objects of each role."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ BASE = ROOT / "k8s" / "base"
 OVERLAYS = ROOT / "k8s" / "overlays"
 KUSTOMIZATION = "kustomization.yaml"
 WORKLOADS = {**dict.fromkeys(ROLES, "Deployment"), "migrate": "Job"}
-"""By role, under the names that `notifier up` has for them, and what runs before them."""
+"""Kind of the workload of each role of `notifier up`, and of the job that runs before them."""
 COMMANDS = {**ROLES, "migrate": ("migrate", "--phase", "pre")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One file with one object."""
+    """A file with exactly one object."""
 
     path: Path
     content: Mapping[str, Any]
@@ -48,13 +48,13 @@ class Manifest:
 
     @property
     def container(self) -> Mapping[str, Any]:
-        [only] = self.pod["containers"]
-        return dict(only)
+        [container] = self.pod["containers"]
+        return dict(container)
 
 
 @cache
 def base() -> tuple[Manifest, ...]:
-    """Every object that is applied; raises ValueError where a file holds several."""
+    """Return every object of the base; raises ValueError if a file holds several."""
     return tuple(manifest(path) for path in sorted(BASE.rglob("*.yaml")) if path.name != KUSTOMIZATION)
 
 
@@ -67,17 +67,17 @@ def kustomization(folder: Path) -> Mapping[str, Any]:
     return manifest(folder / KUSTOMIZATION).content
 
 
-def one(kind: str, name: str) -> Manifest:
-    [found] = [each for each in base() if (each.kind, each.name) == (kind, name)]
-    return found
+def find_manifest(kind: str, name: str) -> Manifest:
+    [match] = [manifest_ for manifest_ in base() if (manifest_.kind, manifest_.name) == (kind, name)]
+    return match
 
 
 def workload(role: str) -> Manifest:
-    return one(WORKLOADS[role], called(role))
+    return find_manifest(WORKLOADS[role], object_name(role))
 
 
-def called(role: str) -> str:
-    """Its objects: a pod's name is the name of its host, which has no dots."""
+def object_name(role: str) -> str:
+    """Return the name of the role's objects. Pod names are host names, which have no dots."""
     return f"notifier-{component(role)}"
 
 

@@ -1,4 +1,4 @@
-"""The files of this repository as its tests read them: paths, syntax trees, imports."""
+"""Reads the files of this repository: paths, syntax trees and imports."""
 
 import ast
 import tomllib
@@ -15,7 +15,7 @@ CODE = (*PRODUCT, "examples", "tests", "benchmarks")
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """One Python file, parsed once, if anybody asks for that."""
+    """A Python file, parsed on first use."""
 
     path: str
     text: str
@@ -29,7 +29,7 @@ class Module:
         return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
     def imports(self) -> Iterator[str]:
-        """Full names of what is imported anywhere in the file, `from a import b` as `a.b`."""
+        """Yield the full names of all imports in the file, `from a import b` as `a.b`."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -37,13 +37,13 @@ class Module:
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
     def names_used(self) -> Iterator[str]:
-        """Dotted names read anywhere in the file, as written, and what is imported."""
+        """Yield the dotted names used in the file, as written, and its imports."""
         yield from self.imports()
         yield from (ast.unparse(node) for node in ast.walk(self.tree) if isinstance(node, ast.Attribute))
 
 
 def modules(*folders: str) -> tuple[Module, ...]:
-    """Every Python file below these folders of the repository, in the order of their paths."""
+    """Return every Python file below the folders, sorted by path."""
     paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     return tuple(map(_module, paths))
 
@@ -55,7 +55,7 @@ def _module(path: Path) -> Module:
 
 @cache
 def documents() -> tuple[Path, ...]:
-    """The Markdown files that people read."""
+    """Return the Markdown files that are written for people."""
     return tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]))
 
 

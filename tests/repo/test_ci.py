@@ -1,4 +1,4 @@
-"""CI runs what people run."""
+"""CI runs the same checks as `make test`."""
 
 import os
 import subprocess
@@ -19,22 +19,20 @@ def test_ci_runs_make_test() -> None:
     assert any("make test" in line for line in commands)
 
 
-@pytest.mark.parametrize("fails", [None, *TOOLS])
-def test_make_test_fails_with_whichever_of_its_checks_and_says_what_each_said(
-    fails: str | None, tmp_path: Path
-) -> None:
-    """Types are looked at beside the tests, which are `python -m pytest`."""
+@pytest.mark.parametrize("failing", [None, *TOOLS])
+def test_make_test_fails_with_any_check_and_shows_the_output(failing: str | None, tmp_path: Path) -> None:
+    """mypy runs in parallel to the tests, which are `python -m pytest`."""
     for path in ("requirements/dev.txt", "pyproject.toml", ".venv/.ready"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).touch()
     for name in TOOLS:
         tool = tmp_path / ".venv" / "bin" / name
         tool.parent.mkdir(exist_ok=True)
-        tool.write_text(f"#!/bin/sh\necho {name} was here\nexit {int(name == fails)}\n")
+        tool.write_text(f"#!/bin/sh\necho {name} was here\nexit {int(name == failing)}\n")
         tool.chmod(0o755)
-    done = subprocess.run(
+    result = subprocess.run(
         ["make", "-f", ROOT / "Makefile", "test"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (done.returncode == 0) is (fails is None), done.stdout + done.stderr
-    before = TOOLS[: TOOLS.index(fails) + 1] if fails in EARLY else TOOLS
-    assert [name for name in TOOLS if f"{name} was here" in done.stdout] == before
+    assert (result.returncode == 0) is (failing is None), result.stdout + result.stderr
+    expected = TOOLS[: TOOLS.index(failing) + 1] if failing in EARLY else TOOLS
+    assert [name for name in TOOLS if f"{name} was here" in result.stdout] == expected

@@ -1,4 +1,4 @@
-"""The Dockerfile: what goes in is pinned; what comes out has no tools, and a user who is a number."""
+"""The Dockerfile: pinned inputs, no build tools in the result, and a numeric user."""
 
 import re
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from notifier.config import PREFIX, Settings
-from tests.docs.understood import understood
-from tests.repo.manifests import WORKLOADS, one, workload
+from tests.docs.command_line import check_command
+from tests.repo.manifests import WORKLOADS, find_manifest, workload
 from tests.repo.sources import PRODUCT, ROOT
 from tests.repo.test_requirements import pins
 
@@ -19,22 +19,22 @@ class Stage:
     image: str
     name: str
     lines: tuple[str, ...]
-    """An instruction each, its continuations joined, comments left out."""
+    """One instruction each, with continuations joined and comments removed."""
 
-    def said(self, word: str) -> list[str]:
-        return [rest for first, _, rest in (line.partition(" ") for line in self.lines) if first == word]
+    def arguments_of(self, instruction: str) -> list[str]:
+        return [arguments for name, _, arguments in (line.partition(" ") for line in self.lines) if name == instruction]
 
 
 @cache
 def stages() -> tuple[Stage, ...]:
-    found: list[Stage] = []
+    stages_: list[Stage] = []
     for line in instructions():
-        if begins := re.fullmatch(r"FROM (\S+)(?: AS (\S+))?", line):
-            found.append(Stage(image=begins[1], name=begins[2] or "", lines=()))
-        elif found:
-            last = found.pop()
-            found.append(Stage(image=last.image, name=last.name, lines=(*last.lines, line)))
-    return tuple(found)
+        if match := re.fullmatch(r"FROM (\S+)(?: AS (\S+))?", line):
+            stages_.append(Stage(image=match[1], name=match[2] or "", lines=()))
+        elif stages_:
+            last = stages_.pop()
+            stages_.append(Stage(image=last.image, name=last.name, lines=(*last.lines, line)))
+    return tuple(stages_)
 
 
 def instructions() -> Iterator[str]:
@@ -52,11 +52,13 @@ def last() -> Stage:
 
 
 def copied(stage: Stage) -> set[str]:
-    """Sources within the repository."""
-    return {name for words in stage.said("COPY") if "--from" not in words for name in words.split()[:-1]}
+    """Return the files of the repository that the stage copies."""
+    return {
+        name for arguments in stage.arguments_of("COPY") if "--from" not in arguments for name in arguments.split()[:-1]
+    }
 
 
-def test_there_is_a_stage_that_builds_and_one_that_runs_on_the_same_python() -> None:
+def test_build_and_run_stages_use_the_same_python() -> None:
     assert [stage.name for stage in stages()] == ["build", ""]
     assert build().image == last().image == "python:${PYTHON}"
     [python] = re.findall(r"^ARG PYTHON=(\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -65,18 +67,26 @@ def test_there_is_a_stage_that_builds_and_one_that_runs_on_the_same_python() -> 
     assert python.partition("-")[0] == pinned_with[1]
 
 
-def test_everything_that_is_installed_is_pinned_by_its_hash_and_compiled_by_nobody() -> None:
-    installs = [each for line in build().said("RUN") for each in re.findall(r"(?<=\binstall )[^&]+", line)]
+def test_installed_packages_are_pinned_by_hash_and_not_compiled() -> None:
+    installs = [
+        command for line in build().arguments_of("RUN") for command in re.findall(r"(?<=\binstall )[^&]+", line)
+    ]
     assert len(installs) == 3
-    for words in installs:
-        assert ("--require-hashes" in words and "--only-binary=:all:" in words) or "--no-deps /built/*.whl" in words
-    assert [words for words in installs if "-r requirements/run.txt" in words]
-    assert all("--no-build-isolation" in each for line in build().said("RUN") for each in re.findall("wheel .*", line))
+    for arguments in installs:
+        assert (
+            "--require-hashes" in arguments and "--only-binary=:all:" in arguments
+        ) or "--no-deps /built/*.whl" in arguments
+    assert [arguments for arguments in installs if "-r requirements/run.txt" in arguments]
+    assert all(
+        "--no-build-isolation" in command
+        for line in build().arguments_of("RUN")
+        for command in re.findall("wheel .*", line)
+    )
 
 
-def test_what_builds_the_wheel_is_pinned_in_the_file_that_it_is_taken_from() -> None:
-    [taken] = re.findall(r"sed -n '/\^(\w+)==/,/# via/p' (\S+)", " ".join(build().said("RUN")))
-    assert taken == ("setuptools", "requirements/dev.txt")
+def test_build_backend_is_pinned_in_dev_requirements() -> None:
+    [source] = re.findall(r"sed -n '/\^(\w+)==/,/# via/p' (\S+)", " ".join(build().arguments_of("RUN")))
+    assert source == ("setuptools", "requirements/dev.txt")
     assert "setuptools" in pins("dev.txt")
     text = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
     entry = re.search(r"^setuptools==(?:.*\n)*?.*# via", text, flags=re.MULTILINE)
@@ -84,7 +94,7 @@ def test_what_builds_the_wheel_is_pinned_in_the_file_that_it_is_taken_from() -> 
     assert len(re.findall("==", entry[0])) == 1
 
 
-def test_the_wheel_s_sources_go_in_and_nothing_else_does() -> None:
+def test_only_the_sources_of_the_wheel_are_copied() -> None:
     pinned = {"requirements/run.txt", "requirements/dev.txt"}
     assert copied(build()) == {*PRODUCT, "migrations", "pyproject.toml", *pinned}
     assert copied(last()) == set()
@@ -95,32 +105,32 @@ def test_the_wheel_s_sources_go_in_and_nothing_else_does() -> None:
     assert all((ROOT / name).exists() for name in copied(build()))
 
 
-def test_what_runs_has_no_tools_that_install_or_build() -> None:
-    assert "pip uninstall --yes --quiet pip setuptools wheel" in last().said("RUN")[0]
-    assert last().said("COPY") == ["--from=build /opt/notifier /opt/notifier"]
-    assert "--without-pip /opt/notifier" in " ".join(build().said("RUN"))
+def test_final_stage_has_no_install_or_build_tools() -> None:
+    assert "pip uninstall --yes --quiet pip setuptools wheel" in last().arguments_of("RUN")[0]
+    assert last().arguments_of("COPY") == ["--from=build /opt/notifier /opt/notifier"]
+    assert "--without-pip /opt/notifier" in " ".join(build().arguments_of("RUN"))
 
 
 @pytest.mark.parametrize("role", WORKLOADS)
-def test_its_user_is_a_number_and_the_one_that_kubernetes_is_told(role: str) -> None:
-    [user] = last().said("USER")
+def test_user_is_numeric_and_equals_that_of_kubernetes(role: str) -> None:
+    [user] = last().arguments_of("USER")
     uid, _, gid = user.partition(":")
-    told = workload(role).pod["securityContext"]
-    assert int(uid) == told["runAsUser"] != 0
-    assert int(gid) == told["runAsGroup"] == told["fsGroup"] != 0
+    security_context = workload(role).pod["securityContext"]
+    assert int(uid) == security_context["runAsUser"] != 0
+    assert int(gid) == security_context["runAsGroup"] == security_context["fsGroup"] != 0
     assert last().lines.index(f"USER {user}") > max(n for n, line in enumerate(last().lines) if line.startswith("RUN"))
 
 
-def test_what_it_sets_are_settings_and_agree_with_those_of_kubernetes() -> None:
-    told = one("ConfigMap", "notifier").content["data"]
-    own = dict(re.findall(rf"({PREFIX}\w+)=(\S+)", " ".join(last().said("ENV"))))
-    assert Settings.read(own) != Settings()
-    assert {name: told[name] for name in own} == own
-    assert last().said("EXPOSE") == [str(Settings().port)]
+def test_environment_holds_settings_that_agree_with_kubernetes() -> None:
+    settings = find_manifest("ConfigMap", "notifier").content["data"]
+    image_settings = dict(re.findall(rf"({PREFIX}\w+)=(\S+)", " ".join(last().arguments_of("ENV"))))
+    assert Settings.read(image_settings) != Settings()
+    assert {name: settings[name] for name in image_settings} == image_settings
+    assert last().arguments_of("EXPOSE") == [str(Settings().port)]
 
 
-def test_it_runs_the_command_line_with_the_role_as_its_argument() -> None:
-    assert last().said("ENTRYPOINT") == ['["notifier"]']
-    assert last().said("CMD") == ['["up"]']
-    assert last().said("HEALTHCHECK") == ["NONE"]
-    understood(["up"])
+def test_entrypoint_takes_the_role_as_argument() -> None:
+    assert last().arguments_of("ENTRYPOINT") == ['["notifier"]']
+    assert last().arguments_of("CMD") == ['["up"]']
+    assert last().arguments_of("HEALTHCHECK") == ["NONE"]
+    check_command(["up"])

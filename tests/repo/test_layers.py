@@ -1,4 +1,4 @@
-"""The import contracts in pyproject.toml forget no room of the house and no library."""
+"""The import contracts in pyproject.toml cover every package and every library."""
 
 import re
 import sys
@@ -10,44 +10,46 @@ from packaging.utils import canonicalize_name
 
 from tests.repo.sources import PRODUCT, ROOT, modules, pyproject
 
-# Not layers: the doors of the package.
+# Entry points, not layers.
 WITHOUT_LAYER = {"__init__", "__main__"}
 
 
-def test_every_room_of_the_house_has_a_layer() -> None:
+def test_every_package_has_a_layer() -> None:
     layers = " ".join(contract("layers")["layers"])
-    named = set(re.findall(r"notifier\.(\w+)", layers))
-    rooms = {path.stem for path in (ROOT / "notifier").iterdir() if path.suffix == ".py" or any(path.rglob("*.py"))}
-    assert rooms - WITHOUT_LAYER <= named
+    in_layers = set(re.findall(r"notifier\.(\w+)", layers))
+    packages = {path.stem for path in (ROOT / "notifier").iterdir() if path.suffix == ".py" or any(path.rglob("*.py"))}
+    assert packages - WITHOUT_LAYER <= in_layers
 
 
-def test_the_import_contracts_see_every_folder() -> None:
-    """import-linter passes over a folder without `__init__.py`, and so does the build."""
+def test_every_folder_is_a_package() -> None:
+    """import-linter skips a folder without `__init__.py`, and so does the build."""
     folders = {(ROOT / module.path).parent for module in modules(*PRODUCT)}
     assert [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
 
 
-def test_every_library_is_kept_out_of_the_decisions() -> None:
+def test_every_library_is_forbidden_in_the_domain() -> None:
     project = pyproject()["project"]
-    wanted = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
+    dependencies = {canonicalize_name(Requirement(line).name) for line in project["dependencies"]}
     libraries = {
         package
         for package, distributions in packages_distributions().items()
-        if wanted & {canonicalize_name(name) for name in distributions}
+        if dependencies & {canonicalize_name(name) for name in distributions}
     }
     missing = libraries - set(contract("forbidden")["forbidden_modules"])
     assert {package for package in missing if not package.startswith("_")} == set()
 
 
-def test_the_client_needs_nothing_but_python() -> None:
+def test_client_imports_only_the_standard_library() -> None:
     imported = {name.partition(".")[0] for module in modules("notifier/client") for name in module.imports()}
     assert imported - {"notifier"} <= sys.stdlib_module_names
 
 
 def contract(kind: str) -> dict[str, Any]:
-    [found] = [
-        each
-        for each in pyproject()["tool"]["importlinter"]["contracts"]
-        if each["type"] == kind and "containers" not in each and "tests" not in each.get("forbidden_modules", ())
+    [match] = [
+        contract_
+        for contract_ in pyproject()["tool"]["importlinter"]["contracts"]
+        if contract_["type"] == kind
+        and "containers" not in contract_
+        and "tests" not in contract_.get("forbidden_modules", ())
     ]
-    return dict(found)
+    return dict(match)

@@ -1,4 +1,4 @@
-"""The shape of the modules: short, named after the domain, and each says its job first."""
+"""Modules are short, named after the domain, and begin with a docstring."""
 
 import ast
 import io
@@ -8,33 +8,33 @@ import tokenize
 from tests.repo.sources import CODE, Module, modules
 
 MOST_LINES = 500
-NAMES_THAT_SAY_NOTHING = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
+VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 IGNORE = re.compile(r"#\s*type:\s*ignore")
 IGNORE_WITH_REASON = re.compile(r"#\s*type:\s*ignore\[[\w, -]+\]\s+#\s*\w+")
 
 
-def test_a_module_has_at_most_500_lines() -> None:
+def test_module_has_at_most_500_lines() -> None:
     lengths = {module.path: len(module.text.splitlines()) for module in modules(*CODE)}
     assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
-def test_a_module_begins_with_its_job() -> None:
+def test_module_begins_with_a_docstring() -> None:
     assert [module.path for module in modules(*CODE) if not first_line(module)] == []
 
 
-def test_a_file_is_named_after_a_word_of_the_domain() -> None:
+def test_file_name_is_not_vague() -> None:
     parts = {module.path: set(re.split(r"[/_.]", module.path)) for module in modules(*CODE)}
-    assert {path: words for path, words in parts.items() if words & NAMES_THAT_SAY_NOTHING} == {}
+    assert {path: parts_ for path, parts_ in parts.items() if parts_ & VAGUE_NAMES} == {}
 
 
-def test_a_type_ignore_has_a_code_and_a_reason() -> None:
-    bare = [
+def test_type_ignore_has_a_code_and_a_reason() -> None:
+    without_reason = [
         f"{module.path}:{comment.start[0]}"
         for module in modules(*CODE)
         for comment in comments(module)
         if IGNORE.search(comment.string) and not IGNORE_WITH_REASON.search(comment.string)
     ]
-    assert bare == []
+    assert without_reason == []
 
 
 def first_line(module: Module) -> str:

@@ -1,4 +1,4 @@
-"""The overlays below k8s/overlays: every patch finds its objects, and nothing is said that nobody looked at."""
+"""The overlays in k8s/overlays: patches have targets, and only known fields are used."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,61 +11,61 @@ from notifier.config import Settings
 from tests.repo.manifests import BASE, KUSTOMIZATION, OVERLAYS, base, kustomization, manifest
 from tests.repo.test_manifests import figure, memory
 
-UNDERSTOOD = {"apiVersion", "kind", "namespace", "resources", "replicas", "patches"}
-"""Of a kustomization; what is not here would be applied without having been looked at."""
+CHECKED_FIELDS = {"apiVersion", "kind", "namespace", "resources", "replicas", "patches"}
+"""Fields of a kustomization that these tests check; others would be applied unchecked."""
 
-each_overlay = pytest.mark.parametrize("overlay", sorted(OVERLAYS.iterdir()), ids=lambda folder: folder.name)
+for_each_overlay = pytest.mark.parametrize("overlay", sorted(OVERLAYS.iterdir()), ids=lambda folder: folder.name)
 
 
-@each_overlay
-def test_an_overlay_says_nothing_that_is_not_looked_at_here(overlay: Path) -> None:
-    assert kustomization(overlay).keys() <= UNDERSTOOD
+@for_each_overlay
+def test_overlay_uses_only_checked_fields(overlay: Path) -> None:
+    assert kustomization(overlay).keys() <= CHECKED_FIELDS
     assert kustomization(overlay)["kind"] == kustomization(BASE)["kind"] == "Kustomization"
     assert kustomization(overlay)["apiVersion"] == kustomization(BASE)["apiVersion"]
 
 
-@each_overlay
-def test_every_file_of_an_overlay_is_used_and_every_file_that_it_uses_is_there(overlay: Path) -> None:
-    used = {(overlay / name).resolve() for name in [*kustomization(overlay)["resources"], *patched(overlay)]}
+@for_each_overlay
+def test_overlay_uses_all_of_its_files_and_no_others(overlay: Path) -> None:
+    used = {(overlay / name).resolve() for name in [*kustomization(overlay)["resources"], *patch_targets(overlay)]}
     assert used == {BASE} | {path for path in overlay.glob("*.yaml") if path.name != KUSTOMIZATION}
 
 
-@each_overlay
-def test_what_an_overlay_counts_is_a_deployment_of_the_base(overlay: Path) -> None:
-    counted = [each["name"] for each in kustomization(overlay)["replicas"]]
-    assert sorted(counted) == sorted(each.name for each in base() if each.kind == "Deployment")
+@for_each_overlay
+def test_overlay_sets_the_replicas_of_every_deployment(overlay: Path) -> None:
+    scaled = [replica["name"] for replica in kustomization(overlay)["replicas"]]
+    assert sorted(scaled) == sorted(manifest_.name for manifest_ in base() if manifest_.kind == "Deployment")
 
 
-@each_overlay
-def test_a_patch_finds_objects_and_containers_of_the_base(overlay: Path) -> None:
-    for path, target in patched(overlay).items():
-        found = [each for each in base() if each.kind == target["kind"]]
+@for_each_overlay
+def test_patch_targets_objects_and_containers_of_the_base(overlay: Path) -> None:
+    for path, target in patch_targets(overlay).items():
+        targets = [manifest_ for manifest_ in base() if manifest_.kind == target["kind"]]
         patch = manifest(overlay / path)
-        assert found
+        assert targets
         assert target == {"kind": patch.kind}
         if patch.kind == "ConfigMap":
             Settings.read(patch.content["data"])
         else:
-            names = {each.container["name"] for each in found}
-            assert {each["name"] for each in patch.pod["containers"]} == names
+            names = {manifest_.container["name"] for manifest_ in targets}
+            assert {container["name"] for container in patch.pod["containers"]} == names
 
 
-def patched(overlay: Path) -> Mapping[str, Mapping[str, Any]]:
-    """The targets by file."""
-    return {each["path"]: each["target"] for each in kustomization(overlay)["patches"]}
+def patch_targets(overlay: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return the targets of the patches by file."""
+    return {patch["path"]: patch["target"] for patch in kustomization(overlay)["patches"]}
 
 
-def test_the_namespace_for_trials_lets_no_pod_do_more_than_it_needs() -> None:
+def test_dev_namespace_enforces_minimal_privileges() -> None:
     dev = OVERLAYS / "dev"
     namespace = manifest(dev / "namespace.yaml")
     assert namespace.name == kustomization(dev)["namespace"]
     assert namespace.labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_for_trials_there_is_one_of_each_that_asks_for_less_and_may_have_enough() -> None:
+def test_dev_overlay_runs_one_pod_per_role_with_less_memory() -> None:
     dev = OVERLAYS / "dev"
-    assert {each["count"] for each in kustomization(dev)["replicas"]} == {1}
+    assert {replica["count"] for replica in kustomization(dev)["replicas"]} == {1}
     small = manifest(dev / "small.yaml").container["resources"]
-    asked, limit = (float(small[name]["memory"].removesuffix("M")) for name in ("requests", "limits"))
-    assert all(asked < memory(role)[0] for role in ROLES)
+    requested, limit = (float(small[name]["memory"].removesuffix("M")) for name in ("requests", "limits"))
+    assert all(requested < memory(role)[0] for role in ROLES)
     assert limit >= figure("worker_rss_mb")["limit"]

@@ -1,4 +1,4 @@
-"""Every contract is asked of both profiles: what holds for one backend is tried on its counterpart, word for word."""
+"""Contract tests of one backend also run for its counterpart."""
 
 import re
 import subprocess
@@ -11,27 +11,27 @@ import pytest
 from tests.repo.sources import ROOT
 
 COUNTERPARTS = {"sqlite": {"cassandra", "kafka"}, "memory": {"sqlite", "valkey", "celery"}}
-"""One of them at least."""
-ALONE = {"in_memory"}
-"""What the fake alone has to show."""
+"""Each contract test of the backend must run for at least one of these."""
+IN_MEMORY_ONLY = {"in_memory"}
+"""Tests of properties that only the in-memory fake has."""
 ID = re.compile(r"::(\w+)\[(\w+)(-[^\]]*)?\]$")
 
 
 @cache
-def asked() -> dict[tuple[str, str], set[str]]:
-    """The backends by test and by whatever else it is given."""
+def collected_backends() -> dict[tuple[str, str], set[str]]:
+    """Return the backends by test name and other parameters."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "tests/contracts"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for line in said.splitlines():
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    backends: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for line in output.splitlines():
         if match := ID.search(line):
-            found[match[1], match[3] or ""].add(match[2])
-    return found
+            backends[match[1], match[3] or ""].add(match[2])
+    return backends
 
 
 @pytest.mark.parametrize("backend", COUNTERPARTS)
-def test_what_is_asked_of_one_backend_is_asked_of_its_counterpart(backend: str) -> None:
-    those = {test: backends for test, backends in asked().items() if backend in backends}
-    assert len(those) > 100
-    missing = {test for test, backends in those.items() if not backends & COUNTERPARTS[backend]}
-    assert {name for name, _ in missing if not any(word in name for word in ALONE)} == set()
+def test_backend_tests_also_run_for_a_counterpart(backend: str) -> None:
+    tested = {test: backends for test, backends in collected_backends().items() if backend in backends}
+    assert len(tested) > 100
+    missing = {test for test, backends in tested.items() if not backends & COUNTERPARTS[backend]}
+    assert {name for name, _ in missing if not any(marker in name for marker in IN_MEMORY_ONLY)} == set()

@@ -1,4 +1,4 @@
-"""The pins: complete, hashed, in step with pyproject.toml, and silent about where packages are downloaded."""
+"""The pins: complete, hashed, consistent with pyproject.toml, and without addresses."""
 
 import re
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from benchmarks.push.other_libraries import RIVALS
 from tests.repo.sources import ROOT, pyproject
 
 PINS = ("run.txt", "dev.txt")
-PEERS_PINS = (
+PEER_ENVIRONMENTS = (
     "build",
     "celery",
     "redis",
@@ -26,47 +26,55 @@ PEERS_PINS = (
     "firebase_admin",
     "pywebpush",
 )
-OF_PEERS = tuple(f"{name}.txt" for name in PEERS_PINS)
+PEER_FILES = tuple(f"{name}.txt" for name in PEER_ENVIRONMENTS)
 PEERS = ROOT / "benchmarks" / "peers" / "pins"
 LOCKS_WITH_ADDRESSES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml")
 ADDRESS = re.compile(r"://|--(?:extra-)?index-url|--find-links|--trusted-host| @ ")
 
 
-@pytest.mark.parametrize("file", [*PINS, *OF_PEERS])
-def test_pins_name_no_address(file: str) -> None:
+@pytest.mark.parametrize("file", [*PINS, *PEER_FILES])
+def test_pins_contain_no_address(file: str) -> None:
     assert [line for line in text(file).splitlines() if ADDRESS.search(line)] == []
 
 
-@pytest.mark.parametrize("file", [*PINS, *OF_PEERS])
+@pytest.mark.parametrize("file", [*PINS, *PEER_FILES])
 def test_every_pin_has_a_hash(file: str) -> None:
     entries = re.split(r"\n(?=[a-z])", text(file))[1:]
     assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
 
 
 @pytest.mark.parametrize("file", PINS)
-def test_pins_satisfy_what_the_project_asks_for(file: str) -> None:
+def test_pins_satisfy_the_dependencies_of_the_project(file: str) -> None:
     project = pyproject()["project"]
     extras = chain.from_iterable(project["optional-dependencies"].values()) if file == "dev.txt" else ()
-    found = pins(file)
-    wanted = [Requirement(line) for line in (*project["dependencies"], *extras)]
-    assert [str(each) for each in wanted if found.get(canonicalize_name(each.name), "0") not in each.specifier] == []
+    pinned = pins(file)
+    required = [Requirement(line) for line in (*project["dependencies"], *extras)]
+    assert [
+        str(requirement)
+        for requirement in required
+        if pinned.get(canonicalize_name(requirement.name), "0") not in requirement.specifier
+    ] == []
 
 
-def test_pins_for_production_hold_what_every_package_asks_for_itself() -> None:
-    """Also what an extra brings: a service that starts where pytest is installed might start nowhere else."""
-    wanted = [Requirement(line) for line in pyproject()["project"]["dependencies"]]
+def test_production_pins_include_all_transitive_dependencies() -> None:
+    """Includes extras: a service that starts only because pytest is installed would fail in production."""
+    pending = [Requirement(line) for line in pyproject()["project"]["dependencies"]]
     missing: set[str] = set()
     seen: set[str] = set()
-    while wanted:
-        each = wanted.pop()
-        name = canonicalize_name(each.name)
+    while pending:
+        requirement = pending.pop()
+        name = canonicalize_name(requirement.name)
         if name not in pins("run.txt"):
             missing.add(name)
-        elif str(each) not in seen:
-            seen.add(str(each))
-            wanted += [more for more in map(Requirement, requires(name) or ()) if applies(more, each.extras)]
+        elif str(requirement) not in seen:
+            seen.add(str(requirement))
+            pending += [
+                dependency
+                for dependency in map(Requirement, requires(name) or ())
+                if applies(dependency, requirement.extras)
+            ]
     assert missing == set()
-    assert "packaging" in {canonicalize_name(Requirement(each).name) for each in seen}
+    assert "packaging" in {canonicalize_name(Requirement(line).name) for line in seen}
 
 
 def applies(requirement: Requirement, extras: Collection[str]) -> bool:
@@ -74,32 +82,32 @@ def applies(requirement: Requirement, extras: Collection[str]) -> bool:
     return marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
 
 
-def test_checks_run_on_what_production_runs_on() -> None:
+def test_dev_pins_equal_production_pins() -> None:
     assert pins("run.txt").items() <= pins("dev.txt").items()
 
 
-def test_every_environment_of_a_peer_has_pins_and_what_they_are_made_from() -> None:
+def test_every_peer_environment_has_pins_and_their_source() -> None:
     pins = {path.name for path in PEERS.glob("*.txt")}
-    assert pins == set(OF_PEERS)
+    assert pins == set(PEER_FILES)
     assert {path.stem for path in (ROOT / "requirements" / "peers").glob("*.in")} == {Path(name).stem for name in pins}
     environments = {*(peer.environment for peer in (*LINEUP, *RIVALS)), FEED_PAGE, "build"}
     assert {f"{name}.txt" for name in environments} == pins
 
 
-def test_feed_page_of_a_peer_runs_on_the_servers_versions() -> None:
+def test_peer_feed_page_runs_on_the_server_versions_of_production() -> None:
     server = ("granian", "litestar", "msgspec")
-    ours, its = pins("run.txt"), pins(f"{FEED_PAGE}.txt")
-    assert {name: its[name] for name in server} == {name: ours[name] for name in server}
+    our_pins, peer_pins = pins("run.txt"), pins(f"{FEED_PAGE}.txt")
+    assert {name: peer_pins[name] for name in server} == {name: our_pins[name] for name in server}
 
 
-def test_there_is_no_lock_file_with_addresses() -> None:
+def test_lock_files_with_addresses_are_absent() -> None:
     assert [name for name in LOCKS_WITH_ADDRESSES if (ROOT / name).exists()] == []
 
 
 def text(file: str) -> str:
-    return ((PEERS if file in OF_PEERS else ROOT / "requirements") / file).read_text(encoding="utf-8")
+    return ((PEERS if file in PEER_FILES else ROOT / "requirements") / file).read_text(encoding="utf-8")
 
 
 def pins(file: str) -> dict[str, str]:
-    found = re.findall(r"^([\w.-]+)==(\S+)", text(file), flags=re.MULTILINE)
-    return {canonicalize_name(name): version for name, version in found}
+    lines = re.findall(r"^([\w.-]+)==(\S+)", text(file), flags=re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in lines}

@@ -1,4 +1,4 @@
-"""Time, chance, the environment and the outside world come in through seams, and nothing starts at import."""
+"""Time, randomness, the environment and I/O are injected, and importing has no side effects."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from tests.repo.sources import PRODUCT, ROOT, Module, modules
 
 ENVIRONMENT = {"os.environ", "os.environb", "os.getenv"}
 READS_A_CLOCK = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
-# The domain is pure; a stage gets its clock, its dice and its hosts through ports.
+# The domain is pure; a stage gets its clock, random source and hosts through ports.
 OUTSIDE_OF_FLOW = {"multiprocessing", "os", "random", "secrets", "socket", "sqlite3", "subprocess", "threading", "time"}
 OUTSIDE_OF_DOMAIN = OUTSIDE_OF_FLOW | {"asyncio", "concurrent", "io", "logging", "pathlib", "signal", "tempfile"}
 
@@ -41,17 +41,17 @@ def test_only_config_reads_the_environment() -> None:
 @pytest.mark.parametrize(
     ("folder", "outside"), [("notifier/domain", OUTSIDE_OF_DOMAIN), ("notifier/flow", OUTSIDE_OF_FLOW)]
 )
-def test_decisions_have_no_clock_no_chance_and_no_io(folder: str, outside: set[str]) -> None:
-    reached = {module.path: found for module in modules(folder) if (found := reaches(module, outside))}
-    assert reached == {}
+def test_domain_and_flow_use_no_clock_randomness_or_io(folder: str, outside: set[str]) -> None:
+    violations = {module.path: names for module in modules(folder) if (names := reaches(module, outside))}
+    assert violations == {}
 
 
-def test_nothing_connects_or_starts_at_import() -> None:
+def test_importing_has_no_side_effects() -> None:
     names = [module.name for module in modules(*PRODUCT) if not module.name.endswith("__main__")]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", IMPORT_EVERYTHING, *names], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 def reaches(module: Module, outside: set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The page of the settings is the one that the code writes."""
+"""docs/settings.md is generated from the code."""
 
 from notifier.config import named
 from notifier.config.docs import page
@@ -6,13 +6,13 @@ from notifier.config.settings import Settings
 from tests.repo.sources import ROOT
 
 
-def test_the_page_is_as_the_code_writes_it() -> None:
+def test_settings_page_equals_the_generated_one() -> None:
     written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert written == page(), "write it anew: notifier settings --markdown > docs/settings.md"
+    assert written == page(), "generate it again: notifier settings --markdown > docs/settings.md"
 
 
-def test_every_line_of_the_page_is_one_row_of_its_table() -> None:
+def test_settings_page_has_one_table_row_per_setting() -> None:
     rows = [line for line in page().splitlines() if line.startswith("| `")]
-    assert [row.split("`")[1] for row in rows] == [one.variable for one in named(Settings)]
-    # A bar within a text would be a column of its own.
+    assert [row.split("`")[1] for row in rows] == [setting.variable for setting in named(Settings)]
+    # An unescaped bar in a text would add a column.
     assert {row.count("|") for row in rows} == {5}

@@ -1,4 +1,4 @@
-"""Kubernetes would take the manifests: every object is as its schema says, and holds nothing that it doesn't know."""
+"""The manifests are valid by the strict schemas of Kubernetes."""
 
 from copy import deepcopy
 
@@ -8,9 +8,9 @@ import pytest
 from tests.repo.manifests import OVERLAYS, Manifest, base, kustomization, manifest, workload
 
 OLDEST = "1.34"
-"""Since then everything that is used here is stable; the pause before a stop came last."""
+"""The first version in which everything used here is stable; the pre-stop sleep was the last."""
 VERSIONS = (OLDEST, kubernetes_validate.latest_version())
-OF_OVERLAYS = [
+OVERLAY_OBJECTS = [
     manifest(folder / name)
     for folder in sorted(OVERLAYS.iterdir())
     for name in kustomization(folder)["resources"]
@@ -19,14 +19,16 @@ OF_OVERLAYS = [
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("each", [*base(), *OF_OVERLAYS], ids=lambda each: f"{each.kind}-{each.name}")
-def test_an_object_is_what_kubernetes_takes(each: Manifest, version: str) -> None:
-    kubernetes_validate.validate(each.content, version, strict=True)
+@pytest.mark.parametrize(
+    "manifest_", [*base(), *OVERLAY_OBJECTS], ids=lambda manifest_: f"{manifest_.kind}-{manifest_.name}"
+)
+def test_object_is_valid_for_kubernetes(manifest_: Manifest, version: str) -> None:
+    kubernetes_validate.validate(manifest_.content, version, strict=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_word_that_kubernetes_does_not_know_is_refused(version: str) -> None:
-    wrong = deepcopy(dict(workload("p2").content))
-    wrong["spec"]["template"]["spec"]["terminationGraceSeconds"] = 75
+def test_unknown_field_is_refused(version: str) -> None:
+    invalid = deepcopy(dict(workload("p2").content))
+    invalid["spec"]["template"]["spec"]["terminationGraceSeconds"] = 75
     with pytest.raises(kubernetes_validate.ValidationError, match="terminationGraceSeconds"):
-        kubernetes_validate.validate(wrong, version, strict=True)
+        kubernetes_validate.validate(invalid, version, strict=True)

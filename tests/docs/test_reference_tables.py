@@ -1,4 +1,4 @@
-"""What the documents list is what the code has, and the other way round: routes, codes, metrics; and anchors."""
+"""Routes, error codes, metrics, alarms and anchors in the documents match the code."""
 
 import re
 from collections.abc import Iterator
@@ -20,20 +20,20 @@ HTTP = Page("docs/http.md")
 OPERATIONS = Page("docs/operations.md")
 METHODS = {"get", "put", "post", "delete", "patch"}
 NOT_OVER_HTTP = {
-    "bad_import": "who imports a file is told; no route does",
-    "bad_reach": "operators say it on the command line",
-    "no_answer": "what the command line says of a service that doesn't answer",
+    "bad_import": "reported by the import command; no route returns it",
+    "bad_reach": "reported by the command line; no route returns it",
+    "no_answer": "reported by the command line when a service doesn't answer",
     "queue_unavailable": "the API queues nothing; the dispatcher waits",
-    "number_taken": "whoever enrols accounts is told; no route does",
-    "lane_stopped": "the pump waits, and operators see it; no route raises it",
+    "number_taken": "reported when accounts are enrolled; no route returns it",
+    "lane_stopped": "the pump waits and operators see it; no route returns it",
     "poison": "goes to the dead letters",
 }
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)")
 
 
-def kinds(above: type[NotifierError] = NotifierError) -> Iterator[type[NotifierError]]:
-    yield above
-    for kind in above.__subclasses__():
+def kinds(base: type[NotifierError] = NotifierError) -> Iterator[type[NotifierError]]:
+    yield base
+    for kind in base.__subclasses__():
         yield from kinds(kind)
 
 
@@ -42,16 +42,16 @@ def documented_codes() -> set[tuple[int, str]]:
 
 
 def test_every_error_code_of_the_api_is_documented_with_its_status() -> None:
-    ours: set[type[NotifierError]] = {
+    known: set[type[NotifierError]] = {
         *(kind for kind in kinds() if kind.__module__.startswith("notifier.")),
         NoSuchMethod,
     }
-    over_http = {kind for kind in ours if not issubclass(kind, errors.Environment) and kind.code not in NOT_OVER_HTTP}
+    over_http = {kind for kind in known if not issubclass(kind, errors.Environment) and kind.code not in NOT_OVER_HTTP}
     assert {code for _, code in documented_codes()} == {kind.code for kind in over_http}
     assert documented_codes() == {(status_of(kind()), kind.code) for kind in over_http}
 
 
-def test_every_route_is_documented_and_every_documented_route_is_there() -> None:
+def test_documented_routes_equal_the_served_ones() -> None:
     with TestClient(House().app()) as client:
         paths = client.get("/openapi.json").json()["paths"]
     served = {(method.upper(), path) for path, methods in paths.items() for method in methods if method in METHODS}
@@ -59,12 +59,12 @@ def test_every_route_is_documented_and_every_documented_route_is_there() -> None
     assert listed == served
 
 
-def test_every_route_of_the_demo_is_documented_and_every_documented_one_is_there() -> None:
+def test_documented_demo_routes_equal_the_served_ones() -> None:
     house = House()
-    everywhere = routes(house)
+    routes_outside_a_demo = routes(house)
     house.system = replace(house.system, settings=Settings(demo="u1,u2,u3,bob"))
     listed = {tuple(route.strip("`").split()) for route, *_ in HTTP.table("the demo's route")}
-    assert listed == routes(house) - everywhere
+    assert listed == routes(house) - routes_outside_a_demo
 
 
 def routes(house: House) -> set[tuple[str, str]]:
@@ -73,7 +73,7 @@ def routes(house: House) -> set[tuple[str, str]]:
 
 def test_every_metric_is_documented_with_its_kind_labels_and_meaning() -> None:
     listed = [(name.strip("`"), kind, labels, meaning) for name, kind, labels, meaning in OPERATIONS.table("metric")]
-    made = [metric for name, metric in vars(Metrics()).items() if name != "registry"]
+    metrics = [metric for name, metric in vars(Metrics()).items() if name != "registry"]
     assert listed == [
         (
             metric._name + ("_total" if metric._type == "counter" else ""),
@@ -81,18 +81,18 @@ def test_every_metric_is_documented_with_its_kind_labels_and_meaning() -> None:
             ", ".join(f"`{label}`" for label in metric._labelnames) or "-",
             metric._documentation,
         )
-        for metric in made
+        for metric in metrics
     ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_metrics_named_anywhere_exist(page: Page) -> None:
+def test_metrics_named_in_documents_exist(page: Page) -> None:
     known = {name.strip("`") for name, *_ in OPERATIONS.table("metric")}
     named = set(re.findall(r"\b(notifier_[a-z_]+)", page.text.replace("notifier_deliveries_total ", "")))
     assert {name.removesuffix("_bucket") for name in named} - known == set()
 
 
-def test_every_alarm_says_what_to_do() -> None:
+def test_every_alarm_has_an_action() -> None:
     alarms = OPERATIONS.table("alarm")
     assert len(alarms) > 5
     assert all(all(cells) for cells in alarms)
@@ -100,13 +100,13 @@ def test_every_alarm_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_anchors_lead_to_headings(page: Page) -> None:
-    lost = []
+    broken = []
     for file, anchor in LINK.findall(page.text):
         folder = page.name.rpartition("/")[0]
         target = page if not file else Page(f"{folder}/{file}" if folder else file)
         if anchor not in target.anchors:
-            lost.append(f"{file}#{anchor}")
-    assert lost == []
+            broken.append(f"{file}#{anchor}")
+    assert broken == []
 
 
 @pytest.mark.parametrize(("name", "least"), [("docs/audiences.md", 12), ("docs/devices.md", 5)])

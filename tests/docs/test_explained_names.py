@@ -1,4 +1,4 @@
-"""What a bench measures, a fault breaks and a scenario tries is named in the pages that people read."""
+"""Every benchmark figure, fault and scenario is explained in the documents."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ from notifier.devkit.check.faults import STRIKES, STRIKES_ON_ENGINES
 from tests.repo.sources import ROOT
 
 BENCHMARKS, CLUSTER = ((ROOT / "docs" / name).read_text() for name in ("benchmarks.md", "cluster.md"))
-TOLD = {name.partition("{")[0] for name in re.findall(r"`([a-z0-9_]+(?:\{[^`]*\})?)`", BENCHMARKS)}
+EXPLAINED = {name.partition("{")[0] for name in re.findall(r"`([a-z0-9_]+(?:\{[^`]*\})?)`", BENCHMARKS)}
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,10 @@ TOLD = {name.partition("{")[0] for name in re.findall(r"`([a-z0-9_]+(?:\{[^`]*\}
     [fanout.PARTS, audience.PARTS, live.PARTS, page.PARTS, cql.PARTS, log.PARTS, push.parts(Path)],
     ids=["fanout", "audience", "live", "page", "cql", "log", "push"],
 )
-def test_every_figure_is_explained_where_figures_are(parts: fanout.Parts) -> None:
-    brings = {figure.partition("{")[0] for _, figures in parts.values() for figure in figures}
-    assert brings
-    assert brings - TOLD == set()
+def test_every_benchmark_figure_is_explained(parts: fanout.Parts) -> None:
+    figure_names = {figure.partition("{")[0] for _, figures in parts.values() for figure in figures}
+    assert figure_names
+    assert figure_names - EXPLAINED == set()
 
 
 def test_every_fault_is_explained() -> None:
@@ -37,4 +37,4 @@ def test_every_fault_is_explained() -> None:
 
 
 def test_every_scenario_is_explained() -> None:
-    assert [each.NAME for each in (*SHARING, ring) if f"| `{each.NAME}` |" not in CLUSTER] == []
+    assert [scenario.NAME for scenario in (*SHARING, ring) if f"| `{scenario.NAME}` |" not in CLUSTER] == []
