@@ -15,6 +15,6 @@ def test_badge_of_stream_forgets_retraction_that_the_bus_lost() -> None:
     live.open(KIM, [])
     assert len(live.unread(KIM)) == 1
     stage.say(DELETED_TYPE, tweet="t1", author="ada")
-    live.lose_line()
+    live.lose_connection()
     driven(live.hub.refresh_old())
     assert live.unread(KIM) == set()

@@ -154,7 +154,7 @@ def test_secrets_alone_change_no_byte_of_a_stranger_s_responses() -> None:
         publish(edge, "a")
         publish(edge, "b")
         before = view(edge)
-        publish(edge, *(f"s{n}" for n in range(SECRET_COUNT)), protected=True, within=timedelta(0))
+        publish(edge, *(f"s{n}" for n in range(SECRET_COUNT)), protected=True, advance=timedelta(0))
         edge.house.deliver()
         assert view(edge) == before
 
@@ -180,7 +180,7 @@ def test_opaque_values_contain_no_readable_names(field: str) -> None:
 
 def test_burst_id_is_stable_and_differs_per_user() -> None:
     with house_with_phones() as edge:
-        publish(edge, "a", within=timedelta(seconds=1))
+        publish(edge, "a", advance=timedelta(seconds=1))
         [first] = edge.inbox("u1").json()["items"]
         publish(edge, "b")
         with TestClient(edge.house.app()) as again:

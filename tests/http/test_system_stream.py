@@ -26,10 +26,10 @@ async def failing_events() -> AsyncGenerator[bytes]:
     raise ZeroDivisionError
 
 
-def watch(watchers: Watchers, *, reads: bool, events: AsyncGenerator[bytes] | None = None) -> OpenStream:
+def watch(watchers: Watchers, *, reading: bool, events: AsyncGenerator[bytes] | None = None) -> OpenStream:
     """Open the event stream as a watcher."""
     stream = OpenStream()
-    if reads:
+    if reading:
         stream.reading.set()
     body = EventStream(Watching(watchers, events or endless_events())).to_asgi_response()
     stream.task = asyncio.create_task(body(SCOPE, cast(Any, stream.receive), cast(Any, stream.send)))

@@ -1,6 +1,6 @@
-"""A plain log of what users did, and what their inboxes must show because of it.
+"""A plain log of user actions, and the inboxes that they must result in.
 
-The rules are written down again from the documentation. They share nothing with the product but its value types.
+The rules are implemented again from the documentation. They share only value types with the product.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,7 +56,7 @@ class Muted:
     user: str
     owner: str
     until: datetime
-    """A moment that has passed ends the mute."""
+    """A time in the past ends the mute."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class VolumeSet:
     at: datetime
     user: str
     owner: str | None
-    """None: of everything."""
+    """None means account-wide."""
     volume: Volume
 
 
@@ -102,7 +102,7 @@ class Burst:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One item as the inbox must show it."""
+    """An item as the inbox must show it."""
 
     key: BurstKey
     opened_at: datetime
@@ -113,16 +113,16 @@ class Line:
 
 @dataclass(kw_only=True)
 class Facts:
-    """What decides what one user sees, at one moment."""
+    """Everything that determines what one user sees at one time."""
 
     user: str
     now: datetime
     since: dict[str, datetime] = field(default_factory=dict)
-    """By followed account: when the user followed it."""
+    """Per followed account: since when the user follows it."""
     floors: dict[str, datetime] = field(default_factory=dict)
-    """By account: what opened before is hidden, because of a mute, a volume or a block that ended."""
+    """Per account: bursts opened earlier are hidden, because of a mute, a volume or a block that ended."""
     floor: datetime = LONG_AGO
-    """The same for everything."""
+    """The same for all accounts."""
     blocks: set[tuple[str, str]] = field(default_factory=set)
     volumes: dict[str, Volume] = field(default_factory=dict)
     everything: Volume = Volume.ALL
@@ -132,8 +132,8 @@ class Facts:
     unblocked: dict[str, datetime] = field(default_factory=dict)
 
     @property
-    def apart(self) -> set[str]:
-        return {other for pair in self.blocks if self.user in pair for other in pair} - {self.user}
+    def blocked_users(self) -> set[str]:
+        return {user for pair in self.blocks if self.user in pair for user in pair} - {self.user}
 
     def volume_of(self, owner: str) -> Volume:
         own = self.volumes.get(owner, Volume.DEFAULT)
@@ -168,8 +168,8 @@ class Facts:
         elif pair in self.blocks:
             self.blocks.discard(pair)
             if self.user in pair:
-                [other] = {*pair} - {self.user}
-                self.unblocked[other] = action.at
+                [other_user] = {*pair} - {self.user}
+                self.unblocked[other_user] = action.at
 
     def _set_volume(self, action: VolumeSet) -> None:
         if action.owner is None:
@@ -184,7 +184,7 @@ class Facts:
             self.floors[action.owner] = action.at
 
     def shows(self, burst: Burst) -> bool:
-        """Whether the inbox lists the burst."""
+        """Return whether the inbox lists the burst."""
         if not burst.mentions or burst.opened_at + KEPT_FOR <= self.now:
             return False
         owner = burst.key.subject.owner
@@ -195,16 +195,16 @@ class Facts:
         return (
             in_audience
             and (burst.restricted_to is None or burst.restricted_to in self.since)
-            and not burst.authors <= self.apart
+            and not burst.authors <= self.blocked_users
             and (volume in (Volume.ALL, Volume.DEFAULT) or (volume is Volume.FIRST and burst.first_of_day))
             and self.marks.get(burst.key) is not Mark.HIDDEN
         )
 
-    def _follows_at(self, owner: str, moment: datetime) -> bool:
-        if owner not in self.since or owner in self.apart:
+    def _follows_at(self, owner: str, opened_at: datetime) -> bool:
+        if owner not in self.since or owner in self.blocked_users:
             return False
         floors = [self.floors.get(owner, LONG_AGO), self.unblocked.get(owner, LONG_AGO), self.floor]
-        return moment >= max(self.since[owner], *floors)
+        return opened_at >= max(self.since[owner], *floors)
 
     def unread(self, burst: Burst) -> bool:
         mark = self.marks.get(burst.key, Mark.NONE)
@@ -215,7 +215,7 @@ class Facts:
 
 @dataclass
 class Log:
-    """Everything that was done, oldest first."""
+    """All actions, oldest first."""
 
     actions: list[Action] = field(default_factory=list)
 
@@ -223,28 +223,28 @@ class Log:
         self.actions.append(action)
 
     def facts(self, user: str, now: datetime) -> Facts:
-        found = Facts(user=user, now=now)
+        facts = Facts(user=user, now=now)
         for action in self.actions:
-            found.apply(action)
-        return found
+            facts.apply(action)
+        return facts
 
     def inbox(self, user: str, now: datetime) -> list[Line]:
-        """All items of the user's inbox, newest first."""
+        """Return all items of the user's inbox, newest first."""
         facts = self.facts(user, now)
-        shown = [burst for burst in bursts_of(self.actions) if facts.shows(burst)]
+        visible = [burst for burst in bursts_of(self.actions) if facts.shows(burst)]
         return [
             Line(
                 key=burst.key,
                 opened_at=burst.opened_at,
                 count=len(burst.mentions),
-                names=frozenset(burst.authors - facts.apart),
+                names=frozenset(burst.authors - facts.blocked_users),
                 unread=facts.unread(burst),
             )
-            for burst in sorted(shown, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
+            for burst in sorted(visible, key=lambda burst: (burst.opened_at, burst.key), reverse=True)
         ]
 
     def tweets(self) -> list[Mentioned]:
-        """Those that were not deleted."""
+        """Return the tweets that were not deleted."""
         deleted = {action.tweet for action in self.actions if isinstance(action, Deleted)}
         return [action for action in self.actions if isinstance(action, Mentioned) and action.tweet not in deleted]
 
@@ -265,7 +265,7 @@ def bursts_of(actions: Iterable[Action]) -> list[Burst]:
 
 
 def subjects_of(mention: Mentioned) -> Iterator[Subject]:
-    """A mention is for the account's followers, and for the account itself. Accounts do not mention themselves."""
+    """Yield the subjects of a mention: the account's followers and the account itself, except self-mentions."""
     for owner in (owner for owner in mention.owners if owner != mention.author):
         yield Subject(Kind.MENTION, UserId(owner))
         yield Subject(Kind.SELF, UserId(owner))
@@ -289,6 +289,6 @@ def _add(bursts: list[Burst], subject: Subject, mention: Mentioned) -> None:
     )
 
 
-def _has_first(public: Sequence[Burst], moment: datetime) -> bool:
-    """Whether the day has a first public burst that still stands."""
-    return any(burst.first_of_day and burst.mentions and burst.opened_at.date() == moment.date() for burst in public)
+def _has_first(public: Sequence[Burst], opened_at: datetime) -> bool:
+    """Return whether the day already has a first public burst that is not retracted."""
+    return any(burst.first_of_day and burst.mentions and burst.opened_at.date() == opened_at.date() for burst in public)

@@ -1,4 +1,4 @@
-"""Open pages whose list only the events of their stream change, and the hub of the process that sends them."""
+"""Open pages that are updated only by stream events, and the live hub of the process that sends them."""
 
 from dataclasses import dataclass, field
 
@@ -24,12 +24,12 @@ MOST = 10_000
 
 @dataclass
 class OpenPage:
-    """A client that shows a list and applies what its stream says."""
+    """A client that shows a list and applies the events of its stream."""
 
     listener: Listener
     stream: Stream
     counts: dict[BurstKey, int] = field(default_factory=dict)
-    """Mentions of each item that the page shows."""
+    """Number of mentions of each item on the page."""
 
     def apply(self, news: News, loaded: list[Line]) -> None:
         match news.event:
@@ -49,18 +49,18 @@ class OpenPage:
 
 @dataclass
 class LiveProcess:
-    """The streams of one API process, on a hub whose loops the test turns by hand."""
+    """The streams of one API process, on a hub whose loops run only when the test calls them."""
 
     reads: ReadPorts
     bus: MemoryBus
     bursts: MemoryBursts
     hub: Hub = field(init=False)
     pages: dict[str, OpenPage] = field(default_factory=dict)
-    heard: int = 0
+    consumed: int = 0
 
     def __post_init__(self) -> None:
         self.hub = hub_of(self.reads, self.bursts)
-        self.heard = len(self.bus.news)
+        self.consumed = len(self.bus.news)
 
     def open(self, user: str, lines: list[Line]) -> None:
         now = self.reads.clock.now()
@@ -70,22 +70,22 @@ class LiveProcess:
         driven(self.hub.hearers.refresh(listener))
         self.pages[user] = OpenPage(listener, stream, {line.key: line.count for line in lines})
 
-    def lose_line(self) -> None:
-        """The line to the bus broke; who listens anew begins with a gap."""
-        self.heard = len(self.bus.news)
+    def lose_connection(self) -> None:
+        """Lose the connection to the bus; the new one begins with a gap."""
+        self.consumed = len(self.bus.news)
         self.hub.missed()
 
     def marked(self, user: str, key: BurstKey) -> None:
-        """This process changed the mark, and tells its own streams at once."""
+        """Record a mark that this process changed; it updates its own streams at once."""
         self.pages[user].listener.remarked.add(key)
 
-    def keep_up(self) -> None:
-        """Hear what was said, read what the store has, and look up the facts of every listener."""
-        words, self.heard = self.bus.news[self.heard :], len(self.bus.news)
-        for word in words:
-            match word:
+    def catch_up(self) -> None:
+        """Process new bus messages, read the store, and refresh the facts of every listener."""
+        updates, self.consumed = self.bus.news[self.consumed :], len(self.bus.news)
+        for update in updates:
+            match update:
                 case Burst():
-                    self.hub.hearers.hear(word)
+                    self.hub.hearers.hear(update)
                 case MissedUpdates():
                     self.hub.missed()
         driven(self.hub.sweep())
@@ -93,7 +93,7 @@ class LiveProcess:
             driven(self.hub.hearers.refresh(page.listener))
 
     def shown(self, user: str, loaded: list[Line]) -> dict[BurstKey, int]:
-        """Return what the open page shows; `loaded` is what it gets where it has to load its list again."""
+        """Return what the open page shows. After a reset it loads its list again, as `loaded`."""
         page, now = self.pages[user], self.reads.clock.now()
         for news in page.stream.take(page.listener.look(now), page.listener.badge):
             page.apply(news, loaded)
@@ -101,15 +101,15 @@ class LiveProcess:
         return {key: count for key, count in page.counts.items() if opened[key] + KEPT_FOR > now}
 
     def unread(self, user: str) -> set[BurstKey]:
-        """Return what the badge of the stream counts."""
-        found, now = self.pages[user].listener.unread, self.reads.clock.now()
+        """Return the bursts that the stream's badge counts."""
+        unread, now = self.pages[user].listener.unread, self.reads.clock.now()
         opened = {burst.key: burst.opened_at for burst in self.bursts.by_key.values()}
-        return {key for key in found or () if opened[key] + KEPT_FOR > now}
+        return {key for key in unread or () if opened[key] + KEPT_FOR > now}
 
 
 def hub_of(reads: ReadPorts, bursts: MemoryBursts) -> Hub:
     async def pause(_: float) -> None:
-        raise AssertionError("nothing goes on by itself")
+        raise AssertionError("no loop of the hub may run by itself")
 
     return Hub(
         tab=build_tab(reads),

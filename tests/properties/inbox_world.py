@@ -1,4 +1,4 @@
-"""The product as the model test drives it: two API processes on a stage, and a log of what was done."""
+"""Drives the product for the model test: two API processes, one writer, and a log of all actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ def lines_of(page: Page) -> list[Line]:
 
 @dataclass
 class World:
-    """Each method does one thing to the product and writes it into the log."""
+    """Each method performs one action on the product and adds it to the log."""
 
     log: Log = field(default_factory=Log)
     stage: Stage = field(init=False)
@@ -70,10 +70,10 @@ class World:
     pull: UnreliablePullIndex = field(init=False)
     reads: ReadPorts = field(init=False)
     gaps: GapFetch = field(init=False)
-    asking: PreferenceEditor = field(init=False)
+    editor: PreferenceEditor = field(init=False)
     inboxes: list[Inbox] = field(init=False)
     writer: System = field(init=False)
-    """The process that writes; it keeps the words that Redis did not take."""
+    """The writing process; it keeps the messages that Redis did not accept."""
     reconciler: Reconciler = field(init=False)
     sequences: int = 0
 
@@ -81,10 +81,10 @@ class World:
         ground, self.versions, self.pull = unreliable_ground()
         self.replica = self.versions.copied()
         self.stage = Stage(ground=ground)
-        self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
+        self.stage.scene.resize("nova", 50_000)  # below the size at which the fan-out budget shapes bursts
         self.reads = reads_of(self.stage)
         self.gaps = build_gap_fetch(self.reads)
-        self.asking = PreferenceEditor(
+        self.editor = PreferenceEditor(
             people=ground.people,
             preferences=build_versioned_preferences(self.reads),
             clock=ground.clock,
@@ -126,15 +126,15 @@ class World:
 
     def mute(self, user: str, owner: str, until: datetime) -> None:
         self.log.add(Muted(at=self.now, user=user, owner=owner, until=until))
-        driven(self.asking.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(muted_until=until)))
+        driven(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(muted_until=until)))
         self._sequence()
 
     def set_volume(self, user: str, owner: str | None, volume: Volume) -> None:
         self.log.add(VolumeSet(at=self.now, user=user, owner=owner, volume=volume))
         if owner is None:
-            driven(self.asking.arrange(UserId(user), OverallWish(volume=volume)))
+            driven(self.editor.arrange(UserId(user), OverallWish(volume=volume)))
         else:
-            driven(self.asking.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(volume=volume)))
+            driven(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(volume=volume)))
         self._sequence()
 
     def mark(self, process: int, user: str, key: BurstKey, mark: Mark) -> None:
@@ -151,7 +151,7 @@ class World:
         return opening.page, opening.badge
 
     def walk(self, processes: Sequence[int], user: str, limit: int) -> tuple[list[Line], Badge]:
-        """All pages one after another, each from the next of the processes, and the badge of the first."""
+        """Return the lines of all pages, fetched from the processes in turn, and the badge of the first page."""
         page, badge = self.open(processes[0], user, limit)
         lines, turn = lines_of(page), 0
         while page.next is not None:
@@ -163,7 +163,7 @@ class World:
         return lines, badge
 
     def gap(self, user: str, subject: Subject) -> list[Line]:
-        """Everything that the gap fetch has of the subject."""
+        """Return everything that the gap fetch returns for the subject."""
         page = driven(self.gaps.fetch(UserId(user), subject, SeqRange(first=0)))
         lines = [line_of(item) for item in page.items]
         while page.next is not None:
@@ -172,13 +172,13 @@ class World:
         return lines
 
     def restart_process(self, process: int, cache_bytes: int | None) -> None:
-        """A process died; its successor knows nothing, and may have a small cache."""
+        """Replace a process by one with empty caches, and possibly a small cache limit."""
         self.inboxes[process] = inbox_of(self.reads, Metrics())
         if cache_bytes is not None:
             self.inboxes[process].subjects.most_bytes = cache_bytes
 
     def restart_writer(self) -> None:
-        """The writer died with the words that Redis did not take."""
+        """Replace the writer; the messages that Redis did not accept are lost."""
         self.writer = self.stage.system()
         self.reconciler = build_reconciler(self.writer)
 
@@ -189,7 +189,7 @@ class World:
         self.versions.away = self.pull.away = self.stage.ground.bus.stalled = True
 
     def bring_redis_back(self) -> None:
-        """Everything is told again that Redis did not take, and each process has read the change feed."""
+        """Make Redis available, resend what it missed, and let each process read the change feed."""
         self.versions.away = self.pull.away = self.stage.ground.bus.stalled = False
         self.writer.live_publisher.speak()
         self.pass_time(timedelta(seconds=1))
@@ -201,7 +201,7 @@ class World:
 
     def _sequence(self) -> None:
         for stream in topics.PARTITIONS:
-            found = pump(self.writer, stream)
-            while found.step():
+            loop = pump(self.writer, stream)
+            while loop.step():
                 pass
-            found.consumer.close()
+            loop.consumer.close()

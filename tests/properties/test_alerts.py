@@ -1,4 +1,4 @@
-"""Alerts, whatever the names and the locale: what a phone shows is whole, short enough, and says who and whom."""
+"""Alert texts for any name and locale: complete, short enough, and naming author and account."""
 
 import json
 import unicodedata
@@ -19,10 +19,10 @@ from tests.support.examples import NOON, burst
 
 NAMES = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=256)
 LANGUAGES = st.sampled_from(sorted(PHRASES))
-PIECES = st.lists(
+GRAPHEME_PARTS = st.lists(
     st.sampled_from([*"aé中", "👍", "\u200d", "🏽", "🇩", "🇪", "\u0301", "क", "\u094d", "ᄀ", "ᅡ", "\r", "\n", " "])
 )
-TEXTS = st.one_of(st.text(), PIECES.map("".join))
+TEXTS = st.one_of(st.text(), GRAPHEME_PARTS.map("".join))
 
 
 @st.composite
@@ -33,12 +33,10 @@ def alerts(draw: st.DrawFn) -> Alert:
 
 
 @given(alerts(), LANGUAGES)
-def test_a_text_names_whom_it_is_about_as_it_is_called_and_nothing_is_left_to_fill_in(
-    shown: Alert, language: str
-) -> None:
-    text = shown.text_in(language)
-    names = [shown.subject.owner] if shown.subject.kind is Kind.MENTION else []
-    match shown.news:
+def test_text_names_author_and_account_and_fills_all_placeholders(alert_: Alert, language: str) -> None:
+    text = alert_.text_in(language)
+    names = [alert_.subject.owner] if alert_.subject.kind is Kind.MENTION else []
+    match alert_.news:
         case MentionAlert(opener=opener):
             names.append(opener)
         case WhileAway(count=count):
@@ -55,59 +53,61 @@ def test_every_locale_has_a_language(locale: str) -> None:
 
 
 @given(LANGUAGES, st.sampled_from(["", "-AT", "_at", "-Latn-AT", "-x-private", "_US_POSIX"]))
-def test_a_locale_that_is_unknown_is_read_in_its_language(language: str, more: str) -> None:
-    assert language_of(language.upper() + more) == language
+def test_unknown_locale_falls_back_to_its_language(language: str, suffix: str) -> None:
+    assert language_of(language.upper() + suffix) == language
 
 
 @given(st.sampled_from(["xx", "sv-SE", "", "x-klingon", "english", "-", "\x00"]))
-def test_a_language_that_is_unknown_is_english(locale: str) -> None:
+def test_unknown_language_falls_back_to_english(locale: str) -> None:
     assert language_of(locale) == ENGLISH
 
 
 @given(alerts(), LANGUAGES)
-def test_a_body_is_no_larger_than_a_provider_takes_and_reads_as_json(shown: Alert, language: str) -> None:
-    text = shown.text_in(language)
-    apples, googles = payload(shown, language), message(shown, language, NOON)
-    assert max(len(apples), len(googles)) <= MOST_BYTES
-    assert json.loads(apples)["aps"]["alert"]["body"] == text
-    assert json.loads(googles)["message"]["notification"]["body"] == text
+def test_payload_fits_the_provider_limit_and_is_valid_json(alert_: Alert, language: str) -> None:
+    text = alert_.text_in(language)
+    apns_body, fcm_body = payload(alert_, language), message(alert_, language, NOON)
+    assert max(len(apns_body), len(fcm_body)) <= MOST_BYTES
+    assert json.loads(apns_body)["aps"]["alert"]["body"] == text
+    assert json.loads(fcm_body)["message"]["notification"]["body"] == text
 
 
 @given(TEXTS)
-def test_graphemes_joined_are_the_text(text: str) -> None:
+def test_joined_graphemes_equal_the_text(text: str) -> None:
     assert "".join(graphemes(text)) == text
 
 
 @given(TEXTS)
-def test_no_grapheme_begins_with_what_belongs_to_the_one_before(text: str) -> None:
-    for before, one in pairwise(graphemes(text)):
-        belongs = one[0] in ("\u200d", "🏽") or unicodedata.category(one[0]) in ("Mn", "Me")
-        assert not belongs or before[-1] in "\r\n"
-        assert (before[-1], one[0]) != ("\r", "\n")
+def test_grapheme_never_begins_with_a_continuation(text: str) -> None:
+    for previous, current in pairwise(graphemes(text)):
+        is_continuation = current[0] in ("\u200d", "🏽") or unicodedata.category(current[0]) in ("Mn", "Me")
+        assert not is_continuation or previous[-1] in "\r\n"
+        assert (previous[-1], current[0]) != ("\r", "\n")
 
 
 @given(TEXTS, st.integers(0, 60))
-def test_what_is_shortened_fits_and_is_a_beginning_of_whole_graphemes(text: str, most: int) -> None:
-    def size(part: str) -> int:
-        return len(part.encode("utf-8", "replace"))
+def test_shortened_text_fits_and_ends_at_a_grapheme(text: str, most: int) -> None:
+    def size(text_: str) -> int:
+        return len(text_.encode("utf-8", "replace"))
 
     short = shortened(text, most, size)
     assert size(short) <= most
     if short not in (text, ""):
         assert short.endswith(ELLIPSIS)
-        whole, kept = [*graphemes(text)], ""
-        for one in whole:
-            if len((kept + one).rstrip()) > len(short) - 1:
+        all_graphemes, prefix = [*graphemes(text)], ""
+        for grapheme in all_graphemes:
+            if len((prefix + grapheme).rstrip()) > len(short) - 1:
                 break
-            kept += one
-        assert kept.rstrip() == short[:-1]
+            prefix += grapheme
+        assert prefix.rstrip() == short[:-1]
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 10**6))
-def test_a_summary_has_its_subject_s_place_and_an_id_of_its_own(count: int, other: int, later: int) -> None:
-    newest = replace(burst(seq=2), opened_at=NOON + timedelta(seconds=later))
-    one, two = summary(burst(), count), summary(newest, other)
-    assert one.collapse_id == two.collapse_id != alert(burst()).collapse_id
-    assert (one.id == two.id) == (count == other and later == 0)
-    assert one.summary
-    assert not one.urgent
+def test_summary_has_its_subject_s_collapse_id_and_its_own_id(
+    count: int, newest_count: int, seconds_later: int
+) -> None:
+    newest = replace(burst(seq=2), opened_at=NOON + timedelta(seconds=seconds_later))
+    first, second = summary(burst(), count), summary(newest, newest_count)
+    assert first.collapse_id == second.collapse_id != alert(burst()).collapse_id
+    assert (first.id == second.id) == (count == newest_count and seconds_later == 0)
+    assert first.summary
+    assert not first.urgent

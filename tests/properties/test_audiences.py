@@ -1,4 +1,4 @@
-"""The audience by sets and the audience by the predicate are the same people, and the oracle's."""
+"""The bitmap audience, the visibility predicate and the oracle agree on who gets a burst."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from tests.support.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, bu
 from tests.support.oracle import Marked, Oracle, Person, Seen, Tweet
 
 SINCE = NOON - HOUR
-OF_EVE = Subject(Kind.MENTION, EVE)
+EVE_MENTIONS = Subject(Kind.MENTION, EVE)
 AUTHOR, MENTIONED = Member(0), Member(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """Of one person to the mentioned account, and to the author."""
+    """Relation of one person to the mentioned account and to the author."""
 
     follows: frozenset[Subject]
     muted: frozenset[Subject]
@@ -35,8 +35,8 @@ class Relation:
 
 RELATIONS = st.builds(
     Relation,
-    follows=st.frozensets(st.sampled_from([OF_NOVA, OF_EVE])),
-    muted=st.frozensets(st.sampled_from([OF_NOVA, OF_EVE])),
+    follows=st.frozensets(st.sampled_from([OF_NOVA, EVE_MENTIONS])),
+    muted=st.frozensets(st.sampled_from([OF_NOVA, EVE_MENTIONS])),
     volume=st.sampled_from(Volume),
     overall=st.sampled_from([volume for volume in Volume if volume is not Volume.DEFAULT]),
 )
@@ -54,68 +54,68 @@ def name_of(member: Member) -> UserId:
     return {AUTHOR: EVE, MENTIONED: NOVA}.get(member, UserId(f"u{member}"))
 
 
-def live(people: Mapping[Member, Relation], of: Burst) -> ShardSets:
-    """What the indexer would have made of it: a mute is an entry of its own, beside the follow."""
+def indexed_sets(people: Mapping[Member, Relation], burst_: Burst) -> ShardSets:
+    """Return the member sets that the indexer would store. A mute is an entry beside the follow."""
 
-    sets = {SetKind.FOLLOWERS: [m for m, one in people.items() if OF_NOVA in one.follows]}
-    sets[SetKind.MUTED] = [m for m, one in people.items() if OF_NOVA in one.follows & one.muted]
+    sets = {SetKind.FOLLOWERS: [m for m, relation in people.items() if OF_NOVA in relation.follows]}
+    sets[SetKind.MUTED] = [m for m, relation in people.items() if OF_NOVA in relation.follows & relation.muted]
     for kind in (SetKind.OFF, SetKind.FIRST, SetKind.DIGEST, SetKind.ALL):
-        sets[kind] = [m for m, one in people.items() if one.volume == str(kind)]
+        sets[kind] = [m for m, relation in people.items() if relation.volume == str(kind)]
     for kind in (SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.OVERALL_DIGEST):
-        sets[kind] = [m for m, one in people.items() if f"overall_{one.overall}" == str(kind)]
-    if of.key.subject.kind is Kind.SELF:
+        sets[kind] = [m for m, relation in people.items() if f"overall_{relation.overall}" == str(kind)]
+    if burst_.key.subject.kind is Kind.SELF:
         sets = {SetKind.FOLLOWERS: [m for m in people if name_of(m) == NOVA]}
-    authors = from_offsets([m for m, one in people.items() if OF_EVE in one.follows])
+    authors = from_offsets([m for m, relation in people.items() if EVE_MENTIONS in relation.follows])
     return ShardSets(
-        sets={kind: from_offsets(some) for kind, some in sets.items()},
-        mentioner_followers=None if of.restricted_to is None else authors,
+        sets={kind: from_offsets(members) for kind, members in sets.items()},
+        mentioner_followers=None if burst_.restricted_to is None else authors,
     )
 
 
-def viewer(member: Member, one: Relation) -> Viewer:
+def viewer(member: Member, relation: Relation) -> Viewer:
     return Viewer(
         user=name_of(member),
-        follows={subject: NEVER if subject in one.muted else SINCE for subject in one.follows},
+        follows={subject: NEVER if subject in relation.muted else SINCE for subject in relation.follows},
         blocked=(),
-        volume={OF_NOVA: one.volume},
+        volume={OF_NOVA: relation.volume},
         marks=Marks(),
-        overall=Overall(volume=one.overall),
+        overall=Overall(volume=relation.overall),
     )
 
 
-def oracle(people: Mapping[Member, Relation], of: Burst) -> tuple[Oracle, Seen]:
-    key = (str(of.key.subject.kind), str(NOVA), 1)
-    told = {
+def oracle_of(people: Mapping[Member, Relation], burst_: Burst) -> tuple[Oracle, Seen]:
+    key = (str(burst_.key.subject.kind), str(NOVA), 1)
+    people_ = {
         str(name_of(m)): Person(
             name=name_of(m),
             member=m,
-            follows={subject.owner: SINCE for subject in one.follows},
-            muted=frozenset(subject.owner for subject in one.follows & one.muted),
-            volume={} if one.volume is Volume.DEFAULT else {NOVA: str(one.volume)},
-            overall=str(one.overall),
+            follows={subject.owner: SINCE for subject in relation.follows},
+            muted=frozenset(subject.owner for subject in relation.follows & relation.muted),
+            volume={} if relation.volume is Volume.DEFAULT else {NOVA: str(relation.volume)},
+            overall=str(relation.overall),
         )
-        for m, one in people.items()
+        for m, relation in people.items()
     }
-    protected = of.restricted_to is not None
+    protected = burst_.restricted_to is not None
     tweets = {
         "t0": Tweet(id="t0", author="ada", mentioned=(NOVA,)),
         "t1": Tweet(id="t1", author=EVE, mentioned=(NOVA,), protected=protected),
     }
-    seen = Seen(key=key, opened_at=of.opened_at, tweets=("t1",), standard=True)
-    earlier = Seen(key=(key[0], key[1], 0), opened_at=of.opened_at - timedelta(seconds=1), tweets=("t0",))
-    bursts = {seen.key: seen} if of.first_of_day else {seen.key: seen, earlier.key: earlier}
-    return Oracle(people=told, tweets=tweets, bursts=bursts), seen
+    seen = Seen(key=key, opened_at=burst_.opened_at, tweets=("t1",), standard=True)
+    earlier_burst = Seen(key=(key[0], key[1], 0), opened_at=burst_.opened_at - timedelta(seconds=1), tweets=("t0",))
+    bursts = {seen.key: seen} if burst_.first_of_day else {seen.key: seen, earlier_burst.key: earlier_burst}
+    return Oracle(people=people_, tweets=tweets, bursts=bursts), seen
 
 
 @given(st.dictionaries(st.integers(0, 5).map(Member), RELATIONS, min_size=1), BURSTS)
 @settings(max_examples=300)
-def test_whoever_gets_a_row_sees_the_burst_and_nobody_else_does(people: Mapping[Member, Relation], of: Burst) -> None:
-    sealed = seal(of, 0, live(people, of))
-    knows, seen = oracle(people, of)
-    divided = knows.divide(seen, 0)
-    for member, one in people.items():
-        row = any(holds(sealed.tiers[tier], member) for tier in TIERS)
-        assert visible(of, viewer(member, one), now=NOON) is row
-        if of.restricted_to is None or not of.first_of_day:  # a protected author's is never the day's first
-            assert any(member in some for some in divided.tiers.values()) is row
-            assert knows.visible(knows.people[name_of(member)], seen, Marked(), NOON) is row
+def test_exactly_the_members_with_a_row_see_the_burst(people: Mapping[Member, Relation], burst_: Burst) -> None:
+    snapshot = seal(burst_, 0, indexed_sets(people, burst_))
+    model, seen = oracle_of(people, burst_)
+    divided = model.divide(seen, 0)
+    for member, relation in people.items():
+        has_row = any(holds(snapshot.tiers[tier], member) for tier in TIERS)
+        assert visible(burst_, viewer(member, relation), now=NOON) is has_row
+        if burst_.restricted_to is None or not burst_.first_of_day:  # protected bursts are never first
+            assert any(member in members for members in divided.tiers.values()) is has_row
+            assert model.visible(model.people[name_of(member)], seen, Marked(), NOON) is has_row

@@ -1,4 +1,4 @@
-"""The backlog: a round that looks at a few of the open bursts decides what one that looks at all would."""
+"""The backlog: scheduling a few candidate bursts gives the same decisions as scheduling all of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,82 +13,82 @@ from notifier.domain.delivery.ledger import BurstProgress, Fact, LedgerEntry, ac
 from notifier.domain.delivery.scheduling import Credit, DispatchDecision, decide
 from notifier.domain.delivery.slice import Pool, Step
 from notifier.domain.delivery.throttle import TierLimit
-from tests.properties.bookkeeping import SECONDS, files, plans
-from tests.properties.test_dispatch import ALLOWANCES, LEFT, PURSES
+from tests.properties.ledger_strategies import SECONDS, burst_records, plans
+from tests.properties.test_dispatch import CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT
 from tests.support.examples import NOON, SECOND
 
 
 @st.composite
-def many(draw: st.DrawFn) -> list[BurstProgress]:
-    """More bursts than credits, each opened at a moment of its own."""
+def progress_lists(draw: st.DrawFn) -> list[BurstProgress]:
+    """Draw more bursts than credits, each opened at its own time."""
     count = draw(st.integers(1, 6))
     order = draw(st.permutations(range(count)))
-    return [draw(files(seq=n + 1, opened_at=NOON - n * SECOND)).account for n in order]
+    return [draw(burst_records(seq=n + 1, opened_at=NOON - n * SECOND)).account for n in order]
 
 
-def holding(allowances: Mapping[Tier, TierLimit]) -> Mapping[Pool, str]:
-    return {Pool(tier): allowed.by for tier, allowed in allowances.items() if allowed.by is not None}
+def held_pools(limits: Mapping[Tier, TierLimit]) -> Mapping[Pool, str]:
+    return {Pool(tier): limit.by for tier, limit in limits.items() if limit.by is not None}
 
 
-def decided(
+def decide_all(
     accounts: Sequence[BurstProgress],
     now: datetime,
-    purses: Mapping[Pool, Credit],
-    allowances: Mapping[Tier, TierLimit],
-    left: Mapping[Tier, float],
+    credits: Mapping[Pool, Credit],
+    limits: Mapping[Tier, TierLimit],
+    people_left: Mapping[Tier, float],
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=purses, allowances=allowances, people_left=left)
+    return decide(accounts, now=now, credits=credits, allowances=limits, people_left=people_left)
 
 
-def few(backlog: Backlog, purses: Mapping[Pool, Credit], now: datetime) -> Sequence[BurstProgress]:
-    return backlog.candidates({pool: credit.slices for pool, credit in purses.items()}, now)
+def candidates(backlog: Backlog, credits: Mapping[Pool, Credit], now: datetime) -> Sequence[BurstProgress]:
+    return backlog.candidates({pool: credit.slices for pool, credit in credits.items()}, now)
 
 
-@given(many(), SECONDS, PURSES, ALLOWANCES, LEFT)
+@given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=60, deadline=None)
-def test_a_few_are_decided_as_all_would_be(
+def test_decisions_for_candidates_equal_those_for_all_bursts(
     accounts: list[BurstProgress],
-    passed: timedelta,
-    purses: Mapping[Pool, Credit],
-    allowances: Mapping[Tier, TierLimit],
-    left: Mapping[Tier, float],
+    elapsed: timedelta,
+    credits: Mapping[Pool, Credit],
+    limits: Mapping[Tier, TierLimit],
+    people_left: Mapping[Tier, float],
 ) -> None:
-    now, backlog = NOON + passed, Backlog()
-    backlog.hold(holding(allowances))
+    now, backlog = NOON + elapsed, Backlog()
+    backlog.hold(held_pools(limits))
     backlog.put(accounts, now)
-    of_all = decided(accounts, now, purses, allowances, left)
-    of_few = decided(few(backlog, purses, now), now, purses, allowances, left)
-    assert set(of_few.queue) == set(of_all.queue)
-    assert set(of_few.park) == set(of_all.park)
+    decision_of_all = decide_all(accounts, now, credits, limits, people_left)
+    decision_of_few = decide_all(candidates(backlog, credits, now), now, credits, limits, people_left)
+    assert set(decision_of_few.queue) == set(decision_of_all.queue)
+    assert set(decision_of_few.park) == set(decision_of_all.park)
 
 
-@given(many(), many(), st.data())
+@given(progress_lists(), progress_lists(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_lines_and_sums_follow_the_accounts(
+def test_backlog_equals_a_fresh_one_after_any_changes(
     before: list[BurstProgress], after: list[BurstProgress], data: st.DataObject
 ) -> None:
-    """However they came about: the same as a backlog that saw only the last of each."""
+    """A backlog with a history equals one that only saw the last state of each burst."""
     backlog, fresh = Backlog(), Backlog()
     backlog.hold({Pool.P1: "t1"})
     backlog.put(before, NOON)
     backlog.hold({Pool.P2: "t2"})
     backlog.put(after, NOON)
     entries = [
-        LedgerEntry(slice=data.draw(st.sampled_from(list(account.standings))), fact=Fact.DISPATCHED, n=9, at=NOON)
-        for account in after
-        if account.standings
+        LedgerEntry(slice=data.draw(st.sampled_from(list(progress.standings))), fact=Fact.DISPATCHED, n=9, at=NOON)
+        for progress in after
+        if progress.standings
     ]
     backlog.enter(entries, NOON)
-    gone = [account.plan.burst for account in before[::2]]
-    backlog.drop(gone)
+    dropped = [progress.plan.burst for progress in before[::2]]
+    backlog.drop(dropped)
     fresh.hold({Pool.P2: "t2"})
-    last = {account.plan.burst: account for account in (*before, *after)}
+    latest = {progress.plan.burst: progress for progress in (*before, *after)}
     for entry in entries:
-        last[entry.slice.burst] = last[entry.slice.burst].with_entry(entry)
-    fresh.put((account for key, account in last.items() if key not in gone), NOON)
+        latest[entry.slice.burst] = latest[entry.slice.burst].with_entry(entry)
+    fresh.put((progress for key, progress in latest.items() if key not in dropped), NOON)
     assert backlog.behind() == fresh.behind()
     assert (backlog.accounts, backlog.moving, backlog.settled) == (fresh.accounts, fresh.moving, fresh.settled)
-    assert _standing(backlog) == _standing(fresh)
+    assert _lines(backlog) == _lines(fresh)
     assert (backlog.stands, backlog.asleep, backlog.wakes) == (fresh.stands, fresh.asleep, fresh.wakes)
     assert backlog.abed.keys() == fresh.abed.keys()
     assert {pool: set(keys) for pool, keys in backlog.unmarked.items()} == {
@@ -96,13 +96,13 @@ def test_lines_and_sums_follow_the_accounts(
     }
 
 
-def _standing(backlog: Backlog) -> Mapping[Line, Sequence[Place]]:
+def _lines(backlog: Backlog) -> Mapping[Line, Sequence[Place]]:
     return {line: places for line, places in backlog.lines.items() if places}
 
 
-@given(many(), SECONDS, SECONDS)
+@given(progress_lists(), SECONDS, SECONDS)
 @settings(max_examples=40, deadline=None)
-def test_what_waits_for_a_moment_is_awake_when_it_has_come(
+def test_waiting_bursts_are_awake_at_their_time(
     accounts: list[BurstProgress], first: timedelta, second: timedelta
 ) -> None:
     before, after = sorted((NOON + first, NOON + second))
@@ -110,38 +110,38 @@ def test_what_waits_for_a_moment_is_awake_when_it_has_come(
     backlog.put(accounts, before)
     backlog.wake(after)
     fresh.put(accounts, after)
-    assert (_standing(backlog), backlog.asleep, backlog.behind()) == (_standing(fresh), fresh.asleep, fresh.behind())
+    assert (_lines(backlog), backlog.asleep, backlog.behind()) == (_lines(fresh), fresh.asleep, fresh.behind())
 
 
 @st.composite
-def late(draw: st.DrawFn) -> BurstProgress:
-    """Nearly all rows stand, and phones rang, wait, or do neither."""
-    found, entries = draw(plans(most_shards=2)), list[LedgerEntry]()
-    for piece in found.slices():
-        done = LedgerEntry(slice=piece, fact=Fact.DONE, at=NOON)
-        waits = LedgerEntry(slice=piece, fact=Fact.WAITS, n=1, at=NOON + draw(SECONDS))
-        rows = piece.step is Step.ROWS  # which wait for nobody
-        more = [waits] if not rows and draw(st.integers(0, 9)) else []
-        entries += [done] if draw(st.integers(0, 30 if rows else 3)) else more
-    return account(found, entries, [])
+def waiting_progress(draw: st.DrawFn) -> BurstProgress:
+    """Draw a burst with nearly all rows written, whose alerts are sent, wait, or neither."""
+    plan_, entries = draw(plans(most_shards=2)), list[LedgerEntry]()
+    for slice_ in plan_.slices():
+        done = LedgerEntry(slice=slice_, fact=Fact.DONE, at=NOON)
+        waits = LedgerEntry(slice=slice_, fact=Fact.WAITS, n=1, at=NOON + draw(SECONDS))
+        is_rows = slice_.step is Step.ROWS  # rows never wait
+        waiting = [waits] if not is_rows and draw(st.integers(0, 9)) else []
+        entries += [done] if draw(st.integers(0, 30 if is_rows else 3)) else waiting
+    return account(plan_, entries, [])
 
 
-GENEROUS = {pool: Credit(slices=99, shards=9_999) for pool in Pool}
+AMPLE_CREDITS = {pool: Credit(slices=99, shards=9_999) for pool in Pool}
 
 
-@given(late())
+@given(waiting_progress())
 @settings(max_examples=200, deadline=None)
-def test_of_a_sleeper_nothing_is_to_be_done_until_it_wakes_and_every_other_is_kept(one: BurstProgress) -> None:
-    def idle(moment: datetime) -> bool:
-        return not decided([one], moment, GENEROUS, {}, {}).queue
+def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> None:
+    def idle(time: datetime) -> bool:
+        return not decide_all([progress], time, AMPLE_CREDITS, {}, {}).queue
 
     backlog = Backlog()
-    backlog.put([one], NOON)
+    backlog.put([progress], NOON)
     sleepers = {sleeper.burst: sleeper.until for sleeper in backlog.sleepers()}
-    until = sleepers.get(one.plan.burst)
+    until = sleepers.get(progress.plan.burst)
     event("sleeps" if until else "is awake")
     if until is None:
-        assert one.settled or not idle(NOON) or not idle(NOON + FAR)
+        assert progress.settled or not idle(NOON) or not idle(NOON + FAR)
     else:
         assert idle(NOON)
         assert idle(until - timedelta(milliseconds=1))
@@ -150,24 +150,24 @@ def test_of_a_sleeper_nothing_is_to_be_done_until_it_wakes_and_every_other_is_ke
     assert backlog.sleepers() == []
 
 
-@given(many())
+@given(progress_lists())
 @settings(max_examples=30, deadline=None)
-def test_what_is_behind_is_what_may_start_and_has_not_ended(accounts: list[BurstProgress]) -> None:
+def test_backlog_counts_startable_unfinished_slices(accounts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(accounts, NOON)
     for pool, behind in backlog.behind().items():
-        left = [
+        opened_at = [
             account.plan.opened_at
             for account in accounts
-            for standing in account.standings.values()
-            if standing.slice.pool is pool and account.awake(standing, NOON)
+            for status in account.standings.values()
+            if status.slice.pool is pool and account.awake(status, NOON)
         ]
-        assert (behind.slices, behind.since) == (len(left), min(left, default=None))
+        assert (behind.slices, behind.since) == (len(opened_at), min(opened_at, default=None))
 
 
-@given(many())
+@given(progress_lists())
 @settings(max_examples=30, deadline=None)
-def test_a_throttle_s_work_counts_and_is_not_late(accounts: list[BurstProgress]) -> None:
+def test_throttled_work_counts_but_is_not_late(accounts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(accounts, NOON)
     before = backlog.behind()

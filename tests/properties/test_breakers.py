@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: a breaker opens for its reasons alone, and always gives another chance."""
+"""Circuit breakers for any sequence of results: they open only for a reason, and always close again."""
 
 from datetime import datetime, timedelta
 
@@ -22,79 +22,91 @@ from notifier.domain.push.circuit_breaker import (
 )
 from tests.support.examples import NOON, SECOND
 
-TERMS = st.builds(
+SETTINGS = st.builds(
     BreakerSettings,
     failures=st.integers(1, 6),
     rest=st.integers(1, 60).map(lambda s: s * SECOND),
     successes=st.integers(1, 5),
 )
-TOLD: st.SearchStrategy[LineResult] = st.sampled_from([Succeeded(), Failed(reason="503"), Misconfigured(reason="key")])
-ASKED = None
-STEPS = st.lists(st.tuples(st.integers(-5, 40), st.just(ASKED) | TOLD), max_size=60)
-"""Seconds that pass, some of them backwards, and what happens then."""
+RESULTS: st.SearchStrategy[LineResult] = st.sampled_from(
+    [Succeeded(), Failed(reason="503"), Misconfigured(reason="key")]
+)
+NO_RESULT = None
+STEPS = st.lists(st.tuples(st.integers(-5, 40), st.just(NO_RESULT) | RESULTS), max_size=60)
+"""Seconds that pass (may be negative), and the result that follows."""
 Step = tuple[int, LineResult | None]
 
 
-def run(steps: list[Step], terms: BreakerSettings) -> tuple[Breaker, datetime]:
+def run(steps: list[Step], breaker_settings: BreakerSettings) -> tuple[Breaker, datetime]:
     breaker: Breaker = CLOSED
     now = NOON
-    for seconds, what in steps:
+    for seconds, result in steps:
         now += timedelta(seconds=seconds)
-        breaker = allow(breaker, terms, now)[0] if what is None else record(breaker, terms, what, now)
+        breaker = (
+            allow(breaker, breaker_settings, now)[0]
+            if result is None
+            else record(breaker, breaker_settings, result, now)
+        )
     return breaker, now
 
 
-@given(TERMS, STEPS)
-def test_it_is_open_only_behind_enough_failures_in_a_row_or_a_mistake_of_ours(
-    terms: BreakerSettings, steps: list[Step]
+@given(SETTINGS, STEPS)
+def test_breaker_opens_only_after_enough_failures_or_a_misconfiguration(
+    breaker_settings: BreakerSettings, steps: list[Step]
 ) -> None:
-    breaker, _ = run(steps, terms)
-    row = most = 0
-    for _, what in steps:
-        row = row + 1 if isinstance(what, Failed) else 0 if isinstance(what, Succeeded) else row
-        most = max(most, row)
-    ours = any(isinstance(what, Misconfigured) for _, what in steps)
-    assert isinstance(breaker, Closed) or most >= terms.failures or ours
+    breaker, _ = run(steps, breaker_settings)
+    failures_in_a_row = most_in_a_row = 0
+    for _, result in steps:
+        failures_in_a_row = (
+            failures_in_a_row + 1
+            if isinstance(result, Failed)
+            else 0
+            if isinstance(result, Succeeded)
+            else failures_in_a_row
+        )
+        most_in_a_row = max(most_in_a_row, failures_in_a_row)
+    is_misconfigured = any(isinstance(result, Misconfigured) for _, result in steps)
+    assert isinstance(breaker, Closed) or most_in_a_row >= breaker_settings.failures or is_misconfigured
 
 
-@given(TERMS, STEPS)
-def test_whatever_happened_somebody_may_try_after_a_rest(terms: BreakerSettings, steps: list[Step]) -> None:
-    breaker, now = run(steps, terms)
-    # At once where the clock was set back to before it opened.
-    assert allow(breaker, terms, now)[1] or allow(breaker, terms, now + terms.rest)[1]
+@given(SETTINGS, STEPS)
+def test_breaker_allows_an_attempt_after_its_rest(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
+    breaker, now = run(steps, breaker_settings)
+    # It allows one at once if the clock was set back to before it opened.
+    assert allow(breaker, breaker_settings, now)[1] or allow(breaker, breaker_settings, now + breaker_settings.rest)[1]
 
 
-@given(TERMS, STEPS)
-def test_whatever_happened_successes_in_a_row_close_it(terms: BreakerSettings, steps: list[Step]) -> None:
-    breaker, _ = run(steps, terms)
-    now = NOON + 60 * 40 * SECOND + terms.rest  # later than all of it
-    for _ in range(terms.successes):
-        breaker, may = allow(breaker, terms, now)
-        assert may
-        breaker = record(breaker, terms, Succeeded(), now)
+@given(SETTINGS, STEPS)
+def test_consecutive_successes_close_the_breaker(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
+    breaker, _ = run(steps, breaker_settings)
+    now = NOON + 60 * 40 * SECOND + breaker_settings.rest  # later than every step
+    for _ in range(breaker_settings.successes):
+        breaker, allowed = allow(breaker, breaker_settings, now)
+        assert allowed
+        breaker = record(breaker, breaker_settings, Succeeded(), now)
     assert breaker == CLOSED
 
 
-@given(TERMS, STEPS)
-def test_a_mistake_of_ours_leaves_it_open_whatever_was_before(terms: BreakerSettings, steps: list[Step]) -> None:
-    breaker, now = run(steps, terms)
-    assert isinstance(record(breaker, terms, Misconfigured(reason="key"), now), Open)
+@given(SETTINGS, STEPS)
+def test_misconfiguration_always_opens_the_breaker(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
+    breaker, now = run(steps, breaker_settings)
+    assert isinstance(record(breaker, breaker_settings, Misconfigured(reason="key"), now), Open)
 
 
-@given(TERMS, STEPS)
-def test_of_those_who_try_there_are_never_more_than_it_takes_to_close_it(
-    terms: BreakerSettings, steps: list[Step]
+@given(SETTINGS, STEPS)
+def test_half_open_breaker_allows_no_more_attempts_than_needed(
+    breaker_settings: BreakerSettings, steps: list[Step]
 ) -> None:
-    breaker, _ = run(steps, terms)
+    breaker, _ = run(steps, breaker_settings)
     if isinstance(breaker, HalfOpen):
-        assert 0 <= breaker.successes < terms.successes
-        assert 0 <= breaker.trying <= terms.successes - breaker.successes
+        assert 0 <= breaker.successes < breaker_settings.successes
+        assert 0 <= breaker.trying <= breaker_settings.successes - breaker.successes
 
 
-@given(TERMS, STEPS)
-def test_who_is_told_to_come_again_then_may_go_through_then(terms: BreakerSettings, steps: list[Step]) -> None:
-    breaker, now = run(steps, terms)
-    if not allow(breaker, terms, now)[1]:
-        then = retry_at(breaker, terms, now)
-        assert now < then <= now + terms.rest
-        assert allow(breaker, terms, then)[1]
+@given(SETTINGS, STEPS)
+def test_attempt_is_allowed_at_retry_at(breaker_settings: BreakerSettings, steps: list[Step]) -> None:
+    breaker, now = run(steps, breaker_settings)
+    if not allow(breaker, breaker_settings, now)[1]:
+        retry_time = retry_at(breaker, breaker_settings, now)
+        assert now < retry_time <= now + breaker_settings.rest
+        assert allow(breaker, breaker_settings, retry_time)[1]

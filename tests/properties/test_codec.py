@@ -1,4 +1,4 @@
-"""Whatever the bytes are, reading them gives a value or poison."""
+"""Reading any bytes gives a value or a Poison error."""
 
 from contextlib import suppress
 
@@ -29,24 +29,24 @@ def test_noise_is_poison(noise: bytes) -> None:
 
 @given(st.integers(0, len(STORED)), st.binary(min_size=1, max_size=4))
 @settings(max_examples=150)
-def test_a_spoiled_head_is_poison_or_a_head(at: int, noise: bytes) -> None:
+def test_corrupted_head_is_poison_or_a_head(position: int, noise: bytes) -> None:
     with suppress(Poison):
-        assert isinstance(unpack(Head, STORED[:at] + noise + STORED[at + len(noise) :]), Head)
+        assert isinstance(unpack(Head, STORED[:position] + noise + STORED[position + len(noise) :]), Head)
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.booleans())
 @settings(max_examples=100)
-def test_an_outsider_s_bytes_are_events_or_a_refusal(body: bytes, batch: bool) -> None:
+def test_random_bytes_of_a_client_are_refused(body: bytes, batch: bool) -> None:
     try:
-        found = read_batch(body, NOON) if batch else [read_event(body, NOON)]
+        results = read_batch(body, NOON) if batch else [read_event(body, NOON)]
     except NotifierError:
         return
-    assert all(isinstance(each.event, NotifierError) for each in found)
+    assert all(isinstance(result.event, NotifierError) for result in results)
 
 
 @given(NAMES, NAMES, st.lists(NAMES, min_size=1, max_size=5), st.text(max_size=50), st.booleans())
 @settings(max_examples=60)
-def test_every_event_that_is_accepted_can_be_stored(
+def test_every_accepted_event_can_be_stored(
     name: str, author: str, mentioned: list[str], text: str, protected: bool
 ) -> None:
     event = checked_event(

@@ -1,4 +1,4 @@
-"""Dead-letter limit: for any sequence of records, crashes and repeats, no more are buried than the limit allows."""
+"""Dead-letter limit: no sequence of records, crashes and repeats buries more records than allowed."""
 
 from collections.abc import Sequence
 
@@ -17,11 +17,11 @@ from tests.support.examples import NOON
 
 LIMITS = st.builds(DeadLetterLimit, in_a_row=st.integers(0, 5), in_window=st.integers(0, 8), window=st.integers(1, 30))
 RECORDS = st.lists(st.booleans(), max_size=120)
-"""Whether each record of a lane dies."""
+"""For each record of a lane, whether it dies."""
 
 
-def handled(records: Sequence[bool], limit: DeadLetterLimit) -> tuple[LaneTally, list[int]]:
-    """The tally after the records up to a stop, and the numbers of the buried ones."""
+def handle(records: Sequence[bool], limit: DeadLetterLimit) -> tuple[LaneTally, list[int]]:
+    """Return the tally after the records up to a stop, and the numbers of the buried records."""
     tally, buried = LaneTally(lane="mentions"), list[int]()
     for number, dies in enumerate(records):
         if not dies:
@@ -35,22 +35,22 @@ def handled(records: Sequence[bool], limit: DeadLetterLimit) -> tuple[LaneTally,
 
 
 def longest_row(numbers: Sequence[int]) -> int:
-    longest = row = 0
-    for before, number in zip([-2, *numbers], numbers, strict=False):
-        row = row + 1 if number == before + 1 else 1
-        longest = max(longest, row)
+    longest = length = 0
+    for previous, number in zip([-2, *numbers], numbers, strict=False):
+        length = length + 1 if number == previous + 1 else 1
+        longest = max(longest, length)
     return longest
 
 
 @given(RECORDS, LIMITS)
 def test_no_more_records_are_buried_in_a_row_than_allowed(records: list[bool], limit: DeadLetterLimit) -> None:
-    _, buried = handled(records, limit)
+    _, buried = handle(records, limit)
     assert limit.in_a_row == 0 or longest_row(buried) <= limit.in_a_row
 
 
 @given(RECORDS, LIMITS)
 def test_no_more_records_are_buried_in_a_window_than_allowed(records: list[bool], limit: DeadLetterLimit) -> None:
-    _, buried = handled(records, limit)
+    _, buried = handle(records, limit)
     most = max((sum(end - limit.window < number <= end for number in buried) for end in buried), default=0)
     assert limit.in_window == 0 or most <= limit.in_window
 
@@ -59,20 +59,20 @@ def test_no_more_records_are_buried_in_a_window_than_allowed(records: list[bool]
 def test_lane_stops_only_at_a_limit_that_one_more_death_would_exceed(
     records: list[bool], limit: DeadLetterLimit
 ) -> None:
-    tally, buried = handled(records, limit)
+    tally, buried = handle(records, limit)
     if tally.stop is None:
         return
-    with_it = [*buried, int(tally.stop.record)]
+    with_stop = [*buried, int(tally.stop.record)]
     match tally.stop.kind:
         case LimitKind.IN_A_ROW:
-            assert longest_row(with_it) == limit.in_a_row + 1
+            assert longest_row(with_stop) == limit.in_a_row + 1
         case LimitKind.IN_WINDOW:
-            assert sum(number > with_it[-1] - limit.window for number in with_it) == limit.in_window + 1
+            assert sum(number > with_stop[-1] - limit.window for number in with_stop) == limit.in_window + 1
 
 
 @given(RECORDS, LIMITS)
 def test_tally_stays_small(records: list[bool], limit: DeadLetterLimit) -> None:
-    tally, _ = handled(records, limit)
+    tally, _ = handle(records, limit)
     assert len(tally.deaths) <= max(limit.in_a_row, min(limit.in_window or limit.window, limit.window))
     assert deaths_in_window(tally, limit) <= len(tally.deaths)
 
@@ -89,15 +89,17 @@ def test_batch_repeated_after_a_crash_counts_no_death_of_the_window_twice(
                     tally = count_death(tally, limit, record=str(number), cause="no", who="p", at=NOON)
                 else:
                     tally = count_successes(tally, limit, 1)
-        counted = [death.record for death in tally.deaths]
-        assert len(counted) == len(set(counted))
-        known.update(counted)
+        recorded = [death.record for death in tally.deaths]
+        assert len(recorded) == len(set(recorded))
+        known.update(recorded)
     assert known <= set(map(str, range(len(records))))
 
 
 @given(st.integers(1, 200), LIMITS)
-def test_lane_on_which_everything_fails_buries_exactly_the_smaller_limit(many: int, limit: DeadLetterLimit) -> None:
-    _, buried = handled([True] * many, limit)
-    # A window that is shorter than what it allows never stops a lane.
+def test_lane_where_everything_fails_buries_exactly_the_smaller_limit(
+    record_count: int, limit: DeadLetterLimit
+) -> None:
+    _, buried = handle([True] * record_count, limit)
+    # A window shorter than the number it allows never stops a lane.
     reachable = [limit.in_a_row] * (limit.in_a_row > 0) + [limit.in_window] * (0 < limit.in_window < limit.window)
-    assert len(buried) == min([many, *reachable])
+    assert len(buried) == min([record_count, *reachable])

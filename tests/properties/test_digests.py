@@ -1,4 +1,4 @@
-"""Digests, whatever the zone and the hour: every burst is told once, in one place, and the badge counts the list."""
+"""Digests for any zone and hour: every burst is listed once, and the badge counts the list."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ ZONES = st.sampled_from(sorted(available_timezones()))
 HOURS = st.integers(0, 23)
 DAY = timedelta(days=1)
 LEE = UserId("lee")
-OF_LEE = Subject(Kind.SELF, LEE)
+LEE_SELF = Subject(Kind.SELF, LEE)
 
 
 @given(ZONES, HOURS, st.dates(date(1971, 1, 1), date(2037, 12, 1)), st.integers(0, 5 * 86_400))
@@ -37,25 +37,25 @@ OF_LEE = Subject(Kind.SELF, LEE)
 @example("Australia/Lord_Howe", 2, date(2026, 4, 3), 2 * 86_400)
 @example("America/Nuuk", 23, date(2024, 3, 29), 86_400)
 @settings(max_examples=400)
-def test_every_moment_is_of_one_date_and_each_date_of_one_moment(zone: str, hour: int, first: date, at: int) -> None:
+def test_every_time_belongs_to_exactly_one_digest_date(zone: str, hour: int, first_day: date, seconds: int) -> None:
     schedule = Schedule.of(Overall(zone=zone, digest_hour=hour))
-    days = [day for n in range(-3, 10) if schedule.due(day := first + n * DAY)]
+    days = [day for n in range(-3, 10) if schedule.due(day := first_day + n * DAY)]
     dues = [schedule.moment(day) for day in days]
-    assert all(sooner < later for sooner, later in pairwise(dues))
-    assert all(schedule.before(later) == sooner for sooner, later in pairwise(days))
-    moment = datetime.combine(first, datetime.min.time(), UTC) + timedelta(seconds=at)
-    [(until, day)] = [
-        (later, day) for (sooner, later), day in zip(pairwise(dues), days[1:], strict=True) if sooner <= moment < later
+    assert all(earlier < later for earlier, later in pairwise(dues))
+    assert all(schedule.before(later) == earlier for earlier, later in pairwise(days))
+    time = datetime.combine(first_day, datetime.min.time(), UTC) + timedelta(seconds=seconds)
+    [(next_due, day)] = [
+        (later, day) for (earlier, later), day in zip(pairwise(dues), days[1:], strict=True) if earlier <= time < later
     ]
-    assert schedule.day_of(moment) == day
-    assert (schedule.last(moment), schedule.due_of(moment)) == (schedule.before(day), until)
-    wall = until.astimezone(schedule.wall)
-    assert (wall.date(), wall.hour) >= (day, hour)
-    assert wall - timedelta(hours=1) <= datetime.combine(day, wall.min.time(), schedule.wall) + timedelta(hours=hour)
+    assert schedule.day_of(time) == day
+    assert (schedule.last(time), schedule.due_of(time)) == (schedule.before(day), next_due)
+    local = next_due.astimezone(schedule.wall)
+    assert (local.date(), local.hour) >= (day, hour)
+    assert local - timedelta(hours=1) <= datetime.combine(day, local.min.time(), schedule.wall) + timedelta(hours=hour)
 
 
 VOLUMES = [volume for volume in Volume if volume is not Volume.DEFAULT]
-SAID = st.lists(
+CHANGES = st.lists(
     st.one_of(
         st.builds(Wish, volume=st.sampled_from(Volume)),
         st.builds(Wish, muted_until=st.sampled_from([ALWAYS, NEVER, NOON + 12 * MINUTE])),
@@ -66,33 +66,31 @@ SAID = st.lists(
 )
 
 
-@given(SAID, st.booleans())
+@given(CHANGES, st.booleans())
 @settings(max_examples=400)
-def test_whatever_is_said_when_nothing_is_ever_told_singly_and_in_a_digest(
-    said: list[Wish | OverallWish], first_of_day: bool
-) -> None:
-    """A burst opens after each word, and everything is looked at before the next one."""
-    want, overall = Want(subject=NOVA, member=Member(7), at=ALWAYS), NOTHING_SAID
-    singly, digested, opened = set[BurstKey](), set[BurstKey](), list[Burst]()
-    for n, wish in enumerate(said):
+def test_burst_is_never_both_listed_and_in_a_digest(changes: list[Wish | OverallWish], first_of_day: bool) -> None:
+    """Open a burst after each change, and evaluate all bursts before the next change."""
+    preference, overall = Want(subject=NOVA, member=Member(7), at=ALWAYS), NOTHING_SAID
+    listed_keys, digested_keys, opened = set[BurstKey](), set[BurstKey](), list[Burst]()
+    for n, change in enumerate(changes):
         now = NOON + n * MINUTE
-        match wish:
+        match change:
             case Wish():
-                want = want.after(wish.heard(want, now, overall.volume, overall.default_from))
+                preference = preference.after(change.heard(preference, now, overall.volume, overall.default_from))
             case OverallWish():
-                overall = overall.after(wish.heard(Member(7), overall, now))
+                overall = overall.after(change.heard(Member(7), overall, now))
         opened.append(burst(subject=NOVA, seq=n + 1, opened_at=now + MINUTE / 2, first_of_day=first_of_day))
-        wants = {NOVA: want}
+        wants = {NOVA: preference}
         follows = visible_from({NOVA: NOON}, wants, overall)
         lee = replace(viewer(user=LEE, follows=follows), volume=volumes(wants), overall=overall)
-        look = InboxView(viewer=lee, member=Member(7), now=now + MINUTE * 3 / 4)
-        singly |= {each.key for each in opened if look.admits(each)}
-        digested |= {each.key for each in opened if gathered(each, lee, look.now)}
-        assert not singly & digested
+        view = InboxView(viewer=lee, member=Member(7), now=now + MINUTE * 3 / 4)
+        listed_keys |= {burst_.key for burst_ in opened if view.admits(burst_)}
+        digested_keys |= {burst_.key for burst_ in opened if gathered(burst_, lee, view.now)}
+        assert not listed_keys & digested_keys
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class Preferences:
     zone: str
     hour: int
     overall: Volume
@@ -100,8 +98,8 @@ class Wishes:
     lyra: Volume
 
 
-WISHES = st.builds(
-    Wishes,
+PREFERENCES = st.builds(
+    Preferences,
     zone=ZONES | st.sampled_from(["UTC", "Europe/Berlin"]),
     hour=HOURS,
     overall=st.sampled_from([Volume.ALL, Volume.DIGEST, Volume.DIGEST]),
@@ -110,85 +108,87 @@ WISHES = st.builds(
 )
 OPENED = st.lists(
     st.tuples(
-        st.sampled_from([NOVA, LYRA, LYRA, OF_LEE]),
+        st.sampled_from([NOVA, LYRA, LYRA, LEE_SELF]),
         st.integers(1, 6 * 86_400),
         st.sampled_from([(ADA,), (BOB,), (ADA, BOB)]),
         st.sampled_from([None, None, None, EVE]),
     ),
     max_size=25,
-    unique_by=lambda each: each[:2],
+    unique_by=lambda opening: opening[:2],
 )
 
 
-def staged(wishes: Wishes, opened: list[tuple[Subject, int, tuple[UserId, ...], UserId | None]]) -> Stage:
-    """Lee's week; bob is blocked, and eve, whom lee doesn't follow, is protected."""
+def stage_with(preferences: Preferences, opened: list[tuple[Subject, int, tuple[UserId, ...], UserId | None]]) -> Stage:
+    """Build Lee's week: Bob is blocked; Eve is protected and not followed by Lee."""
     stage = Stage()
     people, bursts = stage.ground.people, stage.ground.bursts.by_key
-    people.arrange(LEE, OverallWish(volume=wishes.overall, zone=wishes.zone, digest_hour=wishes.hour))
-    people.volume(LEE, NOVA, wishes.nova)
-    people.volume(LEE, LYRA, wishes.lyra)
+    people.arrange(LEE, OverallWish(volume=preferences.overall, zone=preferences.zone, digest_hour=preferences.hour))
+    people.volume(LEE, NOVA, preferences.nova)
+    people.volume(LEE, LYRA, preferences.lyra)
     people.block(LEE, BOB)
     stage.pass_time(days=7)
-    for subject, at, names, author in sorted(opened, key=lambda each: each[1]):
+    for subject, seconds, names, author in sorted(opened, key=lambda opening: opening[1]):
         seq = sum(key.subject == subject for key in bursts) + 1
-        made = burst(subject=subject, seq=seq, opened_at=START + timedelta(seconds=at), mentioners=names)
-        bursts[made.key] = replace(made, restricted_to=author)
+        burst_ = burst(subject=subject, seq=seq, opened_at=START + timedelta(seconds=seconds), mentioners=names)
+        bursts[burst_.key] = replace(burst_, restricted_to=author)
     return stage
 
 
-def listed(stage: Stage, limit: int) -> list[Entry]:
-    """On all pages."""
-    found, page = list[Entry](), driven(stage.tab().page(LEE, limit=limit))
+def listed_entries(stage: Stage, limit: int) -> list[Entry]:
+    """Return the entries of all pages."""
+    entries, page = list[Entry](), driven(stage.tab().page(LEE, limit=limit))
     while True:
-        found += [item.entry for item in page.items]
+        entries += [item.entry for item in page.items]
         if page.next is None:
-            return found
+            return entries
         assert len(page.items) <= limit
         page = driven(stage.tab().page(LEE, after=page.next, limit=limit))
 
 
 def drifts(stage: Stage, opened: OpenedInbox) -> float:
-    async def nothing(_: float) -> None:
+    async def no_pause(_: float) -> None:
         return
 
-    metrics, g = Metrics(), stage.ground
-    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(opened))
+    metrics, ground = Metrics(), stage.ground
+    driven(Audit(people=ground.people, timeline=ground.timeline, metrics=metrics, pause=no_pause).compare(opened))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 
-@given(WISHES, OPENED, st.integers(1, 7))
+@given(PREFERENCES, OPENED, st.integers(1, 7))
 @settings(max_examples=150, deadline=None)
-def test_every_burst_is_told_once_in_one_place_and_the_badge_counts_the_list(
-    wishes: Wishes, opened: list[tuple[Subject, int, tuple[UserId, ...], UserId | None]], limit: int
+def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
+    preferences: Preferences, opened: list[tuple[Subject, int, tuple[UserId, ...], UserId | None]], limit: int
 ) -> None:
-    stage, answers = staged(wishes, opened), Openings()
-    now, entries = stage.ground.clock.now(), listed(stage, limit)
-    assert entries == sorted(entries, key=lambda each: (each.opened_at, each.key), reverse=True)
-    singly = [entry.key for entry in entries if isinstance(entry, Burst)]
+    stage, openings = stage_with(preferences, opened), Openings()
+    now, entries = stage.ground.clock.now(), listed_entries(stage, limit)
+    assert entries == sorted(entries, key=lambda entry: (entry.opened_at, entry.key), reverse=True)
+    listed_keys = [entry.key for entry in entries if isinstance(entry, Burst)]
     digests = [entry for entry in entries if isinstance(entry, Digest)]
     assert max(Counter(date_in(digest.key) for digest in digests).values(), default=1) == 1
-    inside = [each.key for digest in digests for each in digest.newest]
-    schedule = Schedule.of(Overall(zone=wishes.zone, digest_hour=wishes.hour))
-    wanted = {NOVA: wishes.nova, LYRA: wishes.lyra, OF_LEE: Volume.ALL}
+    inside = [burst_.key for digest in digests for burst_ in digest.newest]
+    schedule = Schedule.of(Overall(zone=preferences.zone, digest_hour=preferences.hour))
+    own_volumes = {NOVA: preferences.nova, LYRA: preferences.lyra, LEE_SELF: Volume.ALL}
     seen = [
-        each for each in stage.ground.bursts.by_key.values() if each.mentioners != (BOB,) and each.restricted_to is None
+        burst_
+        for burst_ in stage.ground.bursts.by_key.values()
+        if burst_.mentioners != (BOB,) and burst_.restricted_to is None
     ]
-    volumes = {subject: wishes.overall if said is Volume.DEFAULT else said for subject, said in wanted.items()}
-    digested = [each for each in seen if volumes[each.key.subject] is Volume.DIGEST]
-    due = [each.key for each in digested if schedule.moment(schedule.day_of(each.opened_at)) <= now]
+    volumes = {subject: preferences.overall if own is Volume.DEFAULT else own for subject, own in own_volumes.items()}
+    digested_bursts = [burst_ for burst_ in seen if volumes[burst_.key.subject] is Volume.DIGEST]
+    due = [burst_.key for burst_ in digested_bursts if schedule.moment(schedule.day_of(burst_.opened_at)) <= now]
     assert Counter(inside) == Counter(due)
-    assert Counter(singly) == Counter(each.key for each in seen if each not in digested)
+    assert Counter(listed_keys) == Counter(burst_.key for burst_ in seen if burst_ not in digested_bursts)
     for digest in digests:
-        assert all(schedule.day_of(each.opened_at) == date_in(digest.key) for each in digest.newest)
+        assert all(schedule.day_of(burst_.opened_at) == date_in(digest.key) for burst_ in digest.newest)
         assert digest.opened_at == schedule.moment(schedule.day_of(digest.newest[0].opened_at)) <= now
-        assert digest.count == sum(each.count for each in digest.newest) == sum(n for _, n in digest.accounts)
-    tab = replace(stage.tab(), observers=[answers])
+        assert digest.count == sum(burst_.count for burst_ in digest.newest) == sum(n for _, n in digest.accounts)
+    tab = replace(stage.tab(), observers=[openings])
     page, badge = driven(tab.open(LEE, limit=limit))
     assert badge is not None
     assert badge.count == len(entries)
-    assert drifts(stage, answers[0]) == 0
+    assert drifts(stage, openings[0]) == 0
     if page.seen is not None:
         driven(tab.see(LEE, page.seen))
     assert driven(tab.badge(LEE)).count == 0
     stage.pass_time(days=RETENTION.days)
-    assert listed(stage, limit) == []
+    assert listed_entries(stage, limit) == []

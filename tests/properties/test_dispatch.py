@@ -1,4 +1,4 @@
-"""The dispatcher's decisions: within credit, fair, after the rows, and never stuck."""
+"""Dispatcher decisions: within credit, fair, alerts after rows, and never stuck."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,172 +11,184 @@ from notifier.domain.delivery.ledger import BurstProgress, Fact, account
 from notifier.domain.delivery.scheduling import CREDITS, Credit, DispatchDecision, decide, expired, giving_way
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.delivery.throttle import UNLIMITED, TierLimit
-from tests.properties.bookkeeping import SECONDS, files, plans
+from tests.properties.ledger_strategies import SECONDS, burst_records, plans
 from tests.support.examples import NOON, SECOND, entry, piece, plan_of
 
 CREDIT = st.builds(Credit, st.integers(0, 6), st.integers(0, 12))
-PURSES = st.fixed_dictionaries(dict.fromkeys(Pool, CREDIT))
-ALLOWANCES = st.dictionaries(
+CREDITS_BY_POOL = st.fixed_dictionaries(dict.fromkeys(Pool, CREDIT))
+LIMITS = st.dictionaries(
     st.sampled_from(TIERS),
     st.sampled_from([TierLimit(rate=None), TierLimit(rate=0.0, by="t1"), TierLimit(rate=9.0, by="t2")]),
 )
-LEFT = st.fixed_dictionaries(dict.fromkeys(TIERS, st.sampled_from([-5.0, 0.0, 1.0, 1e9])))
+PEOPLE_LEFT = st.fixed_dictionaries(dict.fromkeys(TIERS, st.sampled_from([-5.0, 0.0, 1.0, 1e9])))
 
-Purses = Mapping[Pool, Credit]
-Allowances = Mapping[Tier, TierLimit]
+CreditsByPool = Mapping[Pool, Credit]
+TierLimits = Mapping[Tier, TierLimit]
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> list[BurstProgress]:
-    """A few bursts at all stages of their work."""
+def progress_lists(draw: st.DrawFn) -> list[BurstProgress]:
+    """Draw a few bursts at any stage of delivery."""
     moments = draw(st.lists(SECONDS, min_size=1, max_size=2))
-    return [draw(files(seq=n, opened_at=NOON - moment)).account for n, moment in enumerate(moments, 1)]
+    return [draw(burst_records(seq=n, opened_at=NOON - moment)).account for n, moment in enumerate(moments, 1)]
 
 
-def chosen(
+def decide_all(
     accounts: Sequence[BurstProgress],
     now: datetime,
-    purses: Purses,
-    allowances: Allowances | None = None,
-    left: Mapping[Tier, float] | None = None,
+    credits: CreditsByPool,
+    limits: TierLimits | None = None,
+    people_left: Mapping[Tier, float] | None = None,
 ) -> DispatchDecision:
-    return decide(accounts, now=now, credits=purses, allowances=allowances or {}, people_left=left or {})
+    return decide(accounts, now=now, credits=credits, allowances=limits or {}, people_left=people_left or {})
 
 
-def of_pool(pool: Pool, slices: Sequence[Slice]) -> list[Slice]:
-    return [one for one in slices if one.pool is pool]
+def slices_of_pool(pool: Pool, slices: Sequence[Slice]) -> list[Slice]:
+    return [slice_ for slice_ in slices if slice_.pool is pool]
 
 
-def running(accounts: Sequence[BurstProgress], now: datetime) -> list[Slice]:
-    """Phones whose rows don't stand can't be running."""
+def running_slices(accounts: Sequence[BurstProgress], now: datetime) -> list[Slice]:
+    """Return the running slices. Alerts cannot run before their rows are written."""
     return [
-        one
+        slice_
         for account in accounts
-        for one, standing in account.standings.items()
-        if standing.in_flight(now) and account.awake(standing, now)
+        for slice_, status in account.standings.items()
+        if status.in_flight(now) and account.awake(status, now)
     ]
 
 
-@given(worlds(), SECONDS, PURSES, ALLOWANCES, LEFT)
+@given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=60)
 def test_credit_is_never_exceeded(
-    accounts: list[BurstProgress], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
+    accounts: list[BurstProgress],
+    elapsed: timedelta,
+    credits: CreditsByPool,
+    limits: TierLimits,
+    people_left: Mapping[Tier, float],
 ) -> None:
-    now = NOON + passed
-    queue = chosen(accounts, now, purses, allowances, left).queue
+    now = NOON + elapsed
+    queue = decide_all(accounts, now, credits, limits, people_left).queue
     plans = {account.plan.burst: account for account in accounts}
     for pool in Pool:
-        new, busy = of_pool(pool, queue), of_pool(pool, running(accounts, now))
-        if new:
-            assert len(new) + len(busy) <= purses[pool].slices
-        # What is only released is no work for the shards' credit, and a slice alone may be wider than all of it.
-        work = [one for one in new if not expired(plans[one.burst], one, now)]
-        if work and len(busy) + len(work) > 1:
-            assert sum(one.width for one in busy + work) <= purses[pool].shards
+        new_slices, busy = slices_of_pool(pool, queue), slices_of_pool(pool, running_slices(accounts, now))
+        if new_slices:
+            assert len(new_slices) + len(busy) <= credits[pool].slices
+        # Expired slices are only released and need no shard credit; a single slice may be wider than the credit.
+        new_work = [slice_ for slice_ in new_slices if not expired(plans[slice_.burst], slice_, now)]
+        if new_work and len(busy) + len(new_work) > 1:
+            assert sum(slice_.width for slice_ in busy + new_work) <= credits[pool].shards
 
 
-@given(worlds(), SECONDS, PURSES, ALLOWANCES, LEFT)
+@given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=60)
-def test_only_what_waits_is_queued_or_parked_and_nothing_twice(
-    accounts: list[BurstProgress], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
+def test_only_waiting_slices_are_queued_or_parked_and_once(
+    accounts: list[BurstProgress],
+    elapsed: timedelta,
+    credits: CreditsByPool,
+    limits: TierLimits,
+    people_left: Mapping[Tier, float],
 ) -> None:
-    now = NOON + passed
-    decision = chosen(accounts, now, purses, allowances, left)
-    touched = [*decision.queue, *(one for one, _ in decision.park)]
-    assert len(touched) == len(set(touched))
-    found = {account.plan.burst: account for account in accounts}
-    for one in touched:
-        standing = found[one.burst].standings[one]
-        assert found[one.burst].awake(standing, now)
-        assert not standing.in_flight(now)
+    now = NOON + elapsed
+    decision = decide_all(accounts, now, credits, limits, people_left)
+    chosen_slices = [*decision.queue, *(slice_ for slice_, _ in decision.park)]
+    assert len(chosen_slices) == len(set(chosen_slices))
+    by_burst = {account.plan.burst: account for account in accounts}
+    for slice_ in chosen_slices:
+        status = by_burst[slice_.burst].standings[slice_]
+        assert by_burst[slice_.burst].awake(status, now)
+        assert not status.in_flight(now)
 
 
-@given(worlds(), SECONDS, PURSES, ALLOWANCES, LEFT)
+@given(progress_lists(), SECONDS, CREDITS_BY_POOL, LIMITS, PEOPLE_LEFT)
 @settings(max_examples=60)
-def test_what_a_throttle_holds_is_parked_under_its_name_and_only_the_late_pass_a_pause(
-    accounts: list[BurstProgress], passed: timedelta, purses: Purses, allowances: Allowances, left: Mapping[Tier, float]
+def test_throttled_rows_are_parked_and_only_expired_ones_pass(
+    accounts: list[BurstProgress],
+    elapsed: timedelta,
+    credits: CreditsByPool,
+    limits: TierLimits,
+    people_left: Mapping[Tier, float],
 ) -> None:
-    now = NOON + passed
-    decision = chosen(accounts, now, purses, allowances, left)
-    found = {account.plan.burst: account for account in accounts}
-    for one, by in decision.park:
-        assert by == allowances[one.tier].by
-        assert one.step is Step.ROWS
-        assert by not in found[one.burst].standings[one].parked_by
-    for one in decision.queue:
-        allowed = allowances.get(one.tier, TierLimit(rate=None))
-        spent = allowed.rate is not None and left[one.tier] <= 0
-        assert one.step is not Step.ROWS or not spent or expired(found[one.burst], one, now)
+    now = NOON + elapsed
+    decision = decide_all(accounts, now, credits, limits, people_left)
+    by_burst = {account.plan.burst: account for account in accounts}
+    for slice_, by in decision.park:
+        assert by == limits[slice_.tier].by
+        assert slice_.step is Step.ROWS
+        assert by not in by_burst[slice_.burst].standings[slice_].parked_by
+    for slice_ in decision.queue:
+        limit = limits.get(slice_.tier, TierLimit(rate=None))
+        is_exhausted = limit.rate is not None and people_left[slice_.tier] <= 0
+        assert slice_.step is not Step.ROWS or not is_exhausted or expired(by_burst[slice_.burst], slice_, now)
 
 
-@given(worlds(), SECONDS, PURSES, CREDIT, ALLOWANCES)
+@given(progress_lists(), SECONDS, CREDITS_BY_POOL, CREDIT, LIMITS)
 @settings(max_examples=50)
-def test_nothing_done_to_p2_is_felt_by_the_others(
-    accounts: list[BurstProgress], passed: timedelta, purses: Purses, pressed: Credit, allowances: Allowances
+def test_throttling_p2_does_not_affect_other_pools(
+    accounts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool, reduced: Credit, limits: TierLimits
 ) -> None:
-    calm: Allowances = {**allowances, Tier.P2: UNLIMITED}
-    before = chosen(accounts, NOON + passed, purses, calm)
-    after = chosen(accounts, NOON + passed, {**purses, Pool.P2: pressed}, allowances)
+    unlimited: TierLimits = {**limits, Tier.P2: UNLIMITED}
+    before = decide_all(accounts, NOON + elapsed, credits, unlimited)
+    after = decide_all(accounts, NOON + elapsed, {**credits, Pool.P2: reduced}, limits)
     for pool in set(Pool) - {Pool.P2}:
-        assert of_pool(pool, before.queue) == of_pool(pool, after.queue)
+        assert slices_of_pool(pool, before.queue) == slices_of_pool(pool, after.queue)
 
 
-@given(worlds(), SECONDS, PURSES)
+@given(progress_lists(), SECONDS, CREDITS_BY_POOL)
 @settings(max_examples=50)
-def test_a_pool_with_credit_and_work_is_only_idle_where_it_gives_way(
-    accounts: list[BurstProgress], passed: timedelta, purses: Purses
+def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
+    accounts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool
 ) -> None:
-    now = NOON + passed
-    queue, ways = chosen(accounts, now, purses).queue, giving_way(accounts, now, {})
+    now = NOON + elapsed
+    queue, pools_giving_way = decide_all(accounts, now, credits).queue, giving_way(accounts, now, {})
     for pool in Pool:
         waiting = [
-            one
+            slice_
             for account in accounts
-            for one, standing in account.standings.items()
-            if one.pool is pool
-            and account.awake(standing, now)
-            and not standing.in_flight(now)
-            and one.burst not in ways.get(pool, ())
+            for slice_, status in account.standings.items()
+            if slice_.pool is pool
+            and account.awake(status, now)
+            and not status.in_flight(now)
+            and slice_.burst not in pools_giving_way.get(pool, ())
         ]
-        if waiting and purses[pool].slices > 0 and not of_pool(pool, running(accounts, now)):
-            assert of_pool(pool, queue)
+        if waiting and credits[pool].slices > 0 and not slices_of_pool(pool, running_slices(accounts, now)):
+            assert slices_of_pool(pool, queue)
 
 
 @given(st.integers(1, 200), st.integers(1, 20), st.integers(1, 40))
 @settings(max_examples=60)
-def test_a_small_burst_gets_its_turns_beside_a_large_one(large: int, small: int, slices: int) -> None:
+def test_small_burst_gets_its_share_beside_a_large_one(large: int, small: int, slices: int) -> None:
     accounts = [account(plan_of(seq=n, shards=shards), (), ()) for n, shards in ((1, large), (2, small))]
-    queue = chosen(accounts, NOON, {**CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
-    of_small = [one for one in of_pool(Pool.P1, queue) if one.burst.seq == 2]
-    assert len(of_small) >= min(small, slices // 2)
-    assert len(of_pool(Pool.P1, queue)) == min(large + small, slices)
+    queue = decide_all(accounts, NOON, {**CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
+    of_small_burst = [slice_ for slice_ in slices_of_pool(Pool.P1, queue) if slice_.burst.seq == 2]
+    assert len(of_small_burst) >= min(small, slices // 2)
+    assert len(slices_of_pool(Pool.P1, queue)) == min(large + small, slices)
 
 
 @given(st.data(), st.fixed_dictionaries(dict.fromkeys(Pool, st.builds(Credit, st.integers(1, 4), st.integers(0, 6)))))
 @settings(max_examples=40)
-def test_all_work_is_done_some_day_whatever_the_widths_and_the_credit(data: st.DataObject, purses: Purses) -> None:
+def test_all_work_finishes_with_any_widths_and_credits(data: st.DataObject, credits: CreditsByPool) -> None:
     accounts = [account(data.draw(plans(seq=n, most_shards=6)), (), ()) for n in (1, 2)]
-    slices = sum(len(one.standings) for one in accounts)
+    slices = sum(len(progress.standings) for progress in accounts)
     for _ in range(slices):
-        queue = chosen(accounts, NOON, purses).queue
-        for done in queue:
-            n = done.burst.seq - 1
-            accounts[n] = accounts[n].with_entry(entry(done, Fact.DONE))
-    assert all(one.settled for one in accounts)
+        queue = decide_all(accounts, NOON, credits).queue
+        for slice_ in queue:
+            n = slice_.burst.seq - 1
+            accounts[n] = accounts[n].with_entry(entry(slice_, Fact.DONE))
+    assert all(progress.settled for progress in accounts)
 
 
 @given(st.integers(2, 6), st.integers(1, 4))
 @settings(max_examples=25)
-def test_a_wide_slice_is_queued_however_many_narrow_ones_keep_coming(width: int, busy: int) -> None:
+def test_wide_slice_is_queued_despite_a_stream_of_narrow_ones(width: int, busy: int) -> None:
     wide = account(plan_of(seq=1, shards=width, width=width), (), ())
     narrow = {n: account(plan_of(seq=n, shards=1, opened_at=NOON + n * SECOND), (), ()) for n in range(2, 30)}
     queue = [piece(Tier.P0, seq=n) for n in range(2, 2 + busy)]
-    for ending in range(2, 3 + busy):
-        for one in queue:
-            narrow[one.burst.seq] = narrow[one.burst.seq].with_entry(entry(one, Fact.DISPATCHED, n=1))
-        purses = {**CREDITS, Pool.P0: Credit(busy + 1, width)}
-        queue = of_pool(Pool.P0, chosen([wide, *narrow.values()], NOON, purses).queue)
+    for ended_seq in range(2, 3 + busy):
+        for slice_ in queue:
+            narrow[slice_.burst.seq] = narrow[slice_.burst.seq].with_entry(entry(slice_, Fact.DISPATCHED, n=1))
+        credits = {**CREDITS, Pool.P0: Credit(busy + 1, width)}
+        queue = slices_of_pool(Pool.P0, decide_all([wide, *narrow.values()], NOON, credits).queue)
         if piece(Tier.P0, 0, width - 1) in queue:
             return
-        narrow[ending] = narrow[ending].with_entry(entry(piece(Tier.P0, seq=ending), Fact.DONE))
-    raise AssertionError("the wide slice was passed by narrow ones")
+        narrow[ended_seq] = narrow[ended_seq].with_entry(entry(piece(Tier.P0, seq=ended_seq), Fact.DONE))
+    raise AssertionError("narrow slices starved the wide one")

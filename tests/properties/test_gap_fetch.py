@@ -1,4 +1,4 @@
-"""Gap fetch against an oracle that goes through every burst and knows nothing of ranges, reads or pages."""
+"""Gap fetch against an oracle that checks every burst and knows no ranges, reads or pages."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,9 +30,9 @@ THIS_SECOND = int(NOW.timestamp())
 OLDEST_SECOND = int((NOW - RETENTION).timestamp())
 LONG_AGO = NOW - timedelta(days=200)
 KIM, NOVA, ORION, ADA, BOB, EVE = ACCOUNTS = [UserId(name) for name in ("kim", "nova", "orion", "ada", "bob", "eve")]
-OF_ACCOUNTS = [Subject(Kind.MENTION, owner) for owner in (NOVA, ORION, ADA, BOB, EVE)]
-SUBJECTS = [*OF_ACCOUNTS[:2], Subject(Kind.MENTION, EVE), Subject(Kind.SELF, KIM), Subject(Kind.SELF, NOVA)]
-NOTHING_THERE = [Subject(Kind.MENTION, UserId("nobody")), Subject(Kind.DIGEST, KIM)]
+MENTION_SUBJECTS = [Subject(Kind.MENTION, owner) for owner in (NOVA, ORION, ADA, BOB, EVE)]
+SUBJECTS = [*MENTION_SUBJECTS[:2], Subject(Kind.MENTION, EVE), Subject(Kind.SELF, KIM), Subject(Kind.SELF, NOVA)]
+EMPTY_SUBJECTS = [Subject(Kind.MENTION, UserId("nobody")), Subject(Kind.DIGEST, KIM)]
 VOLUMES = [volume for volume in Volume if volume is not Volume.DEFAULT]
 
 SEEDS = st.integers(0, 2**32)
@@ -52,26 +52,26 @@ class Facts:
     everything: Volume
     hidden: set[BurstKey]
 
-    def shows(self, shown: Burst) -> bool:
-        """Return whether the inbox lists the burst singly, in the words of the documentation."""
-        subject, apart = shown.key.subject, self.blocks | self.blocked_by
+    def shows(self, burst_: Burst) -> bool:
+        """Return whether the inbox lists the burst singly, by the rules of the documentation."""
+        subject, blocked_users = burst_.key.subject, self.blocks | self.blocked_by
         volume = Volume.ALL
         if subject.kind is Kind.SELF:
             listed = subject.owner == KIM
         else:
-            listed = subject in self.follows and shown.opened_at >= self.follows[subject]
-            listed = listed and subject not in self.muted and subject.owner not in apart
+            listed = subject in self.follows and burst_.opened_at >= self.follows[subject]
+            listed = listed and subject not in self.muted and subject.owner not in blocked_users
             volume = self.volumes.get(subject, self.everything)
             listed = listed and self.everything is not Volume.OFF
-        author = shown.restricted_to
+        author = burst_.restricted_to
         return (
             listed
-            and shown.count > 0
-            and shown.opened_at > NOW - timedelta(days=90)
+            and burst_.count > 0
+            and burst_.opened_at > NOW - timedelta(days=90)
             and (author is None or Subject(Kind.MENTION, author) in self.follows)
-            and (shown.more_mentioners or not {*shown.mentioners} <= apart)
-            and (volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day))
-            and shown.key not in self.hidden
+            and (burst_.more_mentioners or not {*burst_.mentioners} <= blocked_users)
+            and (volume is Volume.ALL or (volume is Volume.FIRST and burst_.first_of_day))
+            and burst_.key not in self.hidden
         )
 
 
@@ -98,45 +98,45 @@ class CountingTimeline(MemoryTimeline):
         return bursts
 
 
-def random_bursts(chance: Random, size: int) -> list[Burst]:
-    """Number the bursts of each subject by their openings, as the head does: no two open in one millisecond."""
-    moments: dict[Subject, set[datetime]] = {subject: set() for subject in SUBJECTS}
+def random_bursts(random_: Random, size: int) -> list[Burst]:
+    """Draw bursts; as in a sequence head, no two of a subject open in the same millisecond."""
+    times: dict[Subject, set[datetime]] = {subject: set() for subject in SUBJECTS}
     for _ in range(size):
-        moments[chance.choice([SUBJECTS[0], *SUBJECTS])].add(random_moment(chance))
+        times[random_.choice([SUBJECTS[0], *SUBJECTS])].add(random_time(random_))
     return [
         burst(
             subject=subject,
             seq=seq,
             opened_at=opened_at,
-            mentioners=tuple(chance.sample([ADA, BOB, EVE, NOVA], chance.randint(1, 3))),
-            more_mentioners=chance.random() < 0.3,
-            first_of_day=chance.random() < 0.5,
-            restricted_to=chance.choice([None, None, None, ADA, BOB]),
-            count=chance.choice([0, 1, 1, 1, 2]),
+            mentioners=tuple(random_.sample([ADA, BOB, EVE, NOVA], random_.randint(1, 3))),
+            more_mentioners=random_.random() < 0.3,
+            first_of_day=random_.random() < 0.5,
+            restricted_to=random_.choice([None, None, None, ADA, BOB]),
+            count=random_.choice([0, 1, 1, 1, 2]),
         )
-        for subject, opened in moments.items()
+        for subject, opened in times.items()
         for seq, opened_at in enumerate(sorted(opened), 1)
     ]
 
 
-def random_moment(chance: Random) -> datetime:
-    """Many share a second, some are ahead of the clock, and some are at the end of the retention."""
-    if chance.random() < 0.1:
-        return NOW - RETENTION + timedelta(milliseconds=chance.choice([-1, 0, 1, 900]))
-    return NOW.replace(microsecond=0) + timedelta(seconds=chance.randint(-4, 1), milliseconds=chance.randrange(1_000))
+def random_time(random_: Random) -> datetime:
+    """Draw opening times: many in the same second, some ahead of the clock, some at the end of retention."""
+    if random_.random() < 0.1:
+        return NOW - RETENTION + timedelta(milliseconds=random_.choice([-1, 0, 1, 900]))
+    return NOW.replace(microsecond=0) + timedelta(seconds=random_.randint(-4, 1), milliseconds=random_.randrange(1_000))
 
 
-def random_facts(chance: Random, bursts: Sequence[Burst]) -> Facts:
+def random_facts(random_: Random, bursts: Sequence[Burst]) -> Facts:
     since = [LONG_AGO] * 4 + [NOW - timedelta(seconds=2), NOW + timedelta(seconds=1)]
-    apart = [NOVA, ORION, ADA, BOB, EVE]
+    owners = [NOVA, ORION, ADA, BOB, EVE]
     return Facts(
-        follows={subject: chance.choice(since) for subject in OF_ACCOUNTS if chance.random() < 0.7},
-        muted={subject for subject in OF_ACCOUNTS if chance.random() < 0.1},
-        blocks={name for name in apart if chance.random() < 0.15},
-        blocked_by={name for name in apart if chance.random() < 0.15},
-        volumes={subject: chance.choice(VOLUMES) for subject in SUBJECTS[:2] if chance.random() < 0.3},
-        everything=chance.choice([*[Volume.ALL] * 6, *VOLUMES]),
-        hidden={of.key for of in bursts if chance.random() < 0.1},
+        follows={subject: random_.choice(since) for subject in MENTION_SUBJECTS if random_.random() < 0.7},
+        muted={subject for subject in MENTION_SUBJECTS if random_.random() < 0.1},
+        blocks={name for name in owners if random_.random() < 0.15},
+        blocked_by={name for name in owners if random_.random() < 0.15},
+        volumes={subject: random_.choice(VOLUMES) for subject in SUBJECTS[:2] if random_.random() < 0.3},
+        everything=random_.choice([*[Volume.ALL] * 6, *VOLUMES]),
+        hidden={burst_.key for burst_ in bursts if random_.random() < 0.1},
     )
 
 
@@ -175,9 +175,9 @@ def pages_of(gaps: GapFetch, subject: Subject, within: SeqRange, limit: int, mos
     return pages
 
 
-def second_of(of: Burst) -> int:
-    """Return the second that items show, never one in the future."""
-    return min(int(of.opened_at.timestamp()), THIS_SECOND)
+def second_of(burst_: Burst) -> int:
+    """Return the second that items show; it is never in the future."""
+    return min(int(burst_.opened_at.timestamp()), THIS_SECOND)
 
 
 @settings(max_examples=300)
@@ -192,21 +192,23 @@ def second_of(of: Burst) -> int:
 def test_gap_fetch_equals_oracle(
     *, seed: int, size: int, first: int, last: int | None, limit: int, most_read: int
 ) -> None:
-    chance = Random(seed)
-    bursts = random_bursts(chance, size)
-    facts = random_facts(chance, bursts)
+    random_ = Random(seed)
+    bursts = random_bursts(random_, size)
+    facts = random_facts(random_, bursts)
     gaps, timeline = gaps_over(bursts, facts, most_read)
-    newest_first = sorted((of for of in bursts if facts.shows(of)), key=place_of, reverse=True)
-    for subject in (*SUBJECTS, *NOTHING_THERE):
-        wanted = [
-            of
-            for of in newest_first
-            if of.key.subject == subject and first <= second_of(of) and (last is None or second_of(of) <= last)
+    newest_first = sorted((burst_ for burst_ in bursts if facts.shows(burst_)), key=place_of, reverse=True)
+    for subject in (*SUBJECTS, *EMPTY_SUBJECTS):
+        expected = [
+            burst_
+            for burst_ in newest_first
+            if burst_.key.subject == subject
+            and first <= second_of(burst_)
+            and (last is None or second_of(burst_) <= last)
         ]
         pages = pages_of(gaps, subject, SeqRange(first=first, last=last), limit, len(bursts) + 2)
-        shown = [item.burst for page in pages for item in page.items]
-        assert shown == wanted
-        assert [seq_of(of, NOW) for of in shown] == [second_of(of) for of in wanted]
+        returned = [item.burst for page in pages for item in page.items]
+        assert returned == expected
+        assert [seq_of(burst_, NOW) for burst_ in returned] == [second_of(burst_) for burst_ in expected]
         assert all(len(page.items) <= limit and not page.partial for page in pages)
     assert max(timeline.run_sizes) <= most_read
 
@@ -216,21 +218,21 @@ def test_gap_fetch_equals_oracle(
 def test_gap_fetch_pages_ignore_bursts_restricted_to_others(
     *, seed: int, size: int, first: int, limit: int, most_read: int
 ) -> None:
-    chance = Random(seed)
-    bursts = random_bursts(chance, size)
-    facts = random_facts(chance, bursts)
+    random_ = Random(seed)
+    bursts = random_bursts(random_, size)
+    facts = random_facts(random_, bursts)
     follows = {subject.owner for subject in facts.follows}
-    public = [of for of in bursts if of.restricted_to is None or of.restricted_to in follows]
+    public = [burst_ for burst_ in bursts if burst_.restricted_to is None or burst_.restricted_to in follows]
     assert shape_of(bursts, facts, first, limit, most_read) == shape_of(public, facts, first, limit, most_read)
 
 
 @settings(max_examples=100)
 @given(seed=SEEDS, size=SIZES, first=SEQS, limit=st.integers(1, 4))
 def test_gap_fetch_pages_depend_on_visible_bursts_only(seed: int, size: int, first: int, limit: int) -> None:
-    chance = Random(seed)
-    bursts = random_bursts(chance, size)
-    facts = random_facts(chance, bursts)
-    visible = [of for of in bursts if facts.shows(of)]
+    random_ = Random(seed)
+    bursts = random_bursts(random_, size)
+    facts = random_facts(random_, bursts)
+    visible = [burst_ for burst_ in bursts if facts.shows(burst_)]
     assert shape_of(bursts, facts, first, limit, MOST_READ) == shape_of(visible, facts, first, limit, MOST_READ)
 
 

@@ -1,4 +1,4 @@
-"""Whatever is done and whatever fails: lists, badges, cursors, gap fetches and open pages are those of a plain log."""
+"""Model test: lists, badges, cursors, gap fetches and open pages equal those of a plain log."""
 
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from tests.properties.inbox_streams import LiveProcess
 from tests.properties.inbox_world import CELEBRITIES, VIEWERS, World
 
 pytestmark = pytest.mark.timeout(300)
-"""A run takes 25 s of a quiet processor."""
+"""A run takes 25 s on an idle processor."""
 
 SECOND = timedelta(seconds=1)
 PROCESSES = st.integers(0, 1)
@@ -26,9 +26,9 @@ OWNERS = st.sampled_from(CELEBRITIES)
 AUTHORS = st.sampled_from(["ada", "bob", "eve"])
 MENTIONED = st.lists(st.sampled_from([*CELEBRITIES, *VIEWERS]), min_size=1, max_size=3, unique=True)
 ENDINGS = st.sampled_from(Ending)
-NEWS = st.sampled_from(["told", "told", "told", "kept", "lost"])
+BUS_RESULTS = st.sampled_from(["sent", "sent", "sent", "kept", "lost"])
 TIMES = st.sampled_from([0.001, 0.3, 0.6, 1, 4, 6, 11, 20, 31, 61, 130, 310, 3_600, 50_000, 86_400 * 40])
-"""Around each of the bounds of caches and windows."""
+"""Around each of the limits of caches and windows."""
 NUMBERS = st.integers(0, 1_000)
 CACHE_BYTES = st.sampled_from([None, None, 8_000, 3_000])
 
@@ -39,18 +39,18 @@ class InboxMachine(RuleBasedStateMachine):
         self.world = World()
         self.live = [self._live() for _ in range(2)]
         self.unused: set[int] = set()
-        """Processes that no request goes to for a while."""
+        """Processes that get no requests for a while."""
         self.tokens: list[tuple[str, SeenToken]] = []
         self.limit = 3
         self.tweets = 0
         for owner in (*CELEBRITIES, *VIEWERS):  # so that every change has something to hide
             self._mention("ada", [owner], protected=False)
 
-    @rule(author=AUTHORS, owners=MENTIONED, protected=st.booleans(), news=NEWS)
-    def mention(self, author: str, owners: list[str], *, protected: bool, news: str) -> None:
-        self._begin_news(news)
+    @rule(author=AUTHORS, owners=MENTIONED, protected=st.booleans(), bus_result=BUS_RESULTS)
+    def mention(self, author: str, owners: list[str], *, protected: bool, bus_result: str) -> None:
+        self._begin_news(bus_result)
         self._mention(author, owners, protected=protected)
-        self._end_news(news)
+        self._end_news(bus_result)
 
     @rule(owner=OWNERS)
     def mention_forty_times(self, owner: str) -> None:
@@ -58,12 +58,12 @@ class InboxMachine(RuleBasedStateMachine):
             self._mention("eve", [owner], protected=True)
 
     @precondition(lambda self: self.world.log.tweets())
-    @rule(number=NUMBERS, news=NEWS)
-    def delete(self, number: int, news: str) -> None:
+    @rule(number=NUMBERS, bus_result=BUS_RESULTS)
+    def delete(self, number: int, bus_result: str) -> None:
         tweets = self.world.log.tweets()
-        self._begin_news(news)
+        self._begin_news(bus_result)
         self.world.delete(tweets[-1 - number % len(tweets)])
-        self._end_news(news)
+        self._end_news(bus_result)
 
     @rule(user=USERS, owner=OWNERS, ending=ENDINGS)
     def follow_or_unfollow(self, user: str, owner: str, ending: Ending) -> None:
@@ -71,9 +71,14 @@ class InboxMachine(RuleBasedStateMachine):
             self.world.follow(user, owner, ended=owner in self.world.log.facts(user, self.world.now).since)
         self._settle(ending)
 
-    @rule(user=USERS, other=st.sampled_from([*CELEBRITIES, "ada", "bob"]), theirs=st.booleans(), ending=ENDINGS)
-    def block_or_unblock(self, user: str, other: str, ending: Ending, *, theirs: bool) -> None:
-        pair = (other, user) if theirs else (user, other)
+    @rule(
+        user=USERS,
+        account=st.sampled_from([*CELEBRITIES, "ada", "bob"]),
+        blocked_by_other=st.booleans(),
+        ending=ENDINGS,
+    )
+    def block_or_unblock(self, user: str, account: str, ending: Ending, *, blocked_by_other: bool) -> None:
+        pair = (account, user) if blocked_by_other else (user, account)
         blocks = self.world.log.facts(user, self.world.now).blocks
         with self.world.versions.changes_end(ending):
             self.world.block(*pair, ended=pair in blocks)
@@ -135,7 +140,7 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule(user=USERS, number=NUMBERS)
     def pass_time_until_expiry(self, user: str, number: int) -> None:
-        """Until just before an item is too old to be shown."""
+        """Pass time until just before an item is too old to be shown."""
         if lines := self.world.log.inbox(user, self.world.now):
             expires_at = lines[number % len(lines)].opened_at + KEPT_FOR
             self.world.pass_time(max(timedelta(), expires_at - self.world.now - SECOND))
@@ -173,7 +178,7 @@ class InboxMachine(RuleBasedStateMachine):
     def wipe_redis(self) -> None:
         self.world.wipe_redis()
         for live in self.live:
-            live.lose_line()
+            live.lose_connection()
 
     @rule()
     def replicate_redis(self) -> None:
@@ -183,7 +188,7 @@ class InboxMachine(RuleBasedStateMachine):
     def fail_over_redis(self) -> None:
         self.world.versions.fail_over(self.world.replica)
         for live in self.live:
-            live.lose_line()
+            live.lose_connection()
 
     @rule()
     def take_redis_away(self) -> None:
@@ -195,13 +200,13 @@ class InboxMachine(RuleBasedStateMachine):
         self._bring_redis_back()
 
     @rule()
-    def deliver_late_words(self) -> None:
+    def deliver_late_versions(self) -> None:
         self.world.versions.deliver() if not self.world.versions.away else None
 
     @precondition(lambda self: self.world.stage.ground.bus.heard)
     @rule(number=NUMBERS)
     def repeat_old_news(self, number: int) -> None:
-        """A writer that was in doubt says its word again, however late."""
+        """Publish an old message again, as a writer does after an unclear result."""
         bus = self.world.stage.ground.bus
         if not bus.stalled:
             bus.publish([bus.heard[-1 - number % len(bus.heard)]])
@@ -210,7 +215,7 @@ class InboxMachine(RuleBasedStateMachine):
     def agrees(self) -> None:
         for process in {0, 1} - self.unused:
             for user in VIEWERS:
-                self._judge(process, user)
+                self._check_inbox(process, user)
 
     def teardown(self) -> None:
         if self.world.versions.away:
@@ -218,7 +223,7 @@ class InboxMachine(RuleBasedStateMachine):
         self.unused = set()
         self.agrees()
 
-    def _judge(self, process: int, user: str) -> None:
+    def _check_inbox(self, process: int, user: str) -> None:
         world, expected = self.world, self.world.log.inbox(user, self.world.now)
         unread = {line.key for line in expected if line.unread}
         badge_expected = (min(len(unread), BADGE_MOST), len(unread) > BADGE_MOST)
@@ -234,15 +239,15 @@ class InboxMachine(RuleBasedStateMachine):
             Subject(Kind.SELF, UserId(user)),
         ):
             assert world.gap(user, subject) == [line for line in expected if line.key.subject == subject]
-        self._judge_stream(process, user, expected)
+        self._check_stream(process, user, expected)
 
-    def _judge_stream(self, process: int, user: str, expected: list[Line]) -> None:
+    def _check_stream(self, process: int, user: str, expected: list[Line]) -> None:
         live = self.live[process]
         if user not in live.pages:
             live.open(user, expected)
         if self.world.stage.ground.bus.stalled:
-            return  # what grows meanwhile is told once Redis is back
-        live.keep_up()
+            return  # growth in the meantime is sent once Redis is back
+        live.catch_up()
         assert live.shown(user, expected) == {line.key: line.count for line in expected}
         unread = {line.key for line in expected if line.unread}
         if len(unread) <= BADGE_MOST:
@@ -252,15 +257,15 @@ class InboxMachine(RuleBasedStateMachine):
         self.tweets += 1
         self.world.mention(f"t{self.tweets}", author, tuple(owners), protected=protected)
 
-    def _begin_news(self, news: str) -> None:
-        if news != "told":
+    def _begin_news(self, bus_result: str) -> None:
+        if bus_result != "sent":
             self.world.stage.ground.bus.stalled = True
 
-    def _end_news(self, news: str) -> None:
-        """What Redis was not told of is shown within a second."""
-        if news == "lost":
+    def _end_news(self, bus_result: str) -> None:
+        """Let a second pass, after which messages that Redis missed are shown."""
+        if bus_result == "lost":
             self.world.restart_writer()
-        if news != "told" and not self.world.versions.away:
+        if bus_result != "sent" and not self.world.versions.away:
             self.world.stage.ground.bus.stalled = False
             self.world.writer.live_publisher.speak()
             self.world.pass_time(SECOND)
@@ -272,7 +277,7 @@ class InboxMachine(RuleBasedStateMachine):
     def _bring_redis_back(self) -> None:
         self.world.bring_redis_back()
         for live in self.live:
-            live.lose_line()
+            live.lose_connection()
 
     def _live(self) -> LiveProcess:
         ground = self.world.stage.ground
@@ -280,7 +285,7 @@ class InboxMachine(RuleBasedStateMachine):
 
 
 class ShallowInboxMachine(InboxMachine):
-    """Lists of few bursts, so that most pages need older ones from the store."""
+    """An inbox with short lists, so that most pages need older bursts from the store."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -292,7 +297,7 @@ SETTINGS = settings(
     max_examples=20,
     stateful_step_count=25,
     derandomize=True,
-    phases=[Phase.generate],  # add Phase.shrink to look into a failure: it takes longer than a test may
+    phases=[Phase.generate],  # add Phase.shrink to analyze a failure: it takes longer than a test may
 )
 TestInboxMachine, TestShallowInboxMachine = InboxMachine.TestCase, ShallowInboxMachine.TestCase
 TestInboxMachine.settings = TestShallowInboxMachine.settings = SETTINGS

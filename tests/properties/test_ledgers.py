@@ -1,4 +1,4 @@
-"""The ledger says the same whoever reads it and in whatever order; and its books balance."""
+"""The ledger gives the same progress for any order of facts, and its accounting balances."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,74 +9,74 @@ from hypothesis import strategies as st
 from notifier.domain.delivery.accounting import books
 from notifier.domain.delivery.ledger import Fact, State, account, rank
 from notifier.domain.delivery.slice import Step
-from tests.properties.bookkeeping import SECONDS, THROTTLES, Files, files
+from tests.properties.ledger_strategies import SECONDS, THROTTLES, BurstRecords, burst_records
 from tests.support.examples import NOON
 
-HELD_BY = st.sets(st.sampled_from(THROTTLES))
+HOLDING_THROTTLES = st.sets(st.sampled_from(THROTTLES))
 
 
-@given(files(), st.data())
+@given(burst_records(), st.data())
 @settings(max_examples=40)
-def test_the_order_of_the_facts_doesn_t_matter(kept: Files, data: st.DataObject) -> None:
-    shuffled = data.draw(st.permutations(kept.entries))
-    assert account(kept.plan, shuffled, kept.claims) == kept.account
+def test_order_of_facts_does_not_matter(records: BurstRecords, data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(records.entries))
+    assert account(records.plan, shuffled, records.claims) == records.account
 
 
-@given(files())
+@given(burst_records())
 @settings(max_examples=40)
-def test_a_fact_told_twice_is_told_once(kept: Files) -> None:
-    assert account(kept.plan, [*kept.entries, *kept.entries], kept.claims) == kept.account
+def test_repeated_facts_do_not_matter(records: BurstRecords) -> None:
+    assert account(records.plan, [*records.entries, *records.entries], records.claims) == records.account
 
 
-@given(files())
+@given(burst_records())
 @settings(max_examples=30)
-def test_facts_told_one_by_one_make_the_same_account(kept: Files) -> None:
-    found = account(kept.plan, (), kept.claims)
-    for entry in kept.entries:
-        found = found.with_entry(entry)
-    assert found == kept.account
+def test_facts_applied_one_by_one_give_the_same_progress(records: BurstRecords) -> None:
+    progress = account(records.plan, (), records.claims)
+    for entry in records.entries:
+        progress = progress.with_entry(entry)
+    assert progress == records.account
 
 
-@given(files(), SECONDS, HELD_BY)
+@given(burst_records(), SECONDS, HOLDING_THROTTLES)
 @settings(max_examples=40)
-def test_a_slice_s_state_is_its_highest_fact(kept: Files, passed: timedelta, held_by: set[str]) -> None:
-    now = NOON + passed
-    for piece, standing in kept.account.standings.items():
-        facts = {entry.fact for entry in kept.entries if entry.slice == piece}
-        state = standing.state(now, throttles=held_by)
+def test_slice_state_is_its_highest_fact(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
+    now = NOON + elapsed
+    for slice_, status in records.account.standings.items():
+        facts = {entry.fact for entry in records.entries if entry.slice == slice_}
+        state = status.state(now, throttles=held_by)
         if highest := [fact for fact in facts if rank(fact) >= rank(Fact.PULLED)]:
             assert state == State(str(max(highest, key=rank)))
-            assert not standing.in_flight(now)
+            assert not status.in_flight(now)
         elif state is State.IN_FLIGHT:
             assert Fact.DISPATCHED in facts
         elif state is State.PARKED:
-            assert standing.parked_by & held_by
+            assert status.parked_by & held_by
 
 
-@given(files())
+@given(burst_records())
 @settings(max_examples=30)
-def test_whatever_is_in_flight_is_free_again_some_day(kept: Files) -> None:
-    for standing in kept.account.standings.values():
-        until = standing.busy_until()
-        assert until is None or not standing.in_flight(until)
+def test_in_flight_slice_becomes_free_again(records: BurstRecords) -> None:
+    for status in records.account.standings.values():
+        until = status.busy_until()
+        assert until is None or not status.in_flight(until)
 
 
-@given(files(), SECONDS, HELD_BY)
+@given(burst_records(), SECONDS, HOLDING_THROTTLES)
 @settings(max_examples=60)
-def test_the_books_balance_whatever_happened(kept: Files, passed: timedelta, held_by: set[str]) -> None:
-    found = books(kept.account, kept.tallies, throttles=held_by, now=NOON + passed)
-    assert found.balanced
-    assert found.expected == sum(sum(one.reached.values()) + one.suppressed for one in kept.tallies)
-    assert found.suppressed == sum(one.suppressed for one in kept.tallies)
-    assert found.parked == 0 or held_by
+def test_accounting_always_balances(records: BurstRecords, elapsed: timedelta, held_by: set[str]) -> None:
+    result = books(records.account, records.tallies, throttles=held_by, now=NOON + elapsed)
+    assert result.balanced
+    assert result.expected == sum(sum(tally.reached.values()) + tally.suppressed for tally in records.tallies)
+    assert result.suppressed == sum(tally.suppressed for tally in records.tallies)
+    assert result.parked == 0 or held_by
 
 
-@given(files())
+@given(burst_records())
 @settings(max_examples=40)
-def test_a_person_lost_or_doubled_in_a_slice_unbalances_them(kept: Files) -> None:
-    ended = [e for e in kept.entries if e.fact is Fact.DONE and e.slice.step is Step.ROWS]
+def test_lost_or_doubled_person_unbalances_the_accounting(records: BurstRecords) -> None:
+    ended = [e for e in records.entries if e.fact is Fact.DONE and e.slice.step is Step.ROWS]
     for entry in ended:
-        for wrong in (entry.people + 1, entry.people - 1):
-            others = [e for e in kept.entries if e is not entry]
-            told = account(kept.plan, [*others, replace(entry, people=wrong)], kept.claims)
-            assert not books(told, kept.tallies, throttles=(), now=NOON).balanced
+        for wrong_count in (entry.people + 1, entry.people - 1):
+            other_entries = [e for e in records.entries if e is not entry]
+            progress = account(records.plan, [*other_entries, replace(entry, people=wrong_count)], records.claims)
+            assert not books(progress, records.tallies, throttles=(), now=NOON).balanced

@@ -1,4 +1,4 @@
-"""A plan covers every shard with followers exactly once for each tier, and calls nobody to do so."""
+"""A plan covers every shard with followers exactly once per tier and step."""
 
 from collections import Counter
 
@@ -23,9 +23,9 @@ def head_of(counts: list[int]) -> SetHead:
 @settings(max_examples=60)
 def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
     """Every shard with followers is in one slice of each tier."""
-    found = list(plan(burst(verdict=verdict), head_of(counts)).slices())
+    slices = list(plan(burst(verdict=verdict), head_of(counts)).slices())
     followed = {shard for shard, n in enumerate(counts) if n}
-    covered = Counter((one.step, one.tier, shard) for one in found for shard in one.shards)
+    covered = Counter((slice_.step, slice_.tier, shard) for slice_ in slices for shard in slice_.shards)
     pushed = PUSHED_TIERS if verdict is Verdict.ALL else ()
     steps = [(Step.ROWS, tier) for tier in TIERS] + [(step, tier) for step in PHONES for tier in pushed]
     assert covered == Counter((step, tier, shard) for step, tier in steps for shard in followed)
@@ -33,15 +33,15 @@ def test_planner_covers_once(counts: list[int], verdict: Verdict) -> None:
 
 @given(COUNTS)
 @settings(max_examples=60)
-def test_no_slice_is_empty_or_too_wide_and_each_has_a_name_of_its_own(counts: list[int]) -> None:
-    found = list(plan(burst(), head_of(counts)).slices())
-    assert all(1 <= one.width <= WIDEST[one.rows.tier] for one in found)
-    assert [Slice.parse(str(one)) for one in found] == found
-    assert len(set(found)) == len(found)
+def test_slices_are_not_empty_not_too_wide_and_uniquely_named(counts: list[int]) -> None:
+    slices = list(plan(burst(), head_of(counts)).slices())
+    assert all(1 <= slice_.width <= WIDEST[slice_.rows.tier] for slice_ in slices)
+    assert [Slice.parse(str(slice_)) for slice_ in slices] == slices
+    assert len(set(slices)) == len(slices)
 
 
 @given(st.integers(1, 1_526), st.integers(1, SHARD_MEMBERS))
 @settings(max_examples=60)
 def test_denser_shards_make_narrower_slices(shards: int, followers: int) -> None:
-    thin, thick = (plan(burst(), head_of([n] * shards)) for n in (1, followers))
-    assert all(thick.widths[tier] <= thin.widths[tier] for tier in (Tier.P0, Tier.P1, Tier.P2))
+    sparse, dense = (plan(burst(), head_of([n] * shards)) for n in (1, followers))
+    assert all(dense.widths[tier] <= sparse.widths[tier] for tier in (Tier.P0, Tier.P1, Tier.P2))

@@ -1,4 +1,4 @@
-"""A VIP's page that another process evaluated is shown only while it is what a new process reads from the store."""
+"""A VIP page stored by another process is shown only while the store has the same page."""
 
 import json
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
 
 OPAQUE = Opaque.of(Keys(secret="the same secret for all processes", service_key="a key"))
-Shown = tuple[list[tuple[str, int, bool]], int, object]
-"""Key, mentions and unread of each item, the badge, and what is sent of both."""
+PageContent = tuple[list[tuple[str, int, bool]], int, object]
+"""Key, mention count and unread flag of each item, the badge, and the rendered form of both."""
 
 METRICS = Metrics()
 OWNERS = st.sampled_from(["nova", "orion", "eve"])
@@ -39,8 +39,8 @@ STEPS = st.one_of(
 )
 
 
-class Played:
-    """Two processes that have followed the feeds for a while, and a third one now and then that knows nothing."""
+class PageScenario:
+    """Two processes that have followed the change feeds, compared with new ones that know nothing."""
 
     def __init__(self) -> None:
         self.stage = Stage()
@@ -54,8 +54,8 @@ class Played:
                 self.processes.open(process)
         self.adopted = 0
 
-    def step(self, what: str, value: str | int | float) -> None:
-        match what, value:
+    def step(self, action: str, value: str | int | float) -> None:
+        match action, value:
             case "mention", str(owner):
                 self._mention(owner)
             case "quietly", str(owner):
@@ -73,27 +73,27 @@ class Played:
             case "pass", seconds:
                 self.stage.ground.clock.advance(timedelta(seconds=float(seconds)))
             case "open", int(process):
-                shown(self.processes, process)
+                first_page(self.processes, process)
             case "count", int(process):
                 driven(self.processes.inboxes[process].badge(KIM))
             case "judge", _:
-                self.judge()
+                self.check_pages()
             case "evict", int(process):
                 self.processes.inboxes[process].viewers.forget(KIM)
             case _:
                 pass
 
-    def judge(self) -> None:
-        truth = shown(with_api(Processes(self.stage)), 0)
+    def check_pages(self) -> None:
+        expected = first_page(with_api(Processes(self.stage)), 0)
         for process in (0, 1):
-            assert shown(self.processes, process) == truth
+            assert first_page(self.processes, process) == expected
 
     def _mention(self, owner: str) -> None:
         self.tweets.append(f"t{len(self.tweets)}")
         self.stage.mention(owner, of=self.tweets[-1])
 
 
-def shown(processes: Processes, process: int) -> Shown:
+def first_page(processes: Processes, process: int) -> PageContent:
     opening = processes.open(process)
     assert opening.badge is not None
     items = [
@@ -104,7 +104,7 @@ def shown(processes: Processes, process: int) -> Shown:
 
 
 def with_api(processes: Processes) -> Processes:
-    """Processes that leave what they render to one another."""
+    """Let the processes share the pages that they render."""
     processes.inboxes = [replace(inbox, renderer=renderer()) for inbox in processes.inboxes]
     return processes
 
@@ -115,18 +115,18 @@ def renderer() -> Renderer:
 
 @settings(max_examples=100)
 @given(st.lists(STEPS, min_size=5, max_size=30))
-def test_page_of_another_process_is_what_the_store_says(steps: Sequence[tuple[str, str | int | float]]) -> None:
-    played = Played()
-    for what, value in steps:
-        played.step(what, value)
-    played.judge()
+def test_page_of_another_process_equals_the_store(steps: Sequence[tuple[str, str | int | float]]) -> None:
+    scenario = PageScenario()
+    for action, value in steps:
+        scenario.step(action, value)
+    scenario.check_pages()
 
 
-def test_page_that_was_only_counted_is_rendered_as_it_is_evaluated_later() -> None:
-    """Process 1 takes the page for its badge, and the mention is taken back before anybody asks for the page."""
-    played = Played()
-    heard = ("mention", "nova"), ("open", 1), ("pass", 31)
-    left_and_taken = ("evict", 0), ("open", 0), ("evict", 1), ("count", 1)
-    for what, value in (*heard, *left_and_taken, ("delete", 0)):
-        played.step(what, value)
-    played.judge()
+def test_adopted_page_that_was_only_counted_is_rendered_with_later_changes() -> None:
+    """Process 1 adopts the page for its badge; a retraction follows before the page is requested."""
+    scenario = PageScenario()
+    read_while_fresh = ("mention", "nova"), ("open", 1), ("pass", 31)
+    stored_and_adopted = ("evict", 0), ("open", 0), ("evict", 1), ("count", 1)
+    for action, value in (*read_while_fresh, *stored_and_adopted, ("delete", 0)):
+        scenario.step(action, value)
+    scenario.check_pages()

@@ -1,4 +1,4 @@
-"""A throttle holds while it lasts, lets go gradually, and then for good."""
+"""A throttle limits while it lasts, is released gradually, and then has no effect."""
 
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ from notifier.domain.delivery.throttle import RAMP, UNLIMITED, Throttle, allowan
 from tests.support.examples import HOUR, MINUTE, NOON
 
 
-def _throttle(id: int, tier: Tier, rate: float | None, start: int, lasts: int) -> Throttle:
+def _throttle(id: int, tier: Tier, rate: float | None, start: int, duration: int) -> Throttle:
     starts_at = NOON + start * MINUTE
     return Throttle(
         id=f"t{id}",
@@ -19,7 +19,7 @@ def _throttle(id: int, tier: Tier, rate: float | None, start: int, lasts: int) -
         reason="r",
         who="ada",
         starts_at=starts_at,
-        ends_at=starts_at + lasts * MINUTE,
+        ends_at=starts_at + duration * MINUTE,
     )
 
 
@@ -39,24 +39,24 @@ MOMENTS = st.integers(-60 * 60, 4 * 60 * 60).map(lambda seconds: NOON + timedelt
 
 @given(THROTTLES, st.sampled_from(TIERS), MOMENTS)
 @settings(max_examples=150)
-def test_a_tier_may_do_no_more_than_each_of_its_throttles_says_and_one_of_them_is_named(
+def test_limit_is_that_of_an_active_throttle_and_below_all_others(
     throttles: list[Throttle], tier: Tier, now: datetime
 ) -> None:
-    allowed = allowance(throttles, tier, now)
-    holding = [t for t in throttles if t.tier is tier and (t.active(now) or t.ramping(now))]
-    assert (allowed == UNLIMITED) is (not holding)
-    if allowed.rate is not None:
-        assert allowed.by in {t.id for t in holding}
-        assert all(allowed.rate <= (t.rate or 0.0) for t in holding if t.active(now))
+    limit = allowance(throttles, tier, now)
+    active_throttles = [t for t in throttles if t.tier is tier and (t.active(now) or t.ramping(now))]
+    assert (limit == UNLIMITED) is (not active_throttles)
+    if limit.rate is not None:
+        assert limit.by in {t.id for t in active_throttles}
+        assert all(limit.rate <= (t.rate or 0.0) for t in active_throttles if t.active(now))
 
 
 @given(THROTTLES, st.sampled_from(TIERS), st.lists(st.integers(0, 40_000), min_size=2, max_size=20))
 @settings(max_examples=150)
-def test_after_the_last_throttle_the_rate_only_rises_until_there_is_no_limit(
-    throttles: list[Throttle], tier: Tier, later: list[int]
+def test_rate_only_rises_after_the_last_throttle(
+    throttles: list[Throttle], tier: Tier, milliseconds: list[int]
 ) -> None:
     end = max((t.ends_at for t in throttles), default=NOON)
-    rates = [allowance(throttles, tier, end + timedelta(milliseconds=ms)).rate for ms in sorted(later)]
+    rates = [allowance(throttles, tier, end + timedelta(milliseconds=ms)).rate for ms in sorted(milliseconds)]
     limits = [float("inf") if rate is None else rate for rate in rates]
     assert limits == sorted(limits)
     assert allowance(throttles, tier, end + RAMP) == UNLIMITED

@@ -1,4 +1,4 @@
-"""The predicate against the design's own sentence, and what a `seen` may cover."""
+"""The visibility predicate against the documented rules, and what a seen token covers."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from notifier.domain.users.visibility import Mark, Marks, Viewer, denied, unread
 from tests.support.examples import ADA, BOB, EVE, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
 
 NOW = NOON + RETENTION
-OF_EVE = Subject(Kind.MENTION, EVE)
+EVE_MENTIONS = Subject(Kind.MENTION, EVE)
 MOMENTS = st.sampled_from(
     [NOON - timedelta(1), NOON, NOON + timedelta(milliseconds=1), NOW - timedelta(seconds=1), NOW]
 )
@@ -42,7 +42,7 @@ MARKS = st.builds(
 VIEWERS = st.builds(
     Viewer,
     user=USERS,
-    follows=st.dictionaries(st.sampled_from([OF_NOVA, OF_EVE]), MOMENTS | st.just(NEVER)),
+    follows=st.dictionaries(st.sampled_from([OF_NOVA, EVE_MENTIONS]), MOMENTS | st.just(NEVER)),
     blocked=st.frozensets(USERS),
     volume=st.dictionaries(st.sampled_from([OF_NOVA, SELF_NOVA]), st.sampled_from(Volume)),
     marks=MARKS,
@@ -50,66 +50,70 @@ VIEWERS = st.builds(
 )
 
 
-def in_the_design_s_words(shown: Burst, to: Viewer) -> bool:
-    subject = shown.key.subject
-    own = subject.kind is Kind.SELF and subject.owner == to.user
-    follows = subject.kind is Kind.MENTION and subject in to.follows and shown.opened_at >= to.follows[subject]
-    apart = subject.kind is Kind.MENTION and subject.owner in to.blocked
-    author = shown.restricted_to
-    volume = to.volume.get(subject, Volume.DEFAULT)
+def visible_by_design(burst_: Burst, viewer: Viewer) -> bool:
+    subject = burst_.key.subject
+    is_own = subject.kind is Kind.SELF and subject.owner == viewer.user
+    is_followed = (
+        subject.kind is Kind.MENTION and subject in viewer.follows and burst_.opened_at >= viewer.follows[subject]
+    )
+    is_blocked = subject.kind is Kind.MENTION and subject.owner in viewer.blocked
+    author = burst_.restricted_to
+    volume = viewer.volume.get(subject, Volume.DEFAULT)
     if volume is Volume.DEFAULT:
-        volume = to.overall.volume if subject.kind is Kind.MENTION else Volume.ALL
-    silent = to.overall.volume is Volume.OFF and subject.kind is Kind.MENTION
+        volume = viewer.overall.volume if subject.kind is Kind.MENTION else Volume.ALL
+    is_off = viewer.overall.volume is Volume.OFF and subject.kind is Kind.MENTION
     return all(
         (
-            shown.count > 0,
-            shown.opened_at > NOW - timedelta(days=90),
-            own or (follows and not apart),
-            author is None or Subject(Kind.MENTION, author) in to.follows,
-            shown.more_mentioners or not set(shown.mentioners) <= set(to.blocked),
-            not silent and (volume is Volume.ALL or (volume is Volume.FIRST and shown.first_of_day)),
-            to.marks.by_burst.get(shown.key) is not Mark.HIDDEN,
+            burst_.count > 0,
+            burst_.opened_at > NOW - timedelta(days=90),
+            is_own or (is_followed and not is_blocked),
+            author is None or Subject(Kind.MENTION, author) in viewer.follows,
+            burst_.more_mentioners or not set(burst_.mentioners) <= set(viewer.blocked),
+            not is_off and (volume is Volume.ALL or (volume is Volume.FIRST and burst_.first_of_day)),
+            viewer.marks.by_burst.get(burst_.key) is not Mark.HIDDEN,
         )
     )
 
 
 @given(BURSTS, VIEWERS)
 @settings(max_examples=400)
-def test_what_is_visible_is_what_the_design_says(shown: Burst, to: Viewer) -> None:
-    assert visible(shown, to, now=NOW) is in_the_design_s_words(shown, to)
-    assert (denied(shown, to, now=NOW) is None) is visible(shown, to, now=NOW)
+def test_visible_equals_the_documented_rules(burst_: Burst, viewer: Viewer) -> None:
+    assert visible(burst_, viewer, now=NOW) is visible_by_design(burst_, viewer)
+    assert (denied(burst_, viewer, now=NOW) is None) is visible(burst_, viewer, now=NOW)
 
 
 @given(BURSTS, VIEWERS)
 @settings(max_examples=200)
-def test_unread_is_what_is_marked_so_or_newer_than_what_was_seen(shown: Burst, to: Viewer) -> None:
-    mark, seen_at = to.marks.by_burst.get(shown.key), to.marks.seen_at
-    newer = (seen_at is None or shown.opened_at > seen_at) and shown.key not in to.marks.also_seen
-    assert unread(shown, to) is (mark is Mark.UNREAD or (mark in {None, Mark.NONE} and newer))
+def test_unread_is_marked_unread_or_newer_than_seen(burst_: Burst, viewer: Viewer) -> None:
+    mark, seen_at = viewer.marks.by_burst.get(burst_.key), viewer.marks.seen_at
+    newer = (seen_at is None or burst_.opened_at > seen_at) and burst_.key not in viewer.marks.also_seen
+    assert unread(burst_, viewer) is (mark is Mark.UNREAD or (mark in {None, Mark.NONE} and newer))
 
 
 @given(st.lists(st.integers(0, 10_000), unique=True), st.integers(0, 10_000), st.integers(0, 10_000), st.data())
 @settings(max_examples=150)
-def test_a_seen_page_covers_what_it_showed_and_swallows_nothing_that_became_visible_late(
-    opened: list[int], as_of_ms: int, seen_before: int, data: st.DataObject
+def test_seen_token_covers_its_page_and_nothing_that_appeared_late(
+    opened_ms: list[int], as_of_ms: int, seen_before: int, data: st.DataObject
 ) -> None:
-    def at(ms: int) -> datetime:
+    def time_at(ms: int) -> datetime:
         return NOON + timedelta(milliseconds=ms)
 
-    as_of = at(as_of_ms)
-    places = {BurstKey(OF_NOVA, seq): at(ms) for seq, ms in enumerate(sorted(opened), 1)}
-    shown = set(data.draw(st.lists(st.sampled_from(sorted(places)), unique=True))) if places else set()
-    newer = frozenset(key for key in shown if places[key] > as_of)
-    before = Marks(seen_at=at(seen_before))
-    after = Marks(seen_at=max(at(seen_before), as_of), also_seen=newer)
-    for key, moment in places.items():
-        assert not (key in shown and after.unseen(key, moment))
-        if key not in shown and moment > as_of:
-            assert after.unseen(key, moment) is before.unseen(key, moment)
+    as_of = time_at(as_of_ms)
+    opened_at_by_key = {BurstKey(OF_NOVA, seq): time_at(ms) for seq, ms in enumerate(sorted(opened_ms), 1)}
+    shown = (
+        set(data.draw(st.lists(st.sampled_from(sorted(opened_at_by_key)), unique=True))) if opened_at_by_key else set()
+    )
+    newer = frozenset(key for key in shown if opened_at_by_key[key] > as_of)
+    before = Marks(seen_at=time_at(seen_before))
+    after = Marks(seen_at=max(time_at(seen_before), as_of), also_seen=newer)
+    for key, opened_at in opened_at_by_key.items():
+        assert not (key in shown and after.unseen(key, opened_at))
+        if key not in shown and opened_at > as_of:
+            assert after.unseen(key, opened_at) is before.unseen(key, opened_at)
 
 
 @given(BURSTS, VIEWERS, USERS)
 @settings(max_examples=150)
-def test_one_more_blocked_account_never_shows_more(shown: Burst, to: Viewer, name: UserId) -> None:
-    strict = replace(to, blocked={*to.blocked, name})
-    assert visible(shown, to, now=NOW) or not visible(shown, strict, now=NOW)
+def test_blocking_another_account_never_shows_more(burst_: Burst, viewer: Viewer, name: UserId) -> None:
+    stricter = replace(viewer, blocked={*viewer.blocked, name})
+    assert visible(burst_, viewer, now=NOW) or not visible(burst_, stricter, now=NOW)

@@ -10,7 +10,7 @@ from notifier.domain.audience.bitmap import Bits, everybody, from_offsets
 from notifier.domain.audience.inbox_rows import RANGE_MEMBERS, SHARD_RANGES, InboxRows, cut
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.properties.crowds import BITMAPS
+from tests.properties.member_sets import BITMAPS
 from tests.support.examples import NOON
 
 QUERY_ID = bytes(range(16))
