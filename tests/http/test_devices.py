@@ -106,7 +106,7 @@ def test_repeated_registration_is_the_same_device(edge: Edge) -> None:
     edge.house.clock.advance(timedelta(days=1))
     renewed = register(edge, APPLE | {"token": APPLE["token"].lower()}, method="POST").json()
     assert renewed == {**first, "registered_at": "2026-01-06T12:00:00Z"}
-    assert devices(edge) == [again]
+    assert devices(edge) == [renewed]
 
 
 def test_device_moves_to_the_user_who_registers_it_last(edge: Edge) -> None:

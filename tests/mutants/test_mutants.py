@@ -1,6 +1,6 @@
-"""The harness finds what it is there for: each patch plants one fault of design, and a few runs must tell.
+"""Each patch plants one bug, and a few simulator runs must find it.
 
-A patch begins with the sentence that says what is wrong with it. One that doesn't apply any more is to be made anew.
+The first line of a patch says what is wrong with it. A patch that no longer applies must be written again.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from tests.simulation.test_seeds import CHUNK, CHUNKS
 from tests.support.simulator.run import trial
 from tests.support.simulator.scenarios.catalog import COURSES
 
-OF_CACHES = {
+CACHE_SCENARIOS = {
     "cache_adopted_page_kept_after_a_change": "retract, remembered",
     "cache_change_never_finished": "unfollow, wipe",
     "cache_changing_facts_kept": "unfollow, cold",
@@ -28,7 +28,7 @@ OF_CACHES = {
     "cache_feed_begun_with_full_caches": "retract without Redis, idle, warm",
     "cache_feed_begun_with_old_bursts": "retract without Redis, idle, warm",
     "cache_feed_begun_with_old_facts": "unfollow without Redis, idle, warm",
-    "cache_filled_by_a_load_that_nobody_followed": "mention, crowd, cold",
+    "cache_filled_despite_missed_changes": "mention, crowd, cold",
     "cache_filled_without_recent_changes": "mention, another",
     "cache_invalidated_before_the_write_only": "unfollow, cold",
     "cache_lapse_ignored": "unfollow, outage",
@@ -40,7 +40,7 @@ OF_CACHES = {
     "cache_page_adopted_after_a_change": "retract, remembered",
     "cache_version_planted_after_the_facts": "unfollow, cold",
 }
-"""Faults of the inbox caches, and the scenario of `tests.support.interleavings` that finds each."""
+"""Bugs in the inbox caches, and the scenario of `tests.support.interleavings` that finds each."""
 CACHE_PATCHES = sorted(Path(__file__).parent.glob("cache_*.patch"))
 PATCHES = sorted({*Path(__file__).parent.glob("*.patch")} - {*CACHE_PATCHES})
 SEEDS = {
@@ -58,21 +58,21 @@ SEEDS = {
     "mornings": range(3),
     "reopening": range(2),
 }
-"""Of the courses, from one that tells at once; then the dice's own."""
-OWN = range(250)
-OWN_FROM = {"token_without_settling": range(210, 250)}
-"""Where hardly a seed tells, those that come before the first that does would only take their time."""
+"""Seeds of each course, beginning with one that finds its bugs at once."""
+RANDOM_SEEDS = range(250)
+RANDOM_SEEDS_BY_PATCH = {"token_without_settling": range(210, 250)}
+"""If few seeds find the bug, the range skips earlier seeds that would only take time."""
 REASONS = {
     "collapsed_into_a_pending_newer": "which is said to be collapsed, and isn't",
     "head_before_blob": "doesn't name shard",
-    "loser_not_told": "the bitmap push has",
+    "device_loser_not_updated": "the bitmap push has",
     "set_written_without_stamp": "the bitmap followers of",
     "retraction_after_the_trails": "retracted: False",
     "sent_kept_in_redis_only": "as if for the first time",
     **dict.fromkeys(("mark_before_send", "mark_after_send_without_intent", "retry_by_member"), "without an intent"),
 }
-"""What is said of a fault that could be found by what it isn't."""
-TOLD_BY = {
+"""Part of the expected message, for bugs that could be found by an unrelated check."""
+COURSE_BY_PATCH = {
     **dict.fromkeys(
         (
             "badge_from_a_counter",
@@ -82,7 +82,7 @@ TOLD_BY = {
         ),
         "back",
     ),
-    **dict.fromkeys(("alerts_by_the_seal_alone", "what_a_block_hid_comes_back"), "quarrel"),
+    **dict.fromkeys(("alerts_by_the_snapshot_alone", "unblock_shows_hidden_bursts"), "quarrel"),
     **dict.fromkeys(("claim_without_expiry", "tiers_by_live_activity_on_retry"), "retries"),
     **dict.fromkeys(
         ("mark_before_send", "mark_after_send_without_intent", "retry_by_member", "sent_kept_in_redis_only"),
@@ -92,14 +92,14 @@ TOLD_BY = {
     "parked_slices_forgotten": "pause",
     "head_before_blob": "first",
     "set_written_without_stamp": "zombies",
-    "loser_not_told": "dialling",
+    "device_loser_not_updated": "dialling",
     "tiers_from_live_sets": "moving",
 }
-"""The course that tells of a fault; the others are told by the dice's own seeds."""
+"""The course that finds each bug; the random seeds find all others."""
 
 
-def plays(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """0 when every promise was kept, 1 when not; anything else is no verdict."""
+def run_simulator(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the simulator: exit code 0 if all invariants held, 1 if not; any other is no result."""
     return run(folder, "tests.support.simulator", "--whole", *arguments)
 
 
@@ -114,11 +114,11 @@ def run(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProce
     )
 
 
-def of(seeds: range) -> Sequence[str]:
+def seed_arguments(seeds: range) -> Sequence[str]:
     return "--seed", str(seeds.start), "--seeds", str(len(seeds))
 
 
-def apply(patch: Path, folder: Path) -> None:
+def apply_patch(patch: Path, folder: Path) -> None:
     subprocess.run(
         ["git", "apply", str(patch)], cwd=folder, check=True, env={"GIT_CEILING_DIRECTORIES": str(folder.parent)}
     )
@@ -127,43 +127,51 @@ def apply(patch: Path, folder: Path) -> None:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     for package in ("notifier", "workers", "tests/support"):
-        shutil.copytree(ROOT / package, tmp_path / package)  # with the bytecode: a plant is compiled anew alone
+        shutil.copytree(ROOT / package, tmp_path / package)  # with bytecode: only changed modules are compiled
     return tmp_path
 
 
-def test_the_copy_without_a_patch_keeps_every_promise(copy: Path) -> None:
-    """Of the dice's own seeds a few stand for all: the simulation's tests play them all, of the same scripts."""
-    assert OWN.stop <= CHUNK * CHUNKS
-    done = plays(copy, *of(range(5)))
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_unpatched_copy_keeps_all_invariants(copy: Path) -> None:
+    """A few random seeds are enough here: the simulation's own tests run all of them."""
+    assert RANDOM_SEEDS.stop <= CHUNK * CHUNKS
+    result = run_simulator(copy, *seed_arguments(range(5)))
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("course", SEEDS)
-def test_without_a_patch_a_course_keeps_every_promise(course: str) -> None:
-    """Played here and not in a copy, which would be of the same code and want an interpreter for each course."""
-    done = [trial(replace(COURSES[course](), seed=seed)) for seed in SEEDS[course]]
-    assert [str(one) for one in done if one.wrong] == []
+def test_course_without_a_patch_keeps_all_invariants(course: str) -> None:
+    """Runs in this process: a copy would have the same code and need an interpreter per course."""
+    results = [trial(replace(COURSES[course](), seed=seed)) for seed in SEEDS[course]]
+    assert [str(result) for result in results if result.wrong] == []
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
-def test_a_planted_fault_is_found(copy: Path, patch: Path) -> None:
-    apply(patch, copy)
-    course = TOLD_BY.get(patch.stem)
-    played = ("--course", course, *of(SEEDS[course])) if course else of(OWN_FROM.get(patch.stem, OWN))
-    done = plays(copy, *played)
-    assert done.returncode == 1, f"{patch.read_text().splitlines()[0]}\nNobody noticed: {done.stdout}{done.stderr}"
-    told = done.stdout.partition("and then:")[2]
-    assert told
-    assert REASONS.get(patch.stem, "") in told
+def test_planted_bug_is_found(copy: Path, patch: Path) -> None:
+    apply_patch(patch, copy)
+    course = COURSE_BY_PATCH.get(patch.stem)
+    arguments = (
+        ("--course", course, *seed_arguments(SEEDS[course]))
+        if course
+        else seed_arguments(RANDOM_SEEDS_BY_PATCH.get(patch.stem, RANDOM_SEEDS))
+    )
+    result = run_simulator(copy, *arguments)
+    assert result.returncode == 1, (
+        f"{patch.read_text().splitlines()[0]}\nNo run found the bug: {result.stdout}{result.stderr}"
+    )
+    failure = result.stdout.partition("and then:")[2]
+    assert failure
+    assert REASONS.get(patch.stem, "") in failure
 
 
 @pytest.mark.parametrize("patch", CACHE_PATCHES, ids=lambda patch: patch.stem)
-def test_planted_cache_fault_is_found(copy: Path, patch: Path) -> None:
-    """Without a patch the scenario passes: tests/flow/test_cache_interleavings.py runs all of them."""
-    apply(patch, copy)
-    scenario = OF_CACHES[patch.stem]
-    done = run(copy, "tests.support.interleavings", scenario)
-    assert done.returncode == 1, f"{patch.read_text().splitlines()[0]}\nNo order failed: {done.stdout}{done.stderr}"
-    assert done.stdout.startswith(f"{scenario}: ")
+def test_planted_cache_bug_is_found(copy: Path, patch: Path) -> None:
+    """The scenario passes without a patch: tests/flow/test_cache_interleavings.py runs all of them."""
+    apply_patch(patch, copy)
+    scenario = CACHE_SCENARIOS[patch.stem]
+    result = run(copy, "tests.support.interleavings", scenario)
+    assert result.returncode == 1, (
+        f"{patch.read_text().splitlines()[0]}\nNo interleaving failed: {result.stdout}{result.stderr}"
+    )
+    assert result.stdout.startswith(f"{scenario}: ")
