@@ -24,7 +24,7 @@ def test_unknown_event_is_not_found(edge: Edge) -> None:
     assert_problem(edge.fate("7"), 404, "not_found")
 
 
-def test_an_event_is_accepted_until_it_is_sequenced(edge: Edge) -> None:
+def test_event_is_accepted_until_it_is_sequenced(edge: Edge) -> None:
     edge.post(event("7"))
     assert edge.fate("7").json() == {"id": "7", "status": "accepted", "accounts": []}
 
