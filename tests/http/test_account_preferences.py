@@ -123,15 +123,15 @@ def test_fanout_skips_members_by_account_preferences(edge: Edge) -> None:
         [2, 3],
         [2],
     ]
-    first, second = (sealed(edge) for _ in range(2))
+    first, second = (deliver_burst(edge) for _ in range(2))
     assert first == ({"overall_off": 1}, {2, 3}, {3})
     assert second == ({"overall_off": 1, "overall_first": 1}, {3}, {3})
     patch(edge, {"volume": "all"}, "u1")
     patch(edge, {"volume": "all", "push": True}, "u2")
-    assert sealed(edge) == ({}, {1, 2, 3}, {1, 2, 3})
+    assert deliver_burst(edge) == ({}, {1, 2, 3}, {1, 2, 3})
 
 
-def sealed(edge: Edge) -> tuple[dict[str, int], set[int], set[int]]:
+def deliver_burst(edge: Edge) -> tuple[dict[str, int], set[int], set[int]]:
     """Deliver one more burst; return the suppressed counts, the members with a row, and those alerted."""
     advance_past_burst(edge)
     edge.mention()

@@ -10,7 +10,6 @@ import pytest
 from litestar import Litestar
 from litestar.routes import HTTPRoute
 from litestar.testing import TestClient
-from tests.http.neighbour import client_from
 
 from notifier.api.auth.identity import issue
 from notifier.api.auth.scopes import Scope
@@ -18,6 +17,7 @@ from notifier.api.auth.service_keys import KeyBook, Keys, made
 from notifier.config import Settings
 from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem
+from tests.http.remote_client import client_from
 from tests.support.example_event import event
 from tests.support.http_app import SECRET, SERVICE_KEY, Edge, House
 from tests.support.token_issuer import GOOD, Issuing, ed, pem, rsa, signed_with_public_key

@@ -19,7 +19,7 @@ ACTIONS = [("POST", "/demo/storm"), ("POST", "/demo/pause"), ("DELETE", "/demo/p
 ACTIONS += [("POST", "/demo/empty"), ("GET", "/demo/people"), ("GET", "/demo/phones"), ("GET", "/v1/system")]
 PAUSE = {"reason": "a test", "seconds": 20}
 
-each_action = pytest.mark.parametrize(("method", "path"), ACTIONS)
+for_each_action = pytest.mark.parametrize(("method", "path"), ACTIONS)
 
 
 @pytest.mark.parametrize(("method", "path"), [*ACTIONS[:-1], ("GET", "/")])
@@ -44,7 +44,7 @@ def test_demo_page_contains_the_token_and_a_strict_policy(tmp_path: Path) -> Non
         assert "style=" not in response.text
 
 
-@each_action
+@for_each_action
 def test_action_without_token_is_rejected(tmp_path: Path, method: str, path: str) -> None:
     with demo_visitor(tmp_path) as visitor:
         assert_problem(visitor.client.request(method, path), 401, "bad_token")
@@ -72,7 +72,7 @@ def test_action_from_another_origin_is_rejected(tmp_path: Path, origin: str) -> 
         assert visitor.post("/demo/empty", Origin=HERE).status_code == 200
 
 
-@each_action
+@for_each_action
 def test_action_from_another_machine_is_rejected(tmp_path: Path, method: str, path: str) -> None:
     with demo_visitor(tmp_path, address="10.0.0.7") as visitor:
         response = visitor.client.request(method, path, headers=visitor.key)

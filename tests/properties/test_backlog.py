@@ -155,14 +155,14 @@ def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> N
 def test_backlog_counts_startable_unfinished_slices(accounts: list[BurstProgress]) -> None:
     backlog = Backlog()
     backlog.put(accounts, NOON)
-    for pool, behind in backlog.behind().items():
+    for pool, pool_backlog in backlog.behind().items():
         opened_at = [
             account.plan.opened_at
             for account in accounts
             for status in account.standings.values()
             if status.slice.pool is pool and account.awake(status, NOON)
         ]
-        assert (behind.slices, behind.since) == (len(opened_at), min(opened_at, default=None))
+        assert (pool_backlog.slices, pool_backlog.since) == (len(opened_at), min(opened_at, default=None))
 
 
 @given(progress_lists())

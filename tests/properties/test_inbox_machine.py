@@ -48,9 +48,9 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule(author=AUTHORS, owners=MENTIONED, protected=st.booleans(), bus_result=BUS_RESULTS)
     def mention(self, author: str, owners: list[str], *, protected: bool, bus_result: str) -> None:
-        self._begin_news(bus_result)
+        self._begin_publishing(bus_result)
         self._mention(author, owners, protected=protected)
-        self._end_news(bus_result)
+        self._end_publishing(bus_result)
 
     @rule(owner=OWNERS)
     def mention_forty_times(self, owner: str) -> None:
@@ -61,9 +61,9 @@ class InboxMachine(RuleBasedStateMachine):
     @rule(number=NUMBERS, bus_result=BUS_RESULTS)
     def delete(self, number: int, bus_result: str) -> None:
         tweets = self.world.log.tweets()
-        self._begin_news(bus_result)
+        self._begin_publishing(bus_result)
         self.world.delete(tweets[-1 - number % len(tweets)])
-        self._end_news(bus_result)
+        self._end_publishing(bus_result)
 
     @rule(user=USERS, owner=OWNERS, ending=ENDINGS)
     def follow_or_unfollow(self, user: str, owner: str, ending: Ending) -> None:
@@ -257,11 +257,11 @@ class InboxMachine(RuleBasedStateMachine):
         self.tweets += 1
         self.world.mention(f"t{self.tweets}", author, tuple(owners), protected=protected)
 
-    def _begin_news(self, bus_result: str) -> None:
+    def _begin_publishing(self, bus_result: str) -> None:
         if bus_result != "sent":
             self.world.stage.ground.bus.stalled = True
 
-    def _end_news(self, bus_result: str) -> None:
+    def _end_publishing(self, bus_result: str) -> None:
         """Let a second pass, after which messages that Redis missed are shown."""
         if bus_result == "lost":
             self.world.restart_writer()
