@@ -1,4 +1,4 @@
-"""A service on a real socket that follows a script, and a clock that only pauses advance."""
+"""A service on a real socket that follows a script, and a fake clock."""
 
 import json
 import socket

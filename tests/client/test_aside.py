@@ -1,4 +1,4 @@
-"""Events on which the service always fails are set aside: they neither block others nor get lost."""
+"""Events on which the service always fails are set aside and not lost."""
 
 import socket
 from datetime import timedelta

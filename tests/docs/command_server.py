@@ -1,9 +1,8 @@
-"""Runs each command in a fork of a process that has imported all commands already.
+"""Runs each command in a fork of a process that has imported all commands already."""
 
-A call passes the caller's arguments, folder, environment and standard streams.
-`python command_server.py SOCKET tab u42` is a call.
-`python -m tests.docs.command_server SOCKET` serves calls until it is stopped.
-"""
+# A call passes the caller's arguments, folder, environment and standard streams.
+# `python command_server.py SOCKET tab u42` is a call.
+# `python -m tests.docs.command_server SOCKET` serves calls until it is stopped.
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Runs the commands of a page in a folder of its own, beside a running service."""
+"""Runs the commands of a page in its own folder, beside a running service."""
 
 import os
 import shutil

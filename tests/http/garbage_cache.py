@@ -1,4 +1,4 @@
-"""A system whose cache is a real Valkey, and a writer of garbage into that cache."""
+"""A system whose cache is a real Valkey, and a writer of garbage into it."""
 
 import random
 import threading

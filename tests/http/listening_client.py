@@ -1,4 +1,4 @@
-"""Test clients that read the live stream in the event loop of the API, at a pace the test sets."""
+"""Test clients that read the live stream in the API's own event loop."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ def event_types(events: Sequence[StreamEvent]) -> list[str]:
 
 @dataclass(slots=True, kw_only=True)
 class OpenStream:
-    """A client's connection to the stream, open or closed."""
+    """A client's connection to the stream, open or closed; it reads as fast or slowly as the test sets."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Work after an inbox response: activity is recorded, and a sample of the pages is audited."""
+"""Work after an inbox response: recording activity and auditing a sample of pages."""
 
 import asyncio
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Garbage in a real Valkey only costs time: answers stay correct and the pull index recovers."""
+"""Garbage in a real Valkey changes no response, and the pull index recovers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The demo's page and buttons: only in a demo, only for local callers, each with its CLI command."""
+"""The demo's page and buttons: only in a demo, and only for local callers."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Gap fetch over HTTP: the missed bursts of one subject, limited to what the user may see."""
+"""Gap fetch over HTTP: missed bursts of one subject that the user may see."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta

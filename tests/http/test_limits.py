@@ -1,4 +1,4 @@
-"""Request limits: what remains is in every response, and a user over the limit waits alone."""
+"""Request limits: every response shows the rest, and a user over the limit waits."""
 
 import asyncio
 from collections.abc import Iterator

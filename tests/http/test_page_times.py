@@ -1,4 +1,4 @@
-"""Page times are reported once a second for alert throttling, and no page waits for the report."""
+"""Page times are reported once a second, and no page waits for the report."""
 
 import asyncio
 from contextlib import suppress

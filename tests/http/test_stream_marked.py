@@ -1,4 +1,4 @@
-"""Marks set on one device reach the streams of the user's other devices, in any process."""
+"""Marks set on one device reach the streams of the user's other devices."""
 
 import pytest
 

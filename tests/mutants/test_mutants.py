@@ -1,7 +1,6 @@
-"""Each patch plants one bug, and a few simulator runs must find it.
+"""Each patch plants one bug, and a few simulator runs must find it."""
 
-The first line of a patch says what is wrong with it. A patch that no longer applies must be written again.
-"""
+# The first line of a patch says what is wrong with it. A patch that no longer applies must be written again.
 
 import shutil
 import subprocess

@@ -1,7 +1,6 @@
-"""A plain log of user actions, and the inboxes that they must result in.
+"""A plain log of user actions, and the inboxes that they must result in."""
 
-The rules are implemented again from the documentation. They share only value types with the product.
-"""
+# The rules are implemented again from the documentation. They share only value types with the product.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Open pages that are updated only by stream events, and the live hub of the process that sends them."""
+"""Open pages that only stream events update, and the live hub behind them."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Drives the product for the model test: two API processes, one writer, and a log of all actions."""
+"""Drives the product for the model test, and logs all actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ def lines_of(page: Page) -> list[Line]:
 
 @dataclass
 class World:
-    """Each method performs one action on the product and adds it to the log."""
+    """Two API processes and one writer. Each method performs one action and adds it to the log."""
 
     log: Log = field(default_factory=Log)
     stage: Stage = field(init=False)

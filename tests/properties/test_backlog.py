@@ -1,4 +1,4 @@
-"""The backlog: scheduling a few candidate bursts gives the same decisions as scheduling all of them."""
+"""The backlog: decisions for a few candidate bursts equal those for all bursts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Circuit breakers for any sequence of results: they open only for a reason, and always close again."""
+"""Circuit breakers open only for a reason, and can always close again."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Digests for any zone and hour: every burst is listed once, and the badge counts the list."""
+"""Digests for any zone and hour: every burst once, and the badge counts them."""
 
 from collections import Counter
 from dataclasses import dataclass, replace

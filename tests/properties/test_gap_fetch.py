@@ -1,4 +1,4 @@
-"""Gap fetch against an oracle that checks every burst and knows no ranges, reads or pages."""
+"""Gap fetch against an oracle that checks every burst without ranges or pages."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

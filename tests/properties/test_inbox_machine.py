@@ -1,4 +1,4 @@
-"""Model test: lists, badges, cursors, gap fetches and open pages equal those of a plain log."""
+"""Model test: lists, badges, cursors, gap fetches and streams equal a plain log."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A VIP page stored by another process is shown only while the store has the same page."""
+"""A VIP page stored by another process is shown only while it is current."""
 
 import json
 from collections.abc import Sequence

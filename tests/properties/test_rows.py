@@ -1,4 +1,4 @@
-"""Inbox rows of any bitmap: each member is reached once, and readers find exactly their own rows."""
+"""Inbox rows of any bitmap reach each member once, and readers find theirs."""
 
 from collections.abc import Iterable
 
