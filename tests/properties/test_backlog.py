@@ -30,7 +30,7 @@ def held_pools(limits: Mapping[Tier, TierLimit]) -> Mapping[Pool, str]:
     return {Pool(tier): limit.by for tier, limit in limits.items() if limit.by is not None}
 
 
-def decide_all(
+def decision_for(
     accounts: Sequence[BurstProgress],
     now: datetime,
     credits: Mapping[Pool, Credit],
@@ -56,8 +56,8 @@ def test_decisions_for_candidates_equal_those_for_all_bursts(
     now, backlog = NOON + elapsed, Backlog()
     backlog.hold(held_pools(limits))
     backlog.put(accounts, now)
-    decision_of_all = decide_all(accounts, now, credits, limits, people_left)
-    decision_of_few = decide_all(candidates(backlog, credits, now), now, credits, limits, people_left)
+    decision_of_all = decision_for(accounts, now, credits, limits, people_left)
+    decision_of_few = decision_for(candidates(backlog, credits, now), now, credits, limits, people_left)
     assert set(decision_of_few.queue) == set(decision_of_all.queue)
     assert set(decision_of_few.park) == set(decision_of_all.park)
 
@@ -133,7 +133,7 @@ AMPLE_CREDITS = {pool: Credit(slices=99, shards=9_999) for pool in Pool}
 @settings(max_examples=200, deadline=None)
 def test_deferred_burst_has_no_work_until_it_wakes(progress: BurstProgress) -> None:
     def idle(time: datetime) -> bool:
-        return not decide_all([progress], time, AMPLE_CREDITS, {}, {}).queue
+        return not decision_for([progress], time, AMPLE_CREDITS, {}, {}).queue
 
     backlog = Backlog()
     backlog.put([progress], NOON)

@@ -33,7 +33,7 @@ def progress_lists(draw: st.DrawFn) -> list[BurstProgress]:
     return [draw(burst_records(seq=n, opened_at=NOON - moment)).account for n, moment in enumerate(moments, 1)]
 
 
-def decide_all(
+def decision_for(
     accounts: Sequence[BurstProgress],
     now: datetime,
     credits: CreditsByPool,
@@ -67,7 +67,7 @@ def test_credit_is_never_exceeded(
     people_left: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    queue = decide_all(accounts, now, credits, limits, people_left).queue
+    queue = decision_for(accounts, now, credits, limits, people_left).queue
     plans = {account.plan.burst: account for account in accounts}
     for pool in Pool:
         new_slices, busy = slices_of_pool(pool, queue), slices_of_pool(pool, running_slices(accounts, now))
@@ -89,7 +89,7 @@ def test_only_waiting_slices_are_queued_or_parked_and_once(
     people_left: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    decision = decide_all(accounts, now, credits, limits, people_left)
+    decision = decision_for(accounts, now, credits, limits, people_left)
     chosen_slices = [*decision.queue, *(slice_ for slice_, _ in decision.park)]
     assert len(chosen_slices) == len(set(chosen_slices))
     by_burst = {account.plan.burst: account for account in accounts}
@@ -109,7 +109,7 @@ def test_throttled_rows_are_parked_and_only_expired_ones_pass(
     people_left: Mapping[Tier, float],
 ) -> None:
     now = NOON + elapsed
-    decision = decide_all(accounts, now, credits, limits, people_left)
+    decision = decision_for(accounts, now, credits, limits, people_left)
     by_burst = {account.plan.burst: account for account in accounts}
     for slice_, by in decision.park:
         assert by == limits[slice_.tier].by
@@ -127,8 +127,8 @@ def test_throttling_p2_does_not_affect_other_pools(
     accounts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool, reduced: Credit, limits: TierLimits
 ) -> None:
     unlimited: TierLimits = {**limits, Tier.P2: UNLIMITED}
-    before = decide_all(accounts, NOON + elapsed, credits, unlimited)
-    after = decide_all(accounts, NOON + elapsed, {**credits, Pool.P2: reduced}, limits)
+    before = decision_for(accounts, NOON + elapsed, credits, unlimited)
+    after = decision_for(accounts, NOON + elapsed, {**credits, Pool.P2: reduced}, limits)
     for pool in set(Pool) - {Pool.P2}:
         assert slices_of_pool(pool, before.queue) == slices_of_pool(pool, after.queue)
 
@@ -139,7 +139,7 @@ def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
     accounts: list[BurstProgress], elapsed: timedelta, credits: CreditsByPool
 ) -> None:
     now = NOON + elapsed
-    queue, pools_giving_way = decide_all(accounts, now, credits).queue, giving_way(accounts, now, {})
+    queue, pools_giving_way = decision_for(accounts, now, credits).queue, giving_way(accounts, now, {})
     for pool in Pool:
         waiting = [
             slice_
@@ -158,7 +158,7 @@ def test_pool_with_credit_and_work_is_idle_only_when_it_gives_way(
 @settings(max_examples=60)
 def test_small_burst_gets_its_share_beside_a_large_one(large: int, small: int, slices: int) -> None:
     accounts = [account(plan_of(seq=n, shards=shards), (), ()) for n, shards in ((1, large), (2, small))]
-    queue = decide_all(accounts, NOON, {**CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
+    queue = decision_for(accounts, NOON, {**CREDITS, Pool.P1: Credit(slices, 10_000)}).queue
     of_small_burst = [slice_ for slice_ in slices_of_pool(Pool.P1, queue) if slice_.burst.seq == 2]
     assert len(of_small_burst) >= min(small, slices // 2)
     assert len(slices_of_pool(Pool.P1, queue)) == min(large + small, slices)
@@ -170,7 +170,7 @@ def test_all_work_finishes_with_any_widths_and_credits(data: st.DataObject, cred
     accounts = [account(data.draw(plans(seq=n, most_shards=6)), (), ()) for n in (1, 2)]
     slices = sum(len(progress.standings) for progress in accounts)
     for _ in range(slices):
-        queue = decide_all(accounts, NOON, credits).queue
+        queue = decision_for(accounts, NOON, credits).queue
         for slice_ in queue:
             n = slice_.burst.seq - 1
             accounts[n] = accounts[n].with_entry(entry(slice_, Fact.DONE))
@@ -187,7 +187,7 @@ def test_wide_slice_is_queued_despite_a_stream_of_narrow_ones(width: int, busy: 
         for slice_ in queue:
             narrow[slice_.burst.seq] = narrow[slice_.burst.seq].with_entry(entry(slice_, Fact.DISPATCHED, n=1))
         credits = {**CREDITS, Pool.P0: Credit(busy + 1, width)}
-        queue = slices_of_pool(Pool.P0, decide_all([wide, *narrow.values()], NOON, credits).queue)
+        queue = slices_of_pool(Pool.P0, decision_for([wide, *narrow.values()], NOON, credits).queue)
         if piece(Tier.P0, 0, width - 1) in queue:
             return
         narrow[ended_seq] = narrow[ended_seq].with_entry(entry(piece(Tier.P0, seq=ended_seq), Fact.DONE))

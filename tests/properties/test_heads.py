@@ -203,8 +203,8 @@ def test_protected_and_public_mentions_do_not_affect_each_other(
         return [(b.restricted_to, b.mentioners, b.count, b.opened_at, b.first_of_day, b.pull_only) for b in bursts]
 
     all_bursts = bursts_of(False, True)
-    assert [mention_ for mention_ in all_bursts if mention_[0] is None] == bursts_of(False)
-    assert [mention_ for mention_ in all_bursts if mention_[0] is not None] == bursts_of(True)
+    assert [burst for burst in all_bursts if burst[0] is None] == bursts_of(False)
+    assert [burst for burst in all_bursts if burst[0] is not None] == bursts_of(True)
 
 
 @given(histories(calm=True))
