@@ -109,7 +109,7 @@ def issuer() -> Issuing:
 
 
 @pytest.fixture
-def issued(issuer: Issuing) -> Iterator[Edge]:
+def issuer_edge(issuer: Issuing) -> Iterator[Edge]:
     """Return the edge of a system whose user tokens come from an issuer."""
     house = House()
     with TestClient(house.app(identity=issuer.identity(house)), raise_server_exceptions=False) as client:
@@ -166,11 +166,11 @@ def test_authz_matrix(edge: Edge, route: Route, caller: str) -> None:
 
 
 @pytest.mark.parametrize("caller", ISSUED_CALLERS)
-def test_issuer_token_opens_only_allowed_routes(issued: Edge, issuer: Issuing, caller: str) -> None:
-    issued.post(event())
-    token = issued_callers(issued, issuer)[caller]
+def test_issuer_token_opens_only_allowed_routes(issuer_edge: Edge, issuer: Issuing, caller: str) -> None:
+    issuer_edge.post(event())
+    token = issued_callers(issuer_edge, issuer)[caller]
     for route in MATRIX:
-        assert_access(issued, route, caller, token)
+        assert_access(issuer_edge, route, caller, token)
 
 
 @pytest.mark.parametrize("scopes", [[scope] for scope in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
