@@ -107,27 +107,27 @@ class Garbler:
     """Writes garbage into random keys: a value of any type, or one field of a hash."""
 
     client: RedisClient
-    random: random.Random = field(default_factory=lambda: random.Random("garbage"))
+    generator: random.Random = field(default_factory=lambda: random.Random("garbage"))
 
     def keys(self) -> list[bytes]:
         return sorted(self.client.scan_iter())
 
     def garble(self) -> None:
         """Overwrite one random key."""
-        self.overwrite(self.random.choice(self.keys() or [b"pull:{0}"]))
+        self.overwrite(self.generator.choice(self.keys() or [b"pull:{0}"]))
 
     def garble_all(self) -> None:
         for key in self.keys():
             self.overwrite(key)
 
     def overwrite(self, key: bytes) -> None:
-        client, garbage = self.client, self.random.choice(GARBAGE)
+        client, garbage = self.client, self.generator.choice(GARBAGE)
         fields = client.hkeys(key) if client.type(key) == b"hash" else []
-        if fields and self.random.random() < FIELD_PROBABILITY:
-            client.hset(key, self.random.choice(fields), garbage)
+        if fields and self.generator.random() < FIELD_PROBABILITY:
+            client.hset(key, self.generator.choice(fields), garbage)
             return
         client.delete(key)
-        match self.random.randrange(6):
+        match self.generator.randrange(6):
             case 0:
                 client.set(key, garbage)
             case 1:
