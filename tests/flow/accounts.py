@@ -1,4 +1,4 @@
-"""A registrar with ports in memory and its log, and what is said to it."""
+"""An account indexer with ports in memory, and the log records that it reads."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,8 +34,8 @@ class Registry:
     clock: ManualClock = field(default_factory=ManualClock)
     phonebook: PhoneBook = field(init=False)
     records: list[Logged] = field(default_factory=list)
-    others: bool = False
-    """Have the partition by now."""
+    lost_partition: bool = False
+    """Whether another process has the partition by now."""
 
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
@@ -50,22 +50,22 @@ class Registry:
             "sets": self.sets,
             "epochs": self.epochs,
         }
-        return Registrar(metrics=self.metrics, holds=lambda: not self.others, **(own | ports))
+        return Registrar(metrics=self.metrics, holds=lambda: not self.lost_partition, **(own | ports))
 
-    def say(self, user: str, *, sequence: int = 0, **said: bool) -> Logged:
+    def change(self, user: str, *, sequence: int = 0, **flags: bool) -> Logged:
         change = AccountChange(
             id=EventId("accounts", str(len(self.records))),
             user=UserId(user),
             sequence=sequence or len(self.records) + 1,
-            said={Flag(name): on for name, on in said.items()},
+            said={Flag(name): on for name, on in flags.items()},
         )
         return self._logged(user, AccountRecord(change=change))
 
-    def anew(self, *shards: int) -> Logged:
+    def rebuild(self, *shards: int) -> Logged:
         return self._logged("", AccountRecord(anew=shards))
 
-    def _logged(self, key: str, said: AccountRecord) -> Logged:
-        record = Record(stream=topics.USERS, key=key, value=pack(said))
+    def _logged(self, key: str, account_record: AccountRecord) -> Logged:
+        record = Record(stream=topics.USERS, key=key, value=pack(account_record))
         self.records.append(Logged(partition="users/0", offset=len(self.records), record=record))
         return self.records[-1]
 
@@ -73,12 +73,11 @@ class Registry:
         return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
 
     def vips(self) -> set[str]:
-        """By the bitmaps."""
         bitmaps = self.sets.read(SetKind.VIP, None, SHARDS)
-        found = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
-        return set(self.directory.users(found).values())
+        vips = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+        return set(self.directory.users(vips).values())
 
     def entries(self) -> dict[str, tuple[bool, bool]]:
-        """Whether each is verified, and deleted."""
+        """Return whether each account is verified, and whether it is deleted."""
         known = self.directory.accounts([UserId(name) for name in ("ada", "bea", "cleo")])
         return {name: (account.verified, account.deleted) for name, account in known.items()}

@@ -1,4 +1,4 @@
-"""A Celery host as a process of a test: started, given work, and asked what it has done."""
+"""A Celery host as a process of a test: starts it, enqueues slices and reads what it handled."""
 
 import subprocess
 import sys
@@ -16,12 +16,12 @@ from notifier.domain.ids import BurstKey
 
 ROOT = Path(__file__).parents[2]
 GATE = ".open"
-"""A gated worker ends no slice before there is a file of this kind."""
+"""A gated worker finishes no slice before a file with this suffix exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A worker, what it wrote down, and the way to give it work."""
+    """A worker, the file that it writes, and the queue that feeds it."""
 
     brokers: Mapping[Pool, str]
     queue: CeleryQueue
@@ -33,7 +33,7 @@ class Host:
 
     @contextmanager
     def working(self, kind: str = "quick") -> Iterator[subprocess.Popen[bytes]]:
-        """Ends with the block, whatever the block found."""
+        """Run a worker until the block ends, even if the block fails."""
         with self.file.with_suffix(".log").open("ab") as out:
             process = subprocess.Popen([sys.executable, *self.arguments(kind)], cwd=ROOT, stdout=out, stderr=out)
         with process:
@@ -42,22 +42,22 @@ class Host:
             finally:
                 process.kill()
 
-    def wrote(self) -> list[str]:
+    def handled(self) -> list[str]:
         return [line.rsplit(" ", 1)[0] for line in self.file.read_text(encoding="utf-8").splitlines()]
 
-    def beaten(self) -> int:
-        """When it last gave a sign of life."""
+    def last_heartbeat(self) -> int:
+        """Return the time of its last heartbeat."""
         beat = self.file.with_suffix(".beat")
         return beat.stat().st_mtime_ns if beat.exists() else 0
 
-    def beats(self) -> None:
-        """Returns once it has given two more."""
+    def wait_for_heartbeats(self) -> None:
+        """Wait for two more heartbeats."""
         for _ in range(2):
-            last = self.beaten()
-            until(lambda last=last: self.beaten() > last, 15)  # type: ignore[misc]  # bound per round
+            last = self.last_heartbeat()
+            until(lambda last=last: self.last_heartbeat() > last, 15)  # type: ignore[misc]  # bound per round
 
-    def wait_for(self, *words: str, within: float = 20) -> None:
-        until(lambda: all(word in self.wrote() for word in words), within, self.wrote)
+    def wait_for(self, *lines: str, within: float = 20) -> None:
+        until(lambda: all(line in self.handled() for line in lines), within, self.handled)
 
 
 @contextmanager
@@ -71,39 +71,40 @@ def hosting(brokers: Mapping[Pool, str], folder: Path, pool: Pool = Pool.P1) -> 
         queue.close()
 
 
-def until(true: Callable[[], bool], within: float, say: Callable[[], object] = lambda: "") -> None:
+def until(condition: Callable[[], bool], within: float, describe: Callable[[], object] = lambda: "") -> None:
     deadline = time.monotonic() + within
-    while not true():
-        assert time.monotonic() < deadline, say()
+    while not condition():
+        assert time.monotonic() < deadline, describe()
         time.sleep(0.02)
 
 
-def piece(seq: int, step: Step = Step.ROWS, tier: Tier = Tier.P1) -> Slice:
+def make_slice(seq: int, step: Step = Step.ROWS, tier: Tier = Tier.P1) -> Slice:
     return Slice(BurstKey.parse(f"mention:nova#{seq}"), step, tier, 0, 63)
 
 
-def passes_a_crowd(host: Host) -> None:
-    """For a gated worker of Google's phones: what of P0 comes while it works is next, however much was there."""
-    crowd = [piece(seq, Step.FCM) for seq in range(1, 5)]
-    vips = [piece(seq, Step.FCM, Tier.P0) for seq in range(5, 9)]
-    host.queue.enqueue(crowd)
-    host.wait_for(str(crowd[0]))
+def require_p0_first(host: Host) -> None:
+    """Check that a gated worker of the FCM pool takes P0 slices next, even if they were queued last."""
+    p1_slices = [make_slice(seq, Step.FCM) for seq in range(1, 5)]
+    vips = [make_slice(seq, Step.FCM, Tier.P0) for seq in range(5, 9)]
+    host.queue.enqueue(p1_slices)
+    host.wait_for(str(p1_slices[0]))
     host.queue.enqueue(vips)
     host.file.with_suffix(GATE).touch()
-    host.wait_for(str(crowd[-1]), within=30)
-    assert host.wrote() == ["ready", *(str(one) for one in (crowd[0], *vips, *crowd[1:]))], host.wrote()
+    host.wait_for(str(p1_slices[-1]), within=30)
+    assert host.handled() == ["ready", *(str(slice_) for slice_ in (p1_slices[0], *vips, *p1_slices[1:]))], (
+        host.handled()
+    )
 
 
-def enqueue(host: Host, piece: Slice) -> None:
-    """As the dispatcher does: again, until the queue takes it."""
-    why = [""]
+def enqueue(host: Host, slice_: Slice) -> None:
+    errors = [""]
 
-    def taken() -> bool:
+    def accepted() -> bool:
         try:
-            host.queue.enqueue([piece])
+            host.queue.enqueue([slice_])
         except QueueUnavailable as error:
-            why.append(str(error))
+            errors.append(str(error))
             return False
         return True
 
-    until(taken, 30, lambda: dict.fromkeys(why))
+    until(accepted, 30, lambda: dict.fromkeys(errors))

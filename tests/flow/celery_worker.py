@@ -1,4 +1,4 @@
-"""A worker process for tests: its handler notes what it is given. Arguments: a broker, its pool, a file, a kind."""
+"""A worker process for tests that writes its slices to a file. Arguments: broker, pool, file, kind."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ from workers.watchdog import SILENT_FOR, end_with
 assert numpy
 
 FAILS = 404
-"""The number of the burst that no handler can handle."""
+"""Sequence number of the burst whose slices always fail."""
 
 WATCHED_FOR = 3.0
 """Seconds."""
@@ -29,12 +29,12 @@ WATCHED_FOR = 3.0
 def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Slice], Outcome]:
     out = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-    def write(word: str) -> None:
-        os.write(out, f"{word} {time.time():.6f}\n".encode())
+    def write(line: str) -> None:
+        os.write(out, f"{line} {time.time():.6f}\n".encode())
 
-    def handle(piece: Slice) -> Outcome:
-        write(f"{piece}")
-        if piece.burst.seq == FAILS:
+    def handle(slice_: Slice) -> Outcome:
+        write(f"{slice_}")
+        if slice_.burst.seq == FAILS:
             raise StoreUnavailable("for a test")
         if kind == "slow":
             time.sleep(1.0)

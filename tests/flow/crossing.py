@@ -1,4 +1,4 @@
-"""An account that crosses the threshold up and down, on whatever ports there are, while mentions wait in both lanes."""
+"""An account crosses the celebrity threshold while mentions wait in both lanes, on any ports."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -26,9 +26,9 @@ from tests.support.example_event import accept
 
 VERA = Subject(Kind.MENTION, UserId("vera"))
 THRESHOLD = 10
-"""And 9 is the line down."""
+"""Followers from which an account is a celebrity; it stays one down to 9."""
 LOYAL = 8
-"""Follow her all the while."""
+"""Number of followers who never unfollow."""
 AROUND = [
     ("f8", True, None),
     ("f9", True, Lane.CELEBRITY),
@@ -37,7 +37,7 @@ AROUND = [
     ("f8", True, None),
     ("f8", False, Lane.STANDARD),
 ]
-"""Who comes or goes, and the lane behind it; between the lines it is that of the last burst."""
+"""Each change: follower, whether it follows, and the lane afterwards; None keeps the lane of the last burst."""
 TRIES = 600
 WAIT = timedelta(milliseconds=100)
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Unwritten:
-    """Routing and numbering change nothing that is kept of followers."""
+    """Asserts that routing and numbering never write follower data."""
 
     port: Any
 
@@ -64,7 +64,7 @@ class Crossing:
     """VERA's bursts in the pull index; None while the index proves nothing."""
     pumps: dict[str, Pump] = field(default_factory=dict)
     expected: list[Lane] = field(default_factory=list)
-    """Of each mention."""
+    """Lane of each mention."""
     changes: int = 0
 
     def system(self, owner: str) -> System:
@@ -78,24 +78,24 @@ class Crossing:
         for n in range(LOYAL):
             self.follows(f"f{n}")
         lanes = [topics.MENTIONS_STANDARD, topics.MENTIONS_CELEBRITY]
-        for turn, (who, comes, lane) in enumerate(AROUND * rounds):
-            self.follows(who, ended=not comes)
+        for turn, (follower, follows, lane) in enumerate(AROUND * rounds):
+            self.follows(follower, ended=not follows)
             self.mention(lane)
-            # What was left on its way by the turn before waits in one lane, and this in another.
+            # Mentions of the previous turn wait in one lane, and this one in the other.
             for stream in lanes if turn % 2 else reversed(lanes):
                 self.read(stream, self.waiting(stream))
             self.mention(lane)
         for stream in lanes:
             self.read(stream, self.waiting(stream))
 
-    def follows(self, who: str, *, ended: bool = False) -> None:
+    def follows(self, follower: str, *, ended: bool = False) -> None:
         self.changes += 1
-        data = {"follower": who, "followed": VERA.owner, "sequence": self.changes}
+        data = {"follower": follower, "followed": VERA.owner, "sequence": self.changes}
         self._say(UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, f"g{self.changes}", data)
         self.read(topics.FOLLOWS, 1)
 
     def mention(self, lane: Lane | None) -> None:
-        """Routed, and not numbered, by a router that has just started."""
+        """Route a mention with a router that has just started, and do not number it."""
         last = self.ports.heads.load([VERA])[VERA].open
         self.expected.append(lane or (last.lane if last else Lane.STANDARD))
         id = f"e{len(self.expected)}"
@@ -106,7 +106,7 @@ class Crossing:
         self.read(topics.MENTIONS, 1)
 
     def waiting(self, stream: str) -> int:
-        """Each mention is one in the lane of its time, and one of her own."""
+        """Count unread records: one per mention in its lane, and one of her own subject in the standard lane."""
         lane = Lane.CELEBRITY if stream == topics.MENTIONS_CELEBRITY else Lane.STANDARD
         own = len(self.expected) if lane is Lane.STANDARD else 0
         return own + self.expected.count(lane) - self._done.get(stream, 0)
@@ -121,9 +121,9 @@ class Crossing:
 
     def deliver(self) -> None:
         work = build_slice_worker(self.system("worker"))
-        for account in self.ports.ledger.read(self.ports.ledger.open()).values():
-            for piece in account.plan.slices():
-                work(piece)
+        for progress in self.ports.ledger.read(self.ports.ledger.open()).values():
+            for slice_ in progress.plan.slices():
+                work(slice_)
 
     def whole_page(self, user: UserId) -> Sequence[BurstKey]:
         """Return the user's inbox. A partial page says that items may be missing, so it is loaded again."""
@@ -147,10 +147,10 @@ class Crossing:
         raise AssertionError("the pull index proves nothing")
 
     def opened(self) -> Sequence[tuple[BurstKey, Lane, datetime]]:
-        """Hers, by number."""
+        """Return the bursts of VERA by sequence number."""
         keys = [BurstKey(VERA, seq + 1) for seq in range(len(self.expected) + 1)]
-        found = self.ports.bursts.read(keys)
-        return [(key, found[key].lane, found[key].opened_at) for key in keys if key in found]
+        bursts = self.ports.bursts.read(keys)
+        return [(key, bursts[key].lane, bursts[key].opened_at) for key in keys if key in bursts]
 
     def _pump(self, stream: str) -> Pump:
         if stream not in self.pumps:
@@ -167,45 +167,44 @@ class Crossing:
 
 
 def on_profile(profile: Profile) -> Crossing:
-    def asked(question: Callable[[ReadPorts], Coroutine[Any, Any, T]]) -> T:
-        async def ask() -> T:
+    def run_query(query: Callable[[ReadPorts], Coroutine[Any, Any, T]]) -> T:
+        async def run() -> T:
             try:
-                return await question(profile.reads())
+                return await query(profile.reads())
             finally:
                 await profile.leave()
 
-        return asyncio.run(ask())
+        return asyncio.run(run())
 
     def shown(user: UserId) -> Sequence[BurstKey] | None:
         try:
-            page = asked(lambda reads: build_tab(reads).page(user, limit=200))
+            page = run_query(lambda reads: build_tab(reads).page(user, limit=200))
         except StoreUnavailable:  # the read path gives the store two seconds
             return None
         return None if page.partial else [item.entry.key for item in page.items]
 
     def listed() -> set[BurstKey] | None:
-        pulled = asked(lambda reads: reads.pull.news([VERA]))
+        pulled = run_query(lambda reads: reads.pull.news([VERA]))
         return None if pulled.complete_since is None else {place.burst for place in pulled.places}
 
     return Crossing(ports=profile.ports(), shown=shown, listed=listed)
 
 
 def require_no_gap(crossing: Crossing) -> None:
-    """Every mention is in one burst of its own, in the lane of its time; everybody sees each once; rows and index
-    have what they have to."""
-    left, come = crossing.expected[1::2], crossing.expected[2::2]
-    assert sum(one is not other for one, other in zip(left, come, strict=False)) > 1, "both lanes never had something"
+    """Check every mention's burst and lane, the inbox, the rows and the index."""
+    odd, even = crossing.expected[1::2], crossing.expected[2::2]
+    assert sum(before is not after for before, after in zip(odd, even, strict=False)) > 1, "the lanes never differed"
     crossing.deliver()
     bursts = crossing.opened()
     keys = [key for key, _, _ in bursts]
     times = [at for _, _, at in bursts]
     assert keys == [BurstKey(VERA, n + 1) for n in range(len(crossing.expected))]
-    assert all(one < other for one, other in pairwise(times))
+    assert all(before < after for before, after in pairwise(times))
     assert sorted(lane for _, lane, _ in bursts) == sorted(crossing.expected)
     assert crossing.index_content() == set(keys)
     assert crossing.whole_page(UserId("f0")) == keys[::-1]
     rows = [stored.row for stored in crossing.ports.archive.rows() if stored.row.burst.subject == VERA]
-    # Nobody was around for a month: the standard lane writes to them all the same, and the other to nobody.
+    # No follower was active for a month: the standard lane writes rows to them, and the celebrity lane to none.
     assert {row.burst for row in rows} == {key for key, lane, _ in bursts if lane is Lane.STANDARD}
     reached = {row.burst: 0 for row in rows}
     for row in rows:
@@ -213,4 +212,4 @@ def require_no_gap(crossing: Crossing) -> None:
     assert all(n >= LOYAL for n in reached.values()), reached
     sums = build_reconciler(crossing.system("sums")).sums(keys)
     assert len(sums) == len(keys)
-    assert all(one.balanced and not one.in_flight for one in sums)
+    assert all(entry.balanced and not entry.in_flight for entry in sums)

@@ -1,4 +1,4 @@
-"""An indexer with ports in memory and a log of one partition, and what is said to it."""
+"""A graph indexer with ports in memory and a log of one partition."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,8 +41,6 @@ OFF, FIRST = Wish(volume=Volume.OFF), Wish(volume=Volume.FIRST)
 
 @dataclass
 class Graph:
-    """Ports in memory, and a log of one partition."""
-
     directory: MemoryDirectory = field(default_factory=MemoryDirectory)
     epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
     sets: MemoryMemberSets = field(init=False)
@@ -51,9 +49,9 @@ class Graph:
     wants: MemoryWants = field(init=False)
     metrics: Metrics = field(default_factory=Metrics)
     records: list[Logged] = field(default_factory=list)
-    said: dict[tuple[str, UserId], Want] = field(default_factory=dict)
-    others: bool = False
-    """Have the partition by now."""
+    preferences: dict[tuple[str, UserId], Want] = field(default_factory=dict)
+    lost_partition: bool = False
+    """Whether another process has the partition by now."""
 
     def __post_init__(self) -> None:
         self.sets = MemoryMemberSets(self.directory)
@@ -69,11 +67,11 @@ class Graph:
             "sets": self.sets,
         }
         bitmaps = Bitmaps(**{name: ports.get(name, port) for name, port in rows.items()}, metrics=self.metrics)
-        others = {"directory": self.directory, "partings": self.partings, "epochs": self.epochs}
-        given: dict[str, Any] = {name: ports.get(name, port) for name, port in others.items()}
-        return Indexer(bitmaps=bitmaps, **given, holds=lambda: not self.others)
+        ports_by_name = {"directory": self.directory, "partings": self.partings, "epochs": self.epochs}
+        own: dict[str, Any] = {name: ports.get(name, port) for name, port in ports_by_name.items()}
+        return Indexer(bitmaps=bitmaps, **own, holds=lambda: not self.lost_partition)
 
-    def say(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
+    def change_follow(self, follower: str, deed: Deed = Deed.FOLLOW, *, of: UserId = NOVA, sequence: int = 0) -> Logged:
         change = GraphChange(
             id=EventId("graph", str(len(self.records))),
             follower=UserId(follower),
@@ -84,7 +82,7 @@ class Graph:
         )
         return self._logged(of, GraphRecord(change=change))
 
-    def part(self, blocker: str, blocked: str, *, blocks: bool = True, sequence: int = 0) -> Logged:
+    def change_block(self, blocker: str, blocked: str, *, blocks: bool = True, sequence: int = 0) -> Logged:
         change = PartingChange(
             id=EventId("graph", str(len(self.records))),
             blocker=UserId(blocker),
@@ -98,73 +96,73 @@ class Graph:
     def rebuild(self, *shards: int, of: UserId = NOVA) -> Logged:
         return self._logged(of, GraphRecord(rebuild=Rebuild(followed=of, shards=shards)))
 
-    def want(self, who: str, wish: Wish, *, of: UserId = NOVA, at: int = 0) -> Logged:
-        """Said after so many seconds, by who knows what was said here before."""
-        member = self.directory.number([UserId(who)])[UserId(who)]
-        before = self.said.get((who, of), Want(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS))
-        word = wish.heard(before, START + timedelta(seconds=at or len(self.records) + 1))
-        word = replace(word, at=START + timedelta(seconds=at)) if at else word
-        self.said[who, of] = before.after(word)
-        return self._logged(of, GraphRecord(word=word))
+    def change_preference(self, user: str, patch: Wish, *, of: UserId = NOVA, at: int = 0) -> Logged:
+        """Append a preference change made after `at` seconds, based on the user's earlier changes."""
+        member = self.directory.number([UserId(user)])[UserId(user)]
+        before = self.preferences.get((user, of), Want(subject=Subject(Kind.MENTION, of), member=member, at=ALWAYS))
+        change = patch.heard(before, START + timedelta(seconds=at or len(self.records) + 1))
+        change = replace(change, at=START + timedelta(seconds=at)) if at else change
+        self.preferences[user, of] = before.after(change)
+        return self._logged(of, GraphRecord(word=change))
 
-    def arrange(self, who: str, *, at: int = 0, **said: Any) -> Logged:
-        """Of everything."""
-        member = self.directory.number([UserId(who)])[UserId(who)]
-        word = OverallWord(member=member, at=START + timedelta(seconds=at or len(self.records) + 1), **said)
-        return self._kept(overall_record(word))
+    def change_account_preferences(self, user: str, *, at: int = 0, **fields: Any) -> Logged:
+        """Append a change of the user's account-wide preferences."""
+        member = self.directory.number([UserId(user)])[UserId(user)]
+        change = OverallWord(member=member, at=START + timedelta(seconds=at or len(self.records) + 1), **fields)
+        return self._kept(overall_record(change))
 
-    def anew(self, shard: int) -> Logged:
-        """What everybody wants of everything."""
+    def rebuild_account_preferences(self, shard: int) -> Logged:
+        """Append an order to rebuild the bitmaps of account-wide preferences of a shard."""
         return self._kept(Record(stream=topics.FOLLOWS, key=shard_key(shard), value=pack(GraphRecord(everybody=shard))))
 
     def _kept(self, record: Record) -> Logged:
         self.records.append(Logged(partition="follows/0", offset=len(self.records), record=record))
         return self.records[-1]
 
-    def _logged(self, of: UserId, said: GraphRecord) -> Logged:
-        return self._kept(Record(stream=topics.FOLLOWS, key=of, value=pack(said)))
+    def _logged(self, of: UserId, graph_record: GraphRecord) -> Logged:
+        return self._kept(Record(stream=topics.FOLLOWS, key=of, value=pack(graph_record)))
 
     def counted(self, metric: str) -> float:
         return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
 
     def followers(self, of: UserId = NOVA) -> set[str]:
-        """By the bitmaps, which have to agree with the head."""
+        """Return the followers by the bitmaps, which must agree with the head."""
         subject = Subject(Kind.MENTION, of)
-        head, found = self.sets.head(subject), set[Member]()
+        head, followers = self.sets.head(subject), set[Member]()
         for shard, total in enumerate(head.counts):
             bits = self.sets.read(SetKind.FOLLOWERS, subject, [shard]).get(shard, from_offsets([]))
-            found |= {*members(bits, shard)}
+            followers |= {*members(bits, shard)}
             assert total == len(members(bits, shard))
-        assert head.total == len(found)
-        return set(self.directory.users(found).values())
+        assert head.total == len(followers)
+        return set(self.directory.users(followers).values())
 
-    def wanting(self, of: UserId = NOVA) -> dict[str, set[str]]:
-        """Who is in which of the other bitmaps."""
-        subject, found = Subject(Kind.MENTION, of), dict[str, set[str]]()
+    def preference_bitmaps(self, of: UserId = NOVA) -> dict[str, set[str]]:
+        """Return the users in each bitmap of subject preferences."""
+        subject, users = Subject(Kind.MENTION, of), dict[str, set[str]]()
         for kind in OF_WANTS:
             bitmaps = self.sets.read(kind, subject, range(4))
-            some = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
-            if some:
-                found[str(kind)] = set(self.directory.users(some).values())
-        return found
+            wanting = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+            if wanting:
+                users[str(kind)] = set(self.directory.users(wanting).values())
+        return users
 
-    def arranged(self) -> dict[str, set[str]]:
-        """Who is in which of everybody's bitmaps."""
-        found = dict[str, set[str]]()
+    def account_bitmaps(self) -> dict[str, set[str]]:
+        """Return the users in each bitmap of account-wide preferences."""
+        users = dict[str, set[str]]()
         for kind in OF_OVERALLS:
             bitmaps = self.sets.read(kind, None, range(4))
-            some = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
-            if some:
-                found[str(kind)] = set(self.directory.users(some).values())
-        return found
+            arranged_members = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+            if arranged_members:
+                users[str(kind)] = set(self.directory.users(arranged_members).values())
+        return users
 
-    def parted(self) -> dict[str, set[str]]:
-        """With whom a block parts each."""
+    def blocked_users(self) -> dict[str, set[str]]:
+        """Return the users that each user does not see because of a block."""
         viewers = self.people.known().values()
         return {viewer.user: set(viewer.blocked) for viewer in viewers if viewer.blocked}
 
-    def unplanned(self, of: UserId = NOVA) -> list[int]:
-        """Shards with followers that the head doesn't name: nobody would deliver to them."""
+    def shards_missing_in_head(self, of: UserId = NOVA) -> list[int]:
+        """Return shards with followers that the head does not name: a plan would leave them out."""
         subject = Subject(Kind.MENTION, of)
         counts = dict(enumerate(self.sets.head(subject).counts))
         bitmaps = self.sets.read(SetKind.FOLLOWERS, subject, range(4))
@@ -172,8 +170,8 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class Spoilt:
-    """Sets of which one was changed on the disk."""
+class Corrupt:
+    """Raises Poison for every bitmap."""
 
     port: MemoryMemberSets
 
@@ -186,7 +184,7 @@ class Spoilt:
 
 @dataclass
 class Fuse:
-    """So many calls of any port go through; then every one fails, half of them after their effect."""
+    """Lets a number of calls of any port through; all later ones fail, the first of them after its effect."""
 
     calls: int
 
@@ -195,22 +193,22 @@ class Fuse:
 
         class Fused:
             def __getattr__(self, name: str) -> Callable[..., Any]:
-                def call(*given: Any, **named: Any) -> Any:
+                def call(*args: Any, **kwargs: Any) -> Any:
                     fuse.calls -= 1
                     if fuse.calls < -1:
                         raise StoreUnavailable
-                    answer = getattr(port, name)(*given, **named)
+                    result = getattr(port, name)(*args, **kwargs)
                     if fuse.calls < 0:
                         raise StoreUnavailable
-                    return answer
+                    return result
 
                 return call
 
         return Fused()
 
 
-class AsleepBeforeWrite:
-    """Member sets of an indexer that sleeps between reading bitmaps and writing them, while others go on."""
+class StallsBeforeWrite:
+    """Member sets that run other code between reading bitmaps and writing them."""
 
     def __init__(self, sets: MemoryMemberSets, meanwhile: Callable[[], None]) -> None:
         self.sets, self.meanwhile = sets, meanwhile
@@ -218,9 +216,9 @@ class AsleepBeforeWrite:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.sets, name)
 
-    def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
+    def put(self, blobs: Iterable[ShardBlob], *args: Any) -> None:
         self.meanwhile()
-        self.sets.put(blobs, *given)
+        self.sets.put(blobs, *args)
 
 
 def import_with_crashes(
@@ -229,7 +227,7 @@ def import_with_crashes(
     edges: MemoryEdges,
     cuts: list[int],
 ) -> None:
-    """Import all batches, with a crash after each of so many calls; each run goes on where the last one stopped."""
+    """Import all batches and crash after each number of calls; each run resumes where the last one stopped."""
     for calls in (*cuts, 10_000):
         cut = importer(Fuse(calls))
         try:

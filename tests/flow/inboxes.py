@@ -37,13 +37,13 @@ class Processes:
 
 
 def both_shown() -> Processes:
-    """Kim follows nova, who was mentioned; both processes have shown it."""
+    """Return two processes that have shown Kim a mention of nova, whom she follows."""
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=1)
-    found = Processes(stage)
-    assert found.shown(0) == found.shown(1) == ["mention:nova#1"]
-    return found
+    processes = Processes(stage)
+    assert processes.shown(0) == processes.shown(1) == ["mention:nova#1"]
+    return processes
 
 
 def inbox_of(reads: ReadPorts, metrics: Metrics) -> Inbox:

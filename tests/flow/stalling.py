@@ -1,4 +1,4 @@
-"""A port whose caller is stopped once, behind the effect of one of its calls."""
+"""A port that runs a callback once, after the effect of one of its calls."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,10 +17,10 @@ class Stalling:
         if name != self.method or self.stopped:
             return call
 
-        def stall(*given: Any) -> Any:
+        def stall(*args: Any) -> Any:
             self.stopped = True
-            found = call(*given)
+            result = call(*args)
             self.stop()
-            return found
+            return result
 
         return stall

@@ -1,4 +1,4 @@
-"""A port whose calls give way to the test, so that anything can happen while a request waits for an answer."""
+"""A port whose calls yield to the test, so that changes can happen during a request."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
@@ -10,48 +10,48 @@ T = TypeVar("T")
 
 @coroutine
 def suspend() -> Generator[None, None, None]:
-    """Give way to whoever drives the coroutine."""
+    """Yield to the code that drives the coroutine."""
     yield
 
 
 @dataclass
 class Suspended:
-    """Gives way before and behind each call: the question is under way, and then the answer."""
+    """Yields before and after each call: while the request is on its way, and then the response."""
 
     port: object
     method: str = ""
-    """The only one that gives way; all of them if it is empty."""
+    """The only method that yields; all of them if empty."""
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
         call = getattr(self.port, name)
         if self.method not in ("", name):
-            return call  # type: ignore[no-any-return]  # of the port, whatever it is
+            return call  # type: ignore[no-any-return]  # the type of the port's attribute is unknown
 
-        async def suspended(*given: object, **named: object) -> object:
+        async def suspended(*args: object, **kwargs: object) -> object:
             await suspend()
-            answer = await call(*given, **named)
+            result = await call(*args, **kwargs)
             await suspend()
-            return answer
+            return result
 
         return suspended
 
 
 def run_to_end(request: Coroutine[Any, Any, T]) -> T:
-    """Drive a request that gives way to its end."""
+    """Drive a suspended request to its end."""
     while True:
         try:
             request.send(None)
         except StopIteration as stop:
-            found: T = stop.value
-            return found
+            result: T = stop.value
+            return result
 
 
 def run_steps(request: Coroutine[Any, Any, T], steps: int) -> T | None:
-    """Let a request go until it has given way so many times; return what it returned if it ended before."""
+    """Drive a request for a number of suspensions; return its result if it ended before, else None."""
     for _ in range(steps):
         try:
             request.send(None)
         except StopIteration as stop:
-            found: T = stop.value
-            return found
+            result: T = stop.value
+            return result
     return None

@@ -11,7 +11,7 @@ from notifier.domain.push.device import Device
 from notifier.domain.push.receipt import Receipt, Unknown
 from notifier.domain.push.send_log import TRIES, AlertOutcome
 from notifier.ports.push import Provider
-from tests.flow.sleeping import KIM, by, heard, member, with_apple
+from tests.flow.quiet_hours import KIM, alert_sizes, member, use_providers, with_apple
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
 
@@ -43,7 +43,7 @@ class Stalling:
 def test_a_provider_that_stalls_for_an_hour_keeps_back_its_own_alerts_alone() -> None:
     stage = Stage()
     google = Stalling(stage.ground.phones)
-    by(stage, Platform.APNS, Platform.FCM)
+    use_providers(stage, Platform.APNS, Platform.FCM)
     stage.ports = replace(stage.ports, providers={**stage.ports.providers, Platform.FCM: google})
     with_apple(stage)
     for n in range(1, MENTIONS + 1):
@@ -53,18 +53,18 @@ def test_a_provider_that_stalls_for_an_hour_keeps_back_its_own_alerts_alone() ->
             stage.dispatch()
             stage.work()
             stage.pass_time(seconds=1)
-        assert heard(stage, on=Platform.APNS) == [1] * n
+        assert alert_sizes(stage, on=Platform.APNS) == [1] * n
         assert member(stage) in stage.reached()
         assert driven(stage.tab().badge(KIM)).count == n
         _pass(stage, opened + EVERY)
     assert 0 < google.asked[member(stage)] <= TRIES * MENTIONS
-    assert heard(stage) == []
+    assert alert_sizes(stage) == []
     assert [_last(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
     assert stage.ground.ledger.unsettled() == []
     google.stalls = False
     stage.mention("nova", of="t9")
     _pass(stage, stage.ground.clock.now() + SOON)
-    assert heard(stage) == [1]
+    assert alert_sizes(stage) == [1]
 
 
 def _last(stage: Stage, burst: BurstKey) -> AlertOutcome:

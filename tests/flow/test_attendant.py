@@ -15,7 +15,7 @@ from notifier.domain.ids import Member, UserId
 from notifier.flow.indexing.activity import Attendant
 from notifier.ports.directory import DirectoryEntry
 from notifier.ports.event_log import Logged, Record
-from tests.flow.around import HOUR, MINUTE, World
+from tests.flow.activity_world import HOUR, MINUTE, World
 from tests.support.fakes.audience import MemoryActiveHours
 
 
@@ -40,7 +40,7 @@ def world() -> World:
 def test_who_was_seen_is_active_from_the_next_roll_up_on() -> None:
     here = world()
     attendant(here)(seen(here, "ada"))
-    here.look(1)
+    here.visit(1)
     here.job().run()
     assert here.all_active() == [[0, 1]] * 3
 

@@ -17,7 +17,7 @@ from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.visibility import Mark
 from notifier.ports.push import Spare
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.withdrawn import delete
+from tests.flow.retractions import delete
 from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import driven
 

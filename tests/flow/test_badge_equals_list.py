@@ -5,8 +5,8 @@ from random import Random
 
 from notifier.domain.bursts.burst import RETENTION
 from notifier.domain.ids import Kind, Subject, UserId
+from tests.flow.failing_system import FailingSystem, key_of
 from tests.flow.inboxes import KIM, Processes
-from tests.flow.troubled import Troubled, key_of
 from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
 
@@ -45,7 +45,7 @@ def test_badge_equals_list_while_store_and_redis_fail() -> None:
     judged = failed = 0
     for seed in range(8):
         chance = Random(seed)
-        troubled = Troubled(chance)
+        troubled = FailingSystem(chance)
         for _ in range(60):
             troubled.change()
             opening = troubled.open(chance.randrange(2), failing=chance.choice([0.0, 0.1, 0.4]))

@@ -13,7 +13,7 @@ from notifier.adapters.celery.transport import BrokerKeys
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
 from tests.contracts.garbage import STRINGS, replacements
-from tests.flow.celery_host import GATE, Host, enqueue, hosting, piece, until
+from tests.flow.celery_host import GATE, Host, enqueue, hosting, make_slice, until
 
 SEQS = iter(range(1, 10_000))
 
@@ -40,9 +40,9 @@ def database(host: Host) -> Iterator[Any]:
 
 
 def handles_the_next(host: Host, where: object) -> None:
-    task = piece(next(SEQS))
+    task = make_slice(next(SEQS))
     enqueue(host, task)
-    until(lambda: str(task) in host.wrote(), 20, lambda: where)
+    until(lambda: str(task) in host.handled(), 20, lambda: where)
 
 
 @pytest.mark.timeout(120)
@@ -59,7 +59,7 @@ def test_worker_survives_garbage_in_every_key(host: Host, database: Any) -> None
 @pytest.mark.timeout(120)
 def test_worker_survives_garbage_while_it_holds_a_task(host: Host, database: Any) -> None:
     with host.working("gated") as process:
-        held = piece(next(SEQS))
+        held = make_slice(next(SEQS))
         host.queue.enqueue([held])
         host.wait_for(str(held))
         keys = {key.decode() for key in database.scan_iter()}
@@ -75,14 +75,14 @@ def test_worker_survives_garbage_while_it_holds_a_task(host: Host, database: Any
 @pytest.mark.timeout(120)
 def test_worker_passes_over_what_is_no_task(host: Host, database: Any) -> None:
     [queue] = queue_names(Pool.P1)
-    host.queue.enqueue([piece(next(SEQS))])
+    host.queue.enqueue([make_slice(next(SEQS))])
     good = json.loads(database.rpop(queue))
     with host.working() as process:
         for garbage in [*STRINGS.values(), *damaged(good)]:
             database.lpush(queue, garbage)
             handles_the_next(host, garbage)
         assert process.poll() is None
-    assert not [line for line in host.wrote() if "garbage" in line]
+    assert not [line for line in host.handled() if "garbage" in line]
 
 
 def damaged(task: dict[str, Any]) -> Iterator[bytes]:

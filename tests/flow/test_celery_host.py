@@ -14,7 +14,7 @@ from notifier.adapters.celery.app import on_redis
 from notifier.adapters.valkey.server import ValkeyServer
 from notifier.domain.delivery.slice import Pool
 from notifier.domain.errors import QueueUnavailable
-from tests.flow.celery_host import ROOT, Host, enqueue, hosting, passes_a_crowd, piece, until
+from tests.flow.celery_host import ROOT, Host, enqueue, hosting, make_slice, require_p0_first, until
 from tests.flow.celery_worker import FAILS
 from workers.watchdog import EXIT_CODE
 
@@ -53,10 +53,10 @@ def test_it_works_in_order_and_goes_on_whatever_its_broker_does(host: Host, serv
 
 
 def handles_in_order_what_is_queued(host: Host) -> None:
-    pieces = [piece(seq) for seq in range(1, 21)]
+    pieces = [make_slice(seq) for seq in range(1, 21)]
     host.queue.enqueue(pieces)
     host.wait_for(str(pieces[-1]))
-    assert host.wrote() == ["ready", *map(str, pieces)]
+    assert host.handled() == ["ready", *map(str, pieces)]
     assert host.queue.depth(Pool.P1) == 0
 
 
@@ -64,10 +64,10 @@ def goes_on_when_the_broker_was_frozen(host: Host, server: ValkeyServer) -> None
     assert server.pid is not None
     os.kill(server.pid, signal.SIGSTOP)
     with pytest.raises(QueueUnavailable):
-        host.queue.enqueue([piece(30)])
+        host.queue.enqueue([make_slice(30)])
     os.kill(server.pid, signal.SIGCONT)
-    enqueue(host, piece(31))
-    host.wait_for(str(piece(31)))
+    enqueue(host, make_slice(31))
+    host.wait_for(str(make_slice(31)))
 
 
 def goes_on_when_the_broker_comes_back_empty(host: Host, server: ValkeyServer) -> None:
@@ -76,24 +76,24 @@ def goes_on_when_the_broker_comes_back_empty(host: Host, server: ValkeyServer) -
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         until(lambda pid=pid: server.pid != pid and server.alive(), 10)  # type: ignore[misc]  # bound per round
-        enqueue(host, piece(round))
-        host.wait_for(str(piece(round)))
+        enqueue(host, make_slice(round))
+        host.wait_for(str(make_slice(round)))
 
 
 def beats_while_it_is_idle_and_while_its_broker_is_away(host: Host, server: ValkeyServer) -> None:
-    host.beats()
+    host.wait_for_heartbeats()
     server.close()
-    host.beats()
-    host.beats()
+    host.wait_for_heartbeats()
+    host.wait_for_heartbeats()
 
 
 def test_a_failure_ends_nothing_and_asked_to_stop_it_finishes_its_slice_and_leaves_the_others(host: Host) -> None:
     with host.working("slow") as process:
-        host.queue.enqueue([piece(FAILS), piece(1), piece(2), piece(3)])
-        host.wait_for(str(piece(1)))
+        host.queue.enqueue([make_slice(FAILS), make_slice(1), make_slice(2), make_slice(3)])
+        host.wait_for(str(make_slice(1)))
         process.terminate()
         assert process.wait(20) == 0
-    assert host.wrote() == ["ready", str(piece(FAILS)), str(piece(1)), "finished"]
+    assert host.handled() == ["ready", str(make_slice(FAILS)), str(make_slice(1)), "finished"]
     # What failed isn't kept for a second try: the ledger queues it again.
     assert host.queue.depth(Pool.P1) == 2
 
@@ -103,7 +103,7 @@ def test_phones_of_p0_pass_a_crowd_that_waits_and_none_of_it_is_held_ahead(
 ) -> None:
     with hosting(on_redis(server.url()), tmp_path, Pool.FCM) as host, host.working("gated"):
         host.wait_for("ready")
-        passes_a_crowd(host)
+        require_p0_first(host)
 
 
 def test_it_waits_for_a_broker_that_comes_later_and_ends_with_its_parent(host: Host, server: ValkeyServer) -> None:
@@ -115,34 +115,34 @@ def test_it_waits_for_a_broker_that_comes_later_and_ends_with_its_parent(host: H
         pid = int(parent.stdout.readline())
         host.wait_for("ready")
         os.kill(server.pid, signal.SIGCONT)
-        enqueue(host, piece(1))
-        host.wait_for(str(piece(1)))
+        enqueue(host, make_slice(1))
+        host.wait_for(str(make_slice(1)))
         parent.kill()
     until(lambda: not psutil.pid_exists(pid), 15)
 
 
 def test_it_does_not_beat_while_a_handler_is_stuck(host: Host) -> None:
     with host.working("stuck"):
-        host.beats()
-        host.queue.enqueue([piece(1)])
-        host.wait_for(str(piece(1)))
-        last = host.beaten()
+        host.wait_for_heartbeats()
+        host.queue.enqueue([make_slice(1)])
+        host.wait_for(str(make_slice(1)))
+        last = host.last_heartbeat()
         with pytest.raises(AssertionError):
-            until(lambda: host.beaten() > last, 3)
+            until(lambda: host.last_heartbeat() > last, 3)
 
 
 def test_a_handler_that_is_told_to_end_may_hand_back_what_is_under_way(host: Host) -> None:
     with host.working("until told") as process:
-        host.queue.enqueue([piece(1)])
-        host.wait_for(str(piece(1)))
+        host.queue.enqueue([make_slice(1)])
+        host.wait_for(str(make_slice(1)))
         process.terminate()
         assert process.wait(20) == 0
-    assert host.wrote()[-1] == "told"
+    assert host.handled()[-1] == "told"
 
 
 def test_a_worker_that_hangs_in_a_slice_ends_even_where_nobody_watches_it(host: Host) -> None:
     with host.working("watched") as process:
-        host.beats()
-        host.queue.enqueue([piece(1)])
-        host.wait_for(str(piece(1)))
+        host.wait_for_heartbeats()
+        host.queue.enqueue([make_slice(1)])
+        host.wait_for(str(make_slice(1)))
         assert process.wait(20) == EXIT_CODE

@@ -18,7 +18,7 @@ from notifier.domain.upstream.validation import EDITED_TYPE, ERASED_TYPE
 from notifier.flow.intake.held_mentions import Release
 from notifier.ports.event_log import DeadLetter
 from notifier.wiring.sequencing import build_retractor
-from tests.flow.fates import fate
+from tests.flow.event_statuses import status_of
 from tests.flow.graph import Fuse
 from tests.flow.stalling import Stalling
 from tests.support.failing_ports import Refusing, Unswapped
@@ -148,7 +148,7 @@ def test_what_was_held_and_erased_is_told_to_nobody_when_it_is_let_go() -> None:
     [hold] = stage.held()
     Release.of(stage.system().ports)([hold], "amy")
     stage.sequence()
-    assert fate(stage, "held2")[1]["nova"][0] is MentionRefusal.RETRACTED
+    assert status_of(stage, "held2")[1]["nova"][0] is MentionRefusal.RETRACTED
 
 
 def test_who_writes_again_afterwards_is_held_with_the_words() -> None:

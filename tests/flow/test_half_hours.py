@@ -16,7 +16,7 @@ from notifier.domain.push.send_log import TRIES, WORTH, AlertOutcome
 from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.rings import SOON, fates, phone, rang
+from tests.flow.alert_counts import SOON, alert_count, alert_outcomes, phone
 from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard
 from tests.flow.test_ringing_killed import Dying, Killed
 from tests.support.in_memory_system import Stage
@@ -121,10 +121,10 @@ def test_a_retry_whose_half_hour_is_slept_through_is_in_the_app_alone_and_counte
     rounds(stage, work, 5)
     stage.ground.people.arrange(KIM, ASLEEP)
     rounds(stage, work, 30)
-    assert (rang(stage, "kim"), fates(stage, "kim")) == (0, [AlertOutcome.RETRY])
+    assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY])
     stage.ground.clock.advance(NIGHT)
     rounds(stage, work, 5)
-    assert (rang(stage, "kim"), fates(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
+    assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
     assert not stage.ground.ledger.open()
     labels = {"platform": "fcm", "fate": "given_up"}
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1

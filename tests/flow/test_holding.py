@@ -19,7 +19,7 @@ from notifier.flow.intake.held_mentions import Release, with_current_text
 from notifier.flow.operations.event_status import EventStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router
-from tests.flow.fates import counts, fate
+from tests.flow.event_statuses import counts, status_of
 from tests.flow.graph import Fuse
 from tests.support.failing_ports import Refusing
 from tests.support.in_memory_system import Stage
@@ -47,7 +47,7 @@ def test_a_held_mention_reaches_nobody_and_waits_whole() -> None:
     assert (hold.event.id, hold.event.mentioned) == (EventId("tweets", "e1"), ("nova", "ghost", "lyra"))
     held = (MentionRefusal.HELD, 0)
     told = {"nova": held, "lyra": held, "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
-    assert fate(stage, "e1") == (EventStatus.SEQUENCED, told)
+    assert status_of(stage, "e1") == (EventStatus.SEQUENCED, told)
 
 
 def test_let_go_it_has_its_burst_and_is_held_no_longer() -> None:
@@ -55,11 +55,11 @@ def test_let_go_it_has_its_burst_and_is_held_no_longer() -> None:
     assert [hold.id.id for hold in release(stage)] == ["e1"]
     assert stage.held() == []
     stage.pass_time(seconds=5)
-    status, accounts = fate(stage, "e1")
+    status, accounts = status_of(stage, "e1")
     assert (status, accounts["nova"]) == (EventStatus.SEQUENCED, (None, 0))
     stage.sequence()
     assert counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
-    assert fate(stage, "e1")[1] == {"nova": (None, 2), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
+    assert status_of(stage, "e1")[1] == {"nova": (None, 2), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
     stage.deliver()
     assert stage.sees("kim") == ["mention:nova#1"]
 
@@ -109,7 +109,7 @@ def test_what_waits_goes_on_waiting_when_it_comes_again_though_its_author_may_be
     [hold] = stage.held()
     come_again(stage)
     assert (stage.held(), counts(stage)) == ([hold], {})
-    assert fate(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "lyra": (MentionRefusal.HELD, 0)}
+    assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "lyra": (MentionRefusal.HELD, 0)}
     release(stage)
     stage.sequence()
     assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
@@ -125,7 +125,7 @@ def test_what_was_dropped_stays_so_when_it_comes_again(lapsed: bool) -> None:
         stage.ground.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
     come_again(stage)
     assert (stage.held(), counts(stage)) == ([], {})
-    assert fate(stage, "e1")[1]["nova"] == (MentionRefusal.DENIED, 0)
+    assert status_of(stage, "e1")[1]["nova"] == (MentionRefusal.DENIED, 0)
     stage.tweet("nova", author="bob", id="e2")
     stage.sequence()
     assert counts(stage)["mention:nova#1"] == 1
@@ -195,7 +195,7 @@ def test_a_router_that_is_cut_off_anywhere_loses_nothing_that_is_held(calls: int
         router(list(g.log.waiting(topics.MENTIONS, "router", 9)))
     stage.sequence()
     assert [hold.accounts for hold in stage.held()] == [("nova",)]
-    assert fate(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
+    assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
 
 
 @pytest.mark.parametrize(("port", "error"), [("log", LogUnavailable), ("holds", StoreUnavailable)])
@@ -212,7 +212,7 @@ def test_a_deny_that_was_said_meanwhile_counts_more_than_a_release() -> None:
     release(stage)
     stage.sequence()
     assert counts(stage) == {}
-    assert fate(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
+    assert status_of(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
 
 
 def test_what_was_let_go_is_still_refused_where_nobody_wants_it() -> None:
@@ -221,7 +221,7 @@ def test_what_was_let_go_is_still_refused_where_nobody_wants_it() -> None:
     release(stage)
     stage.sequence()
     assert counts(stage) == {"self:nova#1": 1}
-    assert fate(stage, "e1")[1] == {"nova": (MentionRefusal.NOT_WANTED, 1)}
+    assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.NOT_WANTED, 1)}
 
 
 def test_what_is_dropped_reaches_nobody_and_is_told_as_denied() -> None:
@@ -229,7 +229,7 @@ def test_what_is_dropped_reaches_nobody_and_is_told_as_denied() -> None:
     [hold] = stage.held()
     assert stage.ground.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
     assert release(stage, hold) == []
-    assert fate(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
+    assert status_of(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
 
 
 def test_what_nobody_lets_go_within_thirty_days_is_dropped() -> None:
@@ -238,7 +238,7 @@ def test_what_nobody_lets_go_within_thirty_days_is_dropped() -> None:
     stage.ground.clock.advance(WAITS)
     assert (stage.held(), release(stage, hold)) == ([], [])
     stage.sequence()
-    assert (counts(stage), fate(stage, "e1")[1]) == ({}, {"nova": (MentionRefusal.DENIED, 0)})
+    assert (counts(stage), status_of(stage, "e1")[1]) == ({}, {"nova": (MentionRefusal.DENIED, 0)})
 
 
 def test_what_was_taken_back_while_it_waits_shows_no_text_and_is_told_to_nobody() -> None:
@@ -253,7 +253,7 @@ def test_what_was_taken_back_while_it_waits_shows_no_text_and_is_told_to_nobody(
     release(stage)
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([], {})
-    assert fate(stage, "e1")[1] == {"nova": (MentionRefusal.RETRACTED, 0)}
+    assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.RETRACTED, 0)}
 
 
 def test_a_release_is_nothing_that_a_tweet_service_can_say() -> None:

@@ -70,10 +70,10 @@ def test_who_is_only_named_has_a_number() -> None:
 
 def test_whatever_the_account_service_said_or_says_counts_more() -> None:
     registry = Registry()
-    registry.registrar()([registry.say("ada", vip=False, verified=False), registry.say("bea", vip=True)])
+    registry.registrar()([registry.change("ada", vip=False, verified=False), registry.change("bea", vip=True)])
     imported(registry, ("ada", {"vip": True, "verified": True}), ("bea", {"vip": False}), ("cleo", {"vip": True}))
     assert (registry.vips(), registry.entries()["ada"]) == ({"bea", "cleo"}, (False, False))
-    registry.registrar()([registry.say("cleo", sequence=1, vip=False)])
+    registry.registrar()([registry.change("cleo", sequence=1, vip=False)])
     assert registry.vips() == {"bea"}
 
 

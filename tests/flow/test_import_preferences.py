@@ -62,8 +62,8 @@ def test_what_a_file_says_is_in_rows_and_bitmaps_and_that_is_no_drift() -> None:
         row("ada", quiet=Hours(start=time(22), end=time(7)), zone="Europe/Berlin"),
         row("emma", NOVA),
     )
-    assert graph.wanting() == {"off": {"ada"}, "first": {"bea"}, "muted": {"bea"}}
-    assert graph.arranged() == {"overall_first": {"dora"}, "no_push": {"dora"}}
+    assert graph.preference_bitmaps() == {"off": {"ada"}, "first": {"bea"}, "muted": {"bea"}}
+    assert graph.account_bitmaps() == {"overall_first": {"dora"}, "no_push": {"dora"}}
     [cleo, ada] = graph.directory.number([UserId("cleo"), UserId("ada")]).values()
     lyra = Subject(Kind.MENTION, LYRA)
     assert graph.wants.standing([(lyra, cleo)])[lyra, cleo].visible_from == START
@@ -74,27 +74,27 @@ def test_what_a_file_says_is_in_rows_and_bitmaps_and_that_is_no_drift() -> None:
 
 def test_whatever_a_person_said_or_says_counts_more() -> None:
     graph = Graph()
-    graph.indexer()([graph.want("ada", OFF), graph.arrange("bea", volume=Volume.OFF)])
+    graph.indexer()([graph.change_preference("ada", OFF), graph.change_account_preferences("bea", volume=Volume.OFF)])
     imported(
         graph,
         row("ada", NOVA, volume=Volume.FIRST),
         row("bea", volume=Volume.FIRST, push=False),
         row("cleo", NOVA, visible_from=NEVER),
     )
-    assert graph.wanting() == {"off": {"ada"}, "muted": {"cleo"}}
-    assert graph.arranged() == {"overall_off": {"bea"}, "no_push": {"bea"}}
+    assert graph.preference_bitmaps() == {"off": {"ada"}, "muted": {"cleo"}}
+    assert graph.account_bitmaps() == {"overall_off": {"bea"}, "no_push": {"bea"}}
     [cleo] = graph.directory.number([UserId("cleo")]).values()
     nova = Subject(Kind.MENTION, NOVA)
     before = graph.wants.standing([(nova, cleo)])[nova, cleo]
     assert (before.at, before.muted(START + timedelta(days=999))) == (ALWAYS, True)
-    graph.indexer()([graph.want("cleo", OFF, at=1)])
-    assert graph.wanting() == {"off": {"ada", "cleo"}, "muted": {"cleo"}}
+    graph.indexer()([graph.change_preference("cleo", OFF, at=1)])
+    assert graph.preference_bitmaps() == {"off": {"ada", "cleo"}, "muted": {"cleo"}}
 
 
 def test_what_went_wrong_before_is_still_counted_as_drift() -> None:
     graph = Graph()
     imported(graph, row("ada", NOVA, volume=Volume.OFF), row("ada", volume=Volume.OFF))
-    graph.indexer()([graph.rebuild(0), graph.anew(0)])
+    graph.indexer()([graph.rebuild(0), graph.rebuild_account_preferences(0)])
     assert (graph.counted("rebuilt") > 0, graph.counted("drift")) == (True, 0)
 
 
@@ -104,7 +104,7 @@ def test_an_account_whose_number_is_its_shard_s_is_asked_for_too() -> None:
     [first] = graph.directory.number([NOVA]).values()
     imported(graph, row("ada", NOVA, volume=Volume.OFF))
     assert first == 0
-    assert graph.wanting() == {"off": {"ada"}}
+    assert graph.preference_bitmaps() == {"off": {"ada"}}
 
 
 def seen_since(graph: Graph, user: str, whom: UserId = NOVA) -> datetime:
@@ -120,7 +120,11 @@ HOUR = timedelta(hours=1)
 def test_who_is_imported_into_a_digest_is_told_what_opens_from_then_on_as_if_it_had_been_said() -> None:
     graph = Graph()
     graph.indexer()(
-        [graph.want("cleo", OFF), graph.arrange("dora", push=False), graph.arrange("emma", volume=Volume.ALL)]
+        [
+            graph.change_preference("cleo", OFF),
+            graph.change_account_preferences("dora", push=False),
+            graph.change_account_preferences("emma", volume=Volume.ALL),
+        ]
     )
     rows = [
         row("ada", NOVA, volume=Volume.DIGEST),
@@ -167,6 +171,6 @@ def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(rows: list[Prefere
     import_with_crashes(lambda fuse: importer(graph, edges, fuse), batches(rows), edges, cuts)
     graph.indexer()(graph.records)
     imported(calm, *rows)
-    assert graph.arranged() == calm.arranged()
+    assert graph.account_bitmaps() == calm.account_bitmaps()
     for whom in (NOVA, LYRA):
-        assert graph.wanting(whom) == calm.wanting(whom)
+        assert graph.preference_bitmaps(whom) == calm.preference_bitmaps(whom)

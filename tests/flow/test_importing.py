@@ -87,7 +87,7 @@ def test_a_second_import_adds_and_takes_nobody_away() -> None:
 
 def test_who_left_by_the_graph_s_word_is_not_brought_back_by_an_import() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("u3", Deed.UNFOLLOW, sequence=1), graph.say("u30", sequence=1)])
+    graph.indexer()([graph.change_follow("u3", Deed.UNFOLLOW, sequence=1), graph.change_follow("u30", sequence=1)])
     imported(graph, many(20))
     assert graph.followers() == {f"u{n}" for n in range(20) if n != 3} | {"u30"}
 

@@ -18,20 +18,20 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import OF_WANTS, Wish
 from notifier.ports.audience import ShardBlob
-from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Fuse, Graph, Spoilt
+from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Fuse, Graph
 from tests.support.fakes.audience import MemoryMemberSets
 
 
 def test_who_follows_is_in_the_bitmap_and_who_leaves_is_not() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("ada"), graph.say("bea"), graph.say("ada", of=LYRA)])
-    graph.indexer()([graph.say("bea", Deed.UNFOLLOW), graph.say("cleo", Deed.UNFOLLOW)])
+    graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea"), graph.change_follow("ada", of=LYRA)])
+    graph.indexer()([graph.change_follow("bea", Deed.UNFOLLOW), graph.change_follow("cleo", Deed.UNFOLLOW)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada"}, {"ada"})
 
 
 def test_whoever_follows_and_is_followed_is_known_from_then_on() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("newcomer", of=UserId("newly_followed"))])
+    graph.indexer()([graph.change_follow("newcomer", of=UserId("newly_followed"))])
     assert graph.directory.accounts([UserId("newcomer"), UserId("newly_followed")]).keys() == {
         UserId("newcomer"),
         UserId("newly_followed"),
@@ -40,46 +40,48 @@ def test_whoever_follows_and_is_followed_is_known_from_then_on() -> None:
 
 def test_an_unfollow_is_not_undone_by_what_comes_late() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("ada", Deed.UNFOLLOW, sequence=9)])
-    graph.indexer()([graph.say("ada", sequence=8), graph.say("bea", sequence=1)])
+    graph.indexer()([graph.change_follow("ada", Deed.UNFOLLOW, sequence=9)])
+    graph.indexer()([graph.change_follow("ada", sequence=8), graph.change_follow("bea", sequence=1)])
     assert graph.followers() == {"bea"}
 
 
 def test_blob_rebuilt() -> None:
     """A bitmap that can't be read is made again from the rows, and never silently empty."""
     graph = Graph()
-    graph.indexer()([graph.say("ada"), graph.say("bea")])
-    graph.indexer(sets=Spoilt(graph.sets))([graph.say("cleo")])
+    graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea")])
+    graph.indexer(sets=Corrupt(graph.sets))([graph.change_follow("cleo")])
     assert graph.followers() == {"ada", "bea", "cleo"}
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (1, 3)
 
 
 def test_a_bitmap_is_made_again_from_the_rows_when_that_is_asked_for() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("ada"), graph.say("bea")])
+    graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea")])
     subject = Subject(Kind.MENTION, NOVA)
     [ada] = graph.directory.number([UserId("ada")]).values()  # bea is missing, and cleo; two are nobody
     spoilt = ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([ada, 107, 109]))
     graph.sets.put([spoilt], stamp(0))
-    graph.indexer()([graph.rebuild(0), graph.say("cleo"), graph.say("dan", of=LYRA)])
+    graph.indexer()([graph.rebuild(0), graph.change_follow("cleo"), graph.change_follow("dan", of=LYRA)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada", "bea", "cleo"}, {"dan"})
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (1 + len(OF_WANTS), 4)
 
 
 def test_a_zombie_that_awakes_between_its_read_and_its_write_loses_and_nothing_is_lost_with_it() -> None:
     graph = Graph()
-    first, second = graph.say("ada"), graph.say("bea")
-    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: graph.indexer()([first, second, graph.say("cleo")])))
+    first, second = graph.change_follow("ada"), graph.change_follow("bea")
+    zombie = graph.indexer(
+        sets=Asleep(graph.sets, lambda: graph.indexer()([first, second, graph.change_follow("cleo")]))
+    )
     zombie([first])
     assert graph.followers() == {"ada", "bea", "cleo"}
 
 
 def test_a_zombie_that_read_what_has_been_taken_back_since_doesn_t_bring_it_back() -> None:
     graph = Graph()
-    first = graph.say("ada")
-    graph.indexer()([graph.say("bea")])
+    first = graph.change_follow("ada")
+    graph.indexer()([graph.change_follow("bea")])
     heir = graph.indexer()
-    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: heir([first, graph.say("ada", Deed.UNFOLLOW)])))
+    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: heir([first, graph.change_follow("ada", Deed.UNFOLLOW)])))
     zombie([first])
     assert graph.followers() == {"bea"}
 
@@ -87,25 +89,27 @@ def test_a_zombie_that_read_what_has_been_taken_back_since_doesn_t_bring_it_back
 def test_who_has_lost_the_partition_writes_nothing() -> None:
     graph = Graph(others=True)
     with pytest.raises(LogUnavailable):
-        graph.indexer()([graph.say("ada")])
+        graph.indexer()([graph.change_follow("ada")])
     assert graph.followers() == set()
 
 
 def test_who_blocks_whom_is_known_on_both_sides_and_in_no_bitmap() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("ada"), graph.part("nova", "ada"), graph.part("bea", "cleo")])
-    assert graph.parted() == {"nova": {"ada"}, "ada": {"nova"}, "bea": {"cleo"}, "cleo": {"bea"}}
+    graph.indexer()([graph.change_follow("ada"), graph.change_block("nova", "ada"), graph.change_block("bea", "cleo")])
+    assert graph.blocked_users() == {"nova": {"ada"}, "ada": {"nova"}, "bea": {"cleo"}, "cleo": {"bea"}}
     assert graph.followers() == {"ada"}
-    graph.indexer()([graph.part("nova", "ada", blocks=False)])
-    assert graph.parted() == {"bea": {"cleo"}, "cleo": {"bea"}}
+    graph.indexer()([graph.change_block("nova", "ada", blocks=False)])
+    assert graph.blocked_users() == {"bea": {"cleo"}, "cleo": {"bea"}}
 
 
 def test_an_unblock_is_not_undone_by_a_block_that_comes_late() -> None:
     graph = Graph()
-    graph.indexer()([graph.part("ada", "bea", blocks=False, sequence=9)])
-    graph.indexer()([graph.part("ada", "bea", sequence=8), graph.part("bea", "ada", sequence=1)])
-    graph.indexer()([graph.part("bea", "ada", blocks=False, sequence=2), graph.part("ada", "cleo", sequence=1)])
-    assert graph.parted() == {"ada": {"cleo"}, "cleo": {"ada"}}
+    graph.indexer()([graph.change_block("ada", "bea", blocks=False, sequence=9)])
+    graph.indexer()([graph.change_block("ada", "bea", sequence=8), graph.change_block("bea", "ada", sequence=1)])
+    graph.indexer()(
+        [graph.change_block("bea", "ada", blocks=False, sequence=2), graph.change_block("ada", "cleo", sequence=1)]
+    )
+    assert graph.blocked_users() == {"ada": {"cleo"}, "cleo": {"ada"}}
 
 
 PARTS = st.lists(
@@ -121,7 +125,7 @@ def test_blocks_cut_off_anywhere_repeated_and_shuffled_are_as_if_undisturbed(
     graph, calm = Graph(), Graph()
     for (blocker, blocked, _), blocks, sequence in parts:
         for each in (graph, calm):
-            each.part(blocker, blocked, blocks=blocks, sequence=sequence)
+            each.change_block(blocker, blocked, blocks=blocks, sequence=sequence)
     for calls, size in cuts:
         fuse = Fuse(calls)
         cut = graph.indexer(
@@ -132,7 +136,7 @@ def test_blocks_cut_off_anywhere_repeated_and_shuffled_are_as_if_undisturbed(
     # Whatever was cut off comes again, in whatever order the partitions have it.
     graph.indexer()(random.sample(graph.records, len(graph.records)))
     calm.indexer()(calm.records)
-    assert graph.parted() == calm.parted()
+    assert graph.blocked_users() == calm.blocked_users()
 
 
 DEEDS = st.lists(
@@ -152,9 +156,9 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
     for who, deed, sequence in deeds:
         for each in (graph, calm):
             if isinstance(deed, Deed):
-                each.say(who, deed, sequence=sequence)
+                each.change_follow(who, deed, sequence=sequence)
             else:
-                each.want(who, deed, at=sequence)
+                each.change_preference(who, deed, at=sequence)
     done = 0
     for calls, size in cuts:
         fuse = Fuse(calls)
@@ -170,10 +174,10 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
                 cut(graph.records[done : done + size])
                 done += size  # committed: nobody reads it again
         except StoreUnavailable:
-            assert graph.unplanned() == []
+            assert graph.shards_missing_in_head() == []
     graph.indexer()(graph.records[done:])
     calm.indexer()(calm.records)
-    assert (graph.followers(), graph.wanting()) == (calm.followers(), calm.wanting())
+    assert (graph.followers(), graph.preference_bitmaps()) == (calm.followers(), calm.preference_bitmaps())
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from notifier.flow.push.circuit_breakers import REPORTED_EVERY, CircuitBreakers,
 from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
-from tests.flow.rings import phone
+from tests.flow.alert_counts import phone
 from tests.flow.test_away import ASLEEP, KIM, NIGHT
 from tests.support.examples import MINUTE
 from tests.support.failing_ports import Refusing

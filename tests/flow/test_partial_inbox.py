@@ -2,8 +2,8 @@
 
 from random import Random
 
+from tests.flow.failing_system import FailingSystem, key_of
 from tests.flow.inboxes import KIM
-from tests.flow.troubled import Troubled, key_of
 from tests.support.simulator.inbox_visits import driven
 
 
@@ -12,7 +12,7 @@ def test_partial_cursor_safe() -> None:
     partial_pages = 0
     for seed in range(8):
         chance = Random(seed)
-        troubled = Troubled(chance)
+        troubled = FailingSystem(chance)
         for _ in range(40):
             troubled.change()
             process = chance.randrange(2)

@@ -10,7 +10,7 @@ import pytest
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import Pool, Step
 from tests.contracts.rabbit_fixture import Rabbit, rabbit_in
-from tests.flow.celery_host import Host, enqueue, hosting, passes_a_crowd, piece, until
+from tests.flow.celery_host import Host, enqueue, hosting, make_slice, require_p0_first, until
 
 WRITTEN_AFTER = 5.0
 """Seconds."""
@@ -37,43 +37,43 @@ def test_what_a_worker_held_when_it_was_killed_goes_to_the_next_who_outlives_the
     folder.mkdir()
     another.mkdir()
     with host.working("stuck") as killed:
-        host.queue.enqueue([piece(1), piece(2), piece(3)])
-        host.wait_for(str(piece(1)))
+        host.queue.enqueue([make_slice(1), make_slice(2), make_slice(3)])
+        host.wait_for(str(make_slice(1)))
         # One task is held, and no other is kept from the workers that are free.
         assert host.queue.depth(Pool.P1) == 2
         killed.kill()
     with host.working() as process:
-        host.wait_for(str(piece(2)), str(piece(3)), within=30)
-        assert sorted(word for word in host.wrote() if word != "ready") == sorted(
-            str(piece(seq)) for seq in (1, 1, 2, 3)
+        host.wait_for(str(make_slice(2)), str(make_slice(3)), within=30)
+        assert sorted(word for word in host.handled() if word != "ready") == sorted(
+            str(make_slice(seq)) for seq in (1, 1, 2, 3)
         )
         until(lambda: host.queue.depth(Pool.P1) == 0, 10)
         # Measured: the only node of a cluster writes down within two seconds which queues there are; one that is killed
         # before then has a queue's tasks and not its name. With three nodes two others know it.
         time.sleep(WRITTEN_AFTER)
         rabbit.engine.kill()
-        host.beats()
+        host.wait_for_heartbeats()
         rabbit.engine.start()
         rabbit.engine.ready()
-        enqueue(host, piece(4))
-        host.wait_for(str(piece(4)), within=30)
+        enqueue(host, make_slice(4))
+        host.wait_for(str(make_slice(4)), within=30)
         rabbit.engine.freeze()
-        host.beats()
+        host.wait_for_heartbeats()
         rabbit.engine.wake()
-        enqueue(host, piece(5))
-        host.wait_for(str(piece(5)), within=30)
+        enqueue(host, make_slice(5))
+        host.wait_for(str(make_slice(5)), within=30)
         process.terminate()
         assert process.wait(20) == 0
     with hosting(rabbit.brokers, folder, Pool.FCM) as phones, phones.working("gated"):
         phones.wait_for("ready")
-        passes_a_crowd(phones)
+        require_p0_first(phones)
     with hosting(rabbit.brokers, another, Pool.FCM) as phones, phones.working("until told") as process:
         phones.wait_for("ready")
         gives_back_what_it_took_ahead(phones, process)
 
 
 def gives_back_what_it_took_ahead(phones: Host, process: subprocess.Popen[bytes]) -> None:
-    vips = [piece(seq, Step.FCM, Tier.P0) for seq in range(1, 5)]
+    vips = [make_slice(seq, Step.FCM, Tier.P0) for seq in range(1, 5)]
     phones.queue.enqueue(vips)
     phones.wait_for(str(vips[0]))
     until(lambda: phones.queue.depth(Pool.FCM) == 0, 5)

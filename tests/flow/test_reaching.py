@@ -14,7 +14,7 @@ from notifier.domain.errors import CacheUnavailable
 from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.wiring.intake import build_router
-from tests.flow.fates import counts, fate
+from tests.flow.event_statuses import counts, status_of
 from tests.support.failing_ports import Refusing
 from tests.support.in_memory_system import LYRA, Stage
 
@@ -74,7 +74,7 @@ def test_an_account_says_whose_mentions_its_followers_are_told(
     stage.tweet("nova", author=author, id="e1")
     stage.sequence()
     assert set(counts(stage)) == {"self:nova#1", *(["mention:nova#1"] if told else [])}
-    assert fate(stage, "e1")[1] == {"nova": (None, 2) if told else (MentionRefusal.NOT_WANTED, 1)}
+    assert status_of(stage, "e1")[1] == {"nova": (None, 2) if told else (MentionRefusal.NOT_WANTED, 1)}
 
 
 def test_who_is_followed_is_asked_at_each_mention() -> None:

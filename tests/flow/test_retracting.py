@@ -11,8 +11,8 @@ from notifier.domain.ids import Kind, Subject, UserId
 from notifier.domain.upstream.validation import ERASED_TYPE, PROTECTED_TYPE
 from notifier.wiring.delivery import build_reconciler, build_slice_worker
 from notifier.wiring.sequencing import build_coordinator
+from tests.flow.retractions import burst, delete, delete_in_log_only, edit, names
 from tests.flow.stalling import Stalling
-from tests.flow.withdrawn import burst, delete, delete_in_the_log_alone, edit, names
 from tests.support.failing_ports import Unswapped, Unwritten
 from tests.support.in_memory_system import Stage
 
@@ -34,7 +34,7 @@ def test_what_is_only_in_the_log_is_hidden_once_the_retractor_has_read_it() -> N
     """As of a stream, or of an outage that ended before the retractor came to it."""
     stage = Stage()
     stage.mention("nova")
-    delete_in_the_log_alone(stage)
+    delete_in_log_only(stage)
     assert stage.sees("kim") == ["mention:nova#1"]
     stage.sequence()
     assert stage.sees("kim") == []
@@ -253,7 +253,7 @@ def test_who_dies_in_between_leaves_it_to_the_next(port: str) -> None:
     stage = Stage()
     stage.mention("nova")
     stage.mention("nova", author="eve", of="t2")
-    delete_in_the_log_alone(stage)
+    delete_in_log_only(stage)
     broken = {"heads": Unswapped(stage.ground.heads), "bursts": Unwritten(stage.ground.bursts)}
     with pytest.raises(StoreUnavailable):
         stage.pump(topics.RETRACTIONS, **{port: broken[port]}).step()

@@ -11,7 +11,7 @@ from notifier.domain.ids import UserId
 from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow.sequencing import retraction_settlement
 from notifier.wiring.sequencing import build_retraction_settlement
-from tests.flow.withdrawn import Counting, burst, delete, deleted, names, say_in_the_log_alone
+from tests.flow.retractions import Counting, append_to_log_only, burst, delete, deleted, names
 from tests.support.failing_ports import Unreadable
 from tests.support.in_memory_system import LYRA, Stage
 
@@ -94,7 +94,7 @@ def test_who_was_erased_and_writes_again_is_protected_all_the_same(
 def test_a_head_that_cannot_be_read_keeps_no_other_account_s_followers_from_it() -> None:
     stage = Stage()
     stage.mention("lyra", "nova", "orion", author="eve")
-    say_in_the_log_alone(stage, ERASED_TYPE, user="eve")
+    append_to_log_only(stage, ERASED_TYPE, user="eve")
     unread = Unreadable(stage.ground.heads, LYRA)
     stage.pump(topics.RETRACTIONS, heads=unread).step()
     assert stage.sees("kim") == stage.sees("nova") == []
@@ -109,7 +109,7 @@ def test_however_much_somebody_has_written_some_of_it_is_in_memory_at_a_time(mon
     monkeypatch.setattr(retraction_settlement, "AT_ONCE", at_once)
     for n in range(at_once):
         stage.mention("nova", author="eve", of=f"t{n}", protected=True)
-    say_in_the_log_alone(stage, ERASED_TYPE, user="eve")
+    append_to_log_only(stage, ERASED_TYPE, user="eve")
     told = list[int]()
     stage.pump(topics.RETRACTIONS, bus=Counting(told)).step()
     assert all(one.retracted for one in stage.ground.bursts.by_key.values())

@@ -11,7 +11,7 @@ from notifier.domain.push.device import Device, DeviceId, FirebaseToken
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import TRIES, AlertOutcome
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.rings import SOON, fates, phone, rang, rings
+from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
 from tests.support.in_memory_system import Stage
 
 
@@ -21,8 +21,8 @@ def test_who_could_not_be_reached_is_tried_again_and_nobody_else_is() -> None:
     stage.ground.phones.says[phone(stage, "lee").id] = [again]
     stage.mention("nova")
     stage.deliver(rounds=60)
-    assert (set(rings(stage).values()), fates(stage, "lee")) == ({1}, [AlertOutcome.RETRY])
-    assert len(rings(stage)) == 3
+    assert (set(alert_counts(stage).values()), alert_outcomes(stage, "lee")) == ({1}, [AlertOutcome.RETRY])
+    assert len(alert_counts(stage)) == 3
 
 
 def test_what_a_provider_asks_for_is_waited_for() -> None:
@@ -33,9 +33,9 @@ def test_what_a_provider_asks_for_is_waited_for() -> None:
     stage.deliver_others()
     stage.ground.clock.advance(wait - timedelta(seconds=30))
     stage.deliver_others()
-    assert rang(stage, "lee") == 0
+    assert alert_count(stage, "lee") == 0
     stage.deliver(rounds=60)
-    assert rang(stage, "lee") == 1
+    assert alert_count(stage, "lee") == 1
 
 
 def test_after_three_tries_an_alert_is_in_the_app_alone() -> None:
@@ -44,8 +44,8 @@ def test_after_three_tries_an_alert_is_in_the_app_alone() -> None:
     stage.ground.phones.says[phone(stage, "lee").id] = [busy] * 9
     stage.mention("nova")
     stage.deliver(rounds=150)
-    assert rang(stage, "lee") == 0
-    assert fates(stage, "lee") == [AlertOutcome.RETRY] * (TRIES - 1) + [AlertOutcome.GIVEN_UP]
+    assert alert_count(stage, "lee") == 0
+    assert alert_outcomes(stage, "lee") == [AlertOutcome.RETRY] * (TRIES - 1) + [AlertOutcome.GIVEN_UP]
 
 
 def test_who_asks_for_more_than_half_an_hour_is_asked_no_more() -> None:
@@ -54,7 +54,7 @@ def test_who_asks_for_more_than_half_an_hour_is_asked_no_more() -> None:
     stage.ground.phones.says[phone(stage, "lee").id] = [late]
     stage.mention("nova")
     stage.deliver()
-    assert (rang(stage, "lee"), fates(stage, "lee")) == (0, [AlertOutcome.GIVEN_UP])
+    assert (alert_count(stage, "lee"), alert_outcomes(stage, "lee")) == (0, [AlertOutcome.GIVEN_UP])
 
 
 def test_what_may_have_arrived_is_sent_again_with_the_same_ids() -> None:
@@ -74,7 +74,7 @@ def test_a_token_that_is_gone_is_dropped_and_rings_no_more() -> None:
     stage.mention("nova")
     stage.deliver()
     lee = Member(stage.scene.people["lee"].member)
-    assert (stage.ground.devices.of([lee]), fates(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
+    assert (stage.ground.devices.of([lee]), alert_outcomes(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
 
 
 def test_a_drop_of_before_the_device_was_registered_again_doesn_t_count() -> None:
@@ -91,7 +91,11 @@ def test_a_payload_that_is_refused_is_nobody_else_s_trouble() -> None:
     stage.ground.phones.says[phone(stage, "kim").id] = [PayloadError(reason="too large")]
     stage.mention("nova")
     stage.deliver()
-    assert (rang(stage, "kim"), rang(stage, "lee"), fates(stage, "kim")) == (0, 1, [AlertOutcome.REFUSED])
+    assert (alert_count(stage, "kim"), alert_count(stage, "lee"), alert_outcomes(stage, "kim")) == (
+        0,
+        1,
+        [AlertOutcome.REFUSED],
+    )
 
 
 def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_everybody_is_told() -> None:
@@ -112,7 +116,7 @@ def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_every
         stage.work(by=work)
         stage.pass_time(seconds=1)
     assert not stage.ground.ledger.open()
-    assert {rang(stage, name) for name in ("kim", "lee", "roy")} == {1}
+    assert {alert_count(stage, name) for name in ("kim", "lee", "roy")} == {1}
 
 
 def test_a_provider_that_is_away_for_the_whole_burst_rings_everybody_once_it_is_back() -> None:
@@ -124,7 +128,7 @@ def test_a_provider_that_is_away_for_the_whole_burst_rings_everybody_once_it_is_
     assert not stage.ground.phones.arrived
     stage.ground.phones.away = False
     stage.deliver(rounds=120)
-    assert (set(rings(stage).values()), len(rings(stage))) == ({1}, 3)
+    assert (set(alert_counts(stage).values()), len(alert_counts(stage))) == ({1}, 3)
 
 
 def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
@@ -147,8 +151,8 @@ def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
         stage.work(by=work)
         stage.pass_time(seconds=seconds)
     # Of one the provider was asked in vain for all that time, of the other never; neither has lost anything by it.
-    assert (rang(stage, "kim"), rang(stage, "roy")) == (1, 1)
-    assert AlertOutcome.GIVEN_UP not in [*fates(stage, "kim"), *fates(stage, "roy")]
+    assert (alert_count(stage, "kim"), alert_count(stage, "roy")) == (1, 1)
+    assert AlertOutcome.GIVEN_UP not in [*alert_outcomes(stage, "kim"), *alert_outcomes(stage, "roy")]
 
 
 def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:
@@ -165,7 +169,7 @@ def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> N
     assert stage.ground.phones.arrived == []
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
-    assert len(rings(stage)) == 3
+    assert len(alert_counts(stage)) == 3
 
 
 def test_somebody_with_many_devices_is_told_on_each_once() -> None:
@@ -176,7 +180,7 @@ def test_somebody_with_many_devices_is_told_on_each_once() -> None:
     stage.ground.devices.write(more)
     stage.mention("nova")
     stage.deliver()
-    assert (len(rings(stage)), set(rings(stage).values())) == (13, {1})
+    assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (13, {1})
 
 
 def test_an_account_with_ten_thousand_devices_is_told_on_each_once_and_keeps_nobody_waiting() -> None:
@@ -188,6 +192,6 @@ def test_an_account_with_ten_thousand_devices_is_told_on_each_once_and_keeps_nob
     stage.ground.devices.write(more)
     stage.mention("nova")
     stage.deliver(rounds=60)
-    assert (len(rings(stage)), set(rings(stage).values())) == (10_003, {1})
+    assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (10_003, {1})
     windows = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
     assert sum(bool(count(window.people)) for some in windows.values() for window in some) <= 3

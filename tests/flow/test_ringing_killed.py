@@ -16,7 +16,7 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.quiet_hours import Hours
 from notifier.ports.push import SendLog
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.rings import SOON, fates, phone, rang, rings
+from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
 from tests.support.in_memory_system import Stage
 
 NIGHT = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
@@ -78,8 +78,8 @@ def test_a_worker_that_is_killed_rings_nobody_twice_but_for_the_window_it_died_o
     killed(stage, Dying(stage.ground.sent, method, behind=behind))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
-    assert len(rings(stage)) == 3
-    assert set(rings(stage).values()) == times
+    assert len(alert_counts(stage)) == 3
+    assert set(alert_counts(stage).values()) == times
     for device in {device.id for _, device in stage.ground.phones.arrived}:
         mine = [sent.collapse_id for sent, one in stage.ground.phones.arrived if one.id == device]
         assert len(set(mine)) == len({sent.burst for sent, one in stage.ground.phones.arrived if one.id == device})
@@ -88,11 +88,11 @@ def test_a_worker_that_is_killed_rings_nobody_twice_but_for_the_window_it_died_o
 def test_whoever_sleeps_by_the_time_a_crash_is_found_is_not_woken_by_what_may_have_arrived() -> None:
     stage = Stage()
     killed(stage, Dying(stage.ground.sent, "close", behind=False))
-    assert rang(stage, "kim") == 1
+    assert alert_count(stage, "kim") == 1
     stage.ground.people.arrange(UserId("kim"), NIGHT)
     stage.pass_time(seconds=60)
     stage.deliver_others()
-    assert (rang(stage, "kim"), rang(stage, "lee")) == (1, 1)
+    assert (alert_count(stage, "kim"), alert_count(stage, "lee")) == (1, 1)
 
 
 def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_times() -> None:
@@ -107,7 +107,7 @@ def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_time
         with suppress(Killed):
             stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=deadly)))
     stage.deliver(rounds=60)
-    assert set(rings(stage).values()) <= set(range(1, TRIES + 1))
+    assert set(alert_counts(stage).values()) <= set(range(1, TRIES + 1))
 
 
 def test_a_worker_that_dies_over_what_is_given_up_leaves_it_to_be_given_up_and_rings_nobody() -> None:
@@ -123,8 +123,8 @@ def test_a_worker_that_dies_over_what_is_given_up_leaves_it_to_be_given_up_and_r
         stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=dying)))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
-    assert (rang(stage, "kim"), rang(stage, "roy"), rang(stage, "lee")) == (0, 1, 1)
-    assert fates(stage, "kim")[-1] is AlertOutcome.GIVEN_UP
+    assert (alert_count(stage, "kim"), alert_count(stage, "roy"), alert_count(stage, "lee")) == (0, 1, 1)
+    assert alert_outcomes(stage, "kim")[-1] is AlertOutcome.GIVEN_UP
 
 
 def test_what_waited_for_one_person_s_device_rings_for_nobody_else_who_has_it_by_now() -> None:
@@ -137,4 +137,4 @@ def test_what_waited_for_one_person_s_device_rings_for_nobody_else_who_has_it_by
     stage.pass_time(seconds=1)
     stage.ground.devices.write([replace(roys, member=kims.member, registered_at=stage.ground.clock.now())])
     stage.deliver(rounds=60)
-    assert (rings(stage)[str(kims.address)], rings(stage)[str(roys.address)]) == (1, 0)
+    assert (alert_counts(stage)[str(kims.address)], alert_counts(stage)[str(roys.address)]) == (1, 0)

@@ -12,7 +12,18 @@ from notifier.domain.audience.tiers import SetKind
 from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.domain.ids import Member, UserId
 from notifier.ports.directory import DirectoryEntry
-from tests.flow.around import DAILY, HOUR, MINUTE, MONTHLY, WEEKLY, Asleep, Dying, Spoilt, Unwritable, World
+from tests.flow.activity_world import (
+    DAILY,
+    HOUR,
+    MINUTE,
+    MONTHLY,
+    WEEKLY,
+    Corrupt,
+    Dying,
+    RejectsWrites,
+    StallsBeforeWrite,
+    World,
+)
 from tests.support.failing_ports import Refusing
 
 
@@ -20,7 +31,7 @@ def test_who_looked_is_active_after_the_next_round() -> None:
     world = World()
     job = world.job()
     job.run()
-    world.look(1, SHARD_MEMBERS + 2)
+    world.visit(1, SHARD_MEMBERS + 2)
     world.clock.advance(MINUTE)
     job.run()
     assert world.all_active() == [[1, SHARD_MEMBERS + 2]] * 3
@@ -29,7 +40,7 @@ def test_who_looked_is_active_after_the_next_round() -> None:
 @pytest.mark.parametrize("kind", OF_THE_ACTIVE)
 def test_who_doesn_t_come_back_leaves_each_set_in_time(kind: SetKind) -> None:
     world = World()
-    world.look(1)
+    world.visit(1)
     job = world.job()
     job.run()
     lasting = timedelta(days=LASTS[kind])
@@ -45,7 +56,7 @@ def test_hours_are_joined_and_not_replaced() -> None:
     world = World()
     job = world.job()
     for member in range(30):
-        world.look(member)
+        world.visit(member)
         job.run()
         world.clock.advance(HOUR)
     assert world.active(DAILY) == list(range(5, 30))
@@ -55,9 +66,9 @@ def test_hours_are_joined_and_not_replaced() -> None:
 def test_what_was_loaded_stays_whoever_comes_and_goes() -> None:
     world = World()
     for kind, places in ((DAILY, (5,)), (WEEKLY, (5, 6)), (MONTHLY, (5, 6, 7))):
-        world.imported(kind, *places)
+        world.import_active(kind, *places)
     job = world.job()
-    world.look(1)
+    world.visit(1)
     job.run()
     assert world.all_active() == [[1, 5], [1, 5, 6], [1, 5, 6, 7]]
     world.clock.advance(timedelta(days=60))
@@ -68,7 +79,7 @@ def test_what_was_loaded_stays_whoever_comes_and_goes() -> None:
 @pytest.mark.parametrize(("reach", "days"), [(7, 7), (14, 14), (30, 30)])
 def test_p2_reaches_as_far_as_it_is_told_whoever_looked_before_it_was(reach: int, days: int) -> None:
     world = World()
-    world.look(1)
+    world.visit(1)
     world.job().run()
     world.clock.advance(timedelta(days=days))
     job = world.job(reach=reach)
@@ -81,10 +92,10 @@ def test_p2_reaches_as_far_as_it_is_told_whoever_looked_before_it_was(reach: int
 
 def test_a_round_in_which_nobody_came_writes_no_bitmap() -> None:
     world = World()
-    world.look(1)
+    world.visit(1)
     job = world.job()
     job.run()
-    stores = {"sets": Unwritable(world.sets), "stays": Unwritable(world.stays)}
+    stores = {"sets": RejectsWrites(world.sets), "stays": RejectsWrites(world.stays)}
     for name, port in stores.items():
         setattr(job, name, port)
     world.clock.advance(MINUTE)
@@ -96,7 +107,7 @@ def test_who_looked_on_a_clock_that_is_behind_counts_all_the_same() -> None:
     job = world.job()
     job.run()
     world.clock.advance(HOUR + MINUTE)
-    world.look(1, back=2 * MINUTE)
+    world.visit(1, back=2 * MINUTE)
     job.run()
     assert world.active() == [1]
 
@@ -105,7 +116,7 @@ def test_an_heir_takes_what_was_told_while_nobody_led() -> None:
     world = World()
     world.job("a").run()
     for hour in range(5):
-        world.look(hour)
+        world.visit(hour)
         world.clock.advance(HOUR)
     world.job("b").run()
     assert world.active() == [0, 1, 2, 3, 4]
@@ -116,7 +127,7 @@ def test_a_leader_that_was_kept_from_its_rounds_for_hours_takes_them_all() -> No
     job = world.job()
     job.run()
     for hour in range(5):
-        world.look(hour)
+        world.visit(hour)
         world.clock.advance(HOUR)
     job.run()
     assert world.active() == [0, 1, 2, 3, 4]
@@ -125,7 +136,7 @@ def test_a_leader_that_was_kept_from_its_rounds_for_hours_takes_them_all() -> No
 def test_while_another_leads_nothing_is_done() -> None:
     world = World()
     world.job("a").run()
-    world.look(1)
+    world.visit(1)
     world.job("b").run()
     assert world.active() == []
 
@@ -135,9 +146,9 @@ def test_activity_or_merge() -> None:
     world = World()
     one, other = world.job("a"), world.job("b")
     for round in range(6):
-        world.look(2 * round)
+        world.visit(2 * round)
         one.run()
-        world.look(2 * round + 1)
+        world.visit(2 * round + 1)
         world.clock.advance(3 * MINUTE)
         other.run()
         world.clock.advance(3 * MINUTE)
@@ -148,14 +159,14 @@ def test_activity_or_merge() -> None:
 
 def test_a_zombie_that_awakes_between_its_read_and_its_write_loses() -> None:
     world = World()
-    world.look(1)
+    world.visit(1)
 
     def heir() -> None:
         world.clock.advance(3 * MINUTE)
-        world.look(2)
+        world.visit(2)
         world.job("b").run()
 
-    world.job("a", sets=Asleep(world.sets, heir)).run()
+    world.job("a", sets=StallsBeforeWrite(world.sets, heir)).run()
     assert world.all_active() == [[1, 2]] * 3
     world.clock.advance(HOUR)
     world.job("b").run()
@@ -167,14 +178,14 @@ def test_cut_off_before_and_after_any_of_its_calls_nothing_is_lost_and_twice_is_
     """Dead at the nth call, before or after its effect; then itself again, and then an heir."""
     for nth, after in ((n, after) for n in count() for after in (False, True)):
         world = World()
-        world.imported(MONTHLY, 9)
-        world.look(1, SHARD_MEMBERS + 2)
+        world.import_active(MONTHLY, 9)
+        world.visit(1, SHARD_MEMBERS + 2)
         ports: dict[str, Any] = {port: Dying(getattr(world, port), nth, after=after)}
         job = world.job(**ports)
         try:
             job.run()
         except StoreUnavailable:
-            world.look(3)
+            world.visit(3)
             job.run()
         else:
             assert nth > 0
@@ -189,16 +200,16 @@ def test_activity_lost_tiers_from_snapshot() -> None:
     """Redis is emptied: what was published stays, through the next hours and under another leader, and it is said."""
     world = World()
     job = world.job()
-    world.look(1)
+    world.visit(1)
     job.run()
-    world.look(2)
+    world.visit(2)
     world.hours.wipe()
     assert world.hours.last_rolled_up() is None
     world.clock.advance(MINUTE)
     job.run()
     assert (world.active(), world.counted("activity_emptied")) == ([1], 1)
     world.clock.advance(3 * HOUR)
-    world.look(3)
+    world.visit(3)
     job.run()
     world.job("b").run()
     assert (world.all_active(), world.counted("activity_emptied")) == ([[1, 3]] * 3, 1)
@@ -206,7 +217,7 @@ def test_activity_lost_tiers_from_snapshot() -> None:
 
 def test_while_redis_is_away_nobody_grows_idle() -> None:
     world = World()
-    world.look(1)
+    world.visit(1)
     job = world.job()
     job.run()
     job.hours = Refusing(world.hours, CacheUnavailable)
@@ -218,15 +229,15 @@ def test_while_redis_is_away_nobody_grows_idle() -> None:
 
 def test_a_clock_that_is_set_back_an_hour_drops_nobody_and_loses_nobody() -> None:
     world = World()
-    world.look(1)
+    world.visit(1)
     job = world.job()
     job.run()
     world.clock.advance(-HOUR)
-    world.look(2)
+    world.visit(2)
     job.run()
     assert world.active() == [1, 2]
     world.clock.advance(HOUR)
-    world.look(3)
+    world.visit(3)
     job.run()
     assert world.all_active() == [[1, 2, 3]] * 3
 
@@ -234,8 +245,8 @@ def test_a_clock_that_is_set_back_an_hour_drops_nobody_and_loses_nobody() -> Non
 def test_shards_of_which_something_can_t_be_read_stand_alone() -> None:
     world = World()
     world.directory.enrol([DirectoryEntry(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
-    world.look(1, 40 * SHARD_MEMBERS)
-    world.job(stays=Spoilt(world.stays)).run()
+    world.visit(1, 40 * SHARD_MEMBERS)
+    world.job(stays=Corrupt(world.stays)).run()
     far = world.sets.read(DAILY, None, [40])
     assert [members(bits, 40) for bits in far.values()] == [[40 * SHARD_MEMBERS]]
     assert (world.active(), world.counted("activity_unreadable")) == ([], 1)

@@ -14,15 +14,15 @@ from notifier.domain.push.alert import WhileAway
 from notifier.domain.push.send_log import Sending, Why, Window
 from notifier.domain.timing import STALE
 from notifier.wiring.delivery import build_slice_worker
-from tests.flow.sleeping import (
+from tests.flow.quiet_hours import (
     KIM,
     NIGHT,
     ORION,
-    asleep,
-    gets_up,
-    heard,
+    alert_sizes,
+    end_quiet_hours,
     mention,
-    windows,
+    send_batches,
+    set_quiet_hours,
     work,
 )
 from tests.support.in_memory_system import Stage
@@ -41,37 +41,37 @@ class Unclosed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sent, name)
 
-    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, send_batches: Sequence[tuple[Sending, Window]]) -> None:
         if not self.broken:
             self.broken = True
             raise StoreUnavailable
-        self._sent.close(windows)
+        self._sent.close(send_batches)
 
 
 def test_what_a_summary_told_that_is_in_doubt_is_told_by_no_other() -> None:
     stage = Stage()
-    asleep(stage)
+    set_quiet_hours(stage)
     mention(stage)
     mention(stage)
-    gets_up(stage)
+    end_quiet_hours(stage)
     older, newer = stage.bursts()
     sound = stage.ports
     stage.ports = replace(sound, sent=Unclosed(stage))
     work(stage, newer)
     stage.ports = sound
     work(stage, older)
-    [window] = windows(stage, older)
-    assert ([*window.silent], heard(stage)) == ([Why.COLLAPSED], [2])
+    [window] = send_batches(stage, older)
+    assert ([*window.silent], alert_sizes(stage)) == ([Why.COLLAPSED], [2])
     stage.deliver(rounds=90)
-    assert heard(stage) == [2, 2]
+    assert alert_sizes(stage) == [2, 2]
 
 
 def test_who_waits_asks_less_and_less_often_and_is_told_in_the_end() -> None:
     stage = Stage()
-    asleep(stage)
+    set_quiet_hours(stage)
     mention(stage)
     mention(stage)
-    gets_up(stage)
+    end_quiet_hours(stage)
     older, _ = stage.bursts()
     [piece] = [one for one in stage.ground.queue.waiting[Pool.FCM] if one.burst == older and one.first == 0]
     before = account(stage, older).standings[piece].waited
@@ -81,14 +81,14 @@ def test_who_waits_asks_less_and_less_often_and_is_told_in_the_end() -> None:
         stage.ground.queue.waiting[Pool.FCM] = [*dict.fromkeys(stage.ground.queue.waiting[Pool.FCM])]
         stage.pass_time(seconds=1)
     assert 15 < account(stage, older).standings[piece].waited - before < 35
-    assert heard(stage) == []
+    assert alert_sizes(stage) == []
     stage.deliver(rounds=120)
-    assert heard(stage) == [2]
+    assert alert_sizes(stage) == [2]
 
 
 def test_a_newer_one_that_is_late_in_a_moment_is_waited_for_too() -> None:
     stage = Stage()
-    asleep(stage)
+    set_quiet_hours(stage)
     mention(stage)
     stage.ground.clock.advance(NIGHT - STALE)
     stage.mention("nova", of="newer")
@@ -97,18 +97,18 @@ def test_a_newer_one_that_is_late_in_a_moment_is_waited_for_too() -> None:
     stage.pass_time(seconds=STALE.total_seconds() - 65)
     stage.dispatch()
     work(stage, older)
-    assert heard(stage) == []
+    assert alert_sizes(stage) == []
     stage.pass_time(seconds=70)
     stage.deliver(rounds=300)
-    assert heard(stage) == [2]
+    assert alert_sizes(stage) == [2]
 
 
 def test_however_many_wait_for_the_newest_it_has_its_turn_before_them() -> None:
     stage, rang = Stage(), list[object]()
-    asleep(stage)
+    set_quiet_hours(stage)
     for _ in range(MANY):
         mention(stage, KIM)
-    gets_up(stage)
+    end_quiet_hours(stage)
     waiting, one = stage.ground.queue.waiting, build_slice_worker(stage.system())
     for _ in range(2 * MANY):
         stage.dispatch()
@@ -139,14 +139,14 @@ class Unreadable:
 @pytest.mark.parametrize("broken", [0, 1])
 def test_one_whose_account_can_t_be_read_keeps_nobody_waiting(broken: int) -> None:
     stage = Stage()
-    asleep(stage)
+    set_quiet_hours(stage)
     mention(stage)
     mention(stage)
-    gets_up(stage)
+    end_quiet_hours(stage)
     bursts = stage.bursts()
     stage.ports = replace(stage.ports, ledger=Unreadable(stage, bursts[broken]))
     work(stage, bursts[1 - broken])
-    assert heard(stage) == [1]
+    assert alert_sizes(stage) == [1]
 
 
 def account(stage: Stage, burst: BurstKey) -> BurstProgress:
@@ -171,10 +171,10 @@ def test_other_bursts_are_read_once_for_all_shards_of_a_slice() -> None:
     stage = Stage()
     for what in ("vip", "push", "idle:1"):
         stage.scene.change(Changed(person="max", what=what))
-    asleep(stage, KIM, "max")
+    set_quiet_hours(stage, KIM, "max")
     for n in range(3):
         mention(stage, "orion", of=f"of orion {n}")
-    gets_up(stage)
+    end_quiet_hours(stage)
     oldest, older, newest = stage.bursts(ORION)
     counting = Counting(stage)
     stage.ports = replace(stage.ports, seals=counting)
@@ -196,4 +196,4 @@ def test_what_is_in_time_waits_for_nothing_and_asks_for_no_other() -> None:
     stage.pass_time(seconds=STALE.total_seconds() - 1 - 1)
     outcomes = stage.work(Pool.FCM)
     assert any(isinstance(outcome, Done) for outcome in outcomes)
-    assert (heard(stage), counting.asked) == ([1, 1], [])
+    assert (alert_sizes(stage), counting.asked) == ([1, 1], [])

@@ -11,58 +11,73 @@ from notifier.domain.ids import Kind, Subject
 from notifier.domain.upstream.graph_changes import Deed
 from notifier.domain.users.subject_preferences import ALWAYS, OF_WANTS, Wish
 from notifier.ports.audience import ShardBlob
-from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, AsleepBeforeWrite, Graph, Spoilt
+from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Graph, StallsBeforeWrite
 from tests.support.fakes.clock import START
 
 
 def test_who_mutes_and_who_wants_less_is_in_the_bitmap_for_it_and_in_no_other() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("ada"), graph.want("ada", MUTED), graph.want("bea", OFF), graph.want("cleo", FIRST)])
-    assert graph.wanting() == {"muted": {"ada"}, "off": {"bea"}, "first": {"cleo"}}
-    graph.indexer()([graph.want("ada", Wish(muted_until=ALWAYS)), graph.want("bea", FIRST), graph.want("dan", OFF)])
-    assert graph.wanting() == {"off": {"dan"}, "first": {"bea", "cleo"}}
-    assert (graph.followers(), graph.wanting(LYRA)) == ({"ada"}, {})
+    graph.indexer()(
+        [
+            graph.change_follow("ada"),
+            graph.change_preference("ada", MUTED),
+            graph.change_preference("bea", OFF),
+            graph.change_preference("cleo", FIRST),
+        ]
+    )
+    assert graph.preference_bitmaps() == {"muted": {"ada"}, "off": {"bea"}, "first": {"cleo"}}
+    graph.indexer()(
+        [
+            graph.change_preference("ada", Wish(muted_until=ALWAYS)),
+            graph.change_preference("bea", FIRST),
+            graph.change_preference("dan", OFF),
+        ]
+    )
+    assert graph.preference_bitmaps() == {"off": {"dan"}, "first": {"bea", "cleo"}}
+    assert (graph.followers(), graph.preference_bitmaps(LYRA)) == ({"ada"}, {})
 
 
 def test_a_mute_that_ends_by_itself_is_in_no_bitmap() -> None:
     graph = Graph()
-    graph.indexer()([graph.want("ada", Wish(muted_until=START + timedelta(hours=1)))])
-    assert graph.wanting() == {}
+    graph.indexer()([graph.change_preference("ada", Wish(muted_until=START + timedelta(hours=1)))])
+    assert graph.preference_bitmaps() == {}
 
 
 def test_who_follows_again_has_not_taken_the_mute_back() -> None:
     graph = Graph()
-    graph.indexer()([graph.say("ada"), graph.want("ada", MUTED)])
-    graph.indexer()([graph.say("ada"), graph.say("ada", Deed.UNFOLLOW), graph.say("ada")])
-    assert (graph.followers(), graph.wanting()) == ({"ada"}, {"muted": {"ada"}})
+    graph.indexer()([graph.change_follow("ada"), graph.change_preference("ada", MUTED)])
+    graph.indexer()([graph.change_follow("ada"), graph.change_follow("ada", Deed.UNFOLLOW), graph.change_follow("ada")])
+    assert (graph.followers(), graph.preference_bitmaps()) == ({"ada"}, {"muted": {"ada"}})
 
 
 def test_what_was_said_last_is_in_the_bitmap_whatever_comes_late() -> None:
     graph = Graph()
-    graph.indexer()([graph.want("ada", OFF, at=9)])
-    graph.indexer()([graph.want("ada", FIRST, at=8)])
-    assert graph.wanting() == {"off": {"ada"}}
+    graph.indexer()([graph.change_preference("ada", OFF, at=9)])
+    graph.indexer()([graph.change_preference("ada", FIRST, at=8)])
+    assert graph.preference_bitmaps() == {"off": {"ada"}}
 
 
 def test_bitmaps_of_wants_are_made_again_like_those_of_follows() -> None:
     graph = Graph()
-    graph.indexer()([graph.want("ada", MUTED), graph.want("bea", OFF)])
-    graph.indexer(sets=Spoilt(graph.sets))([graph.want("cleo", MUTED)])
-    assert graph.wanting() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
+    graph.indexer()([graph.change_preference("ada", MUTED), graph.change_preference("bea", OFF)])
+    graph.indexer(sets=Corrupt(graph.sets))([graph.change_preference("cleo", MUTED)])
+    assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
     spoilt = ShardBlob(kind=SetKind.FIRST, owner=Subject(Kind.MENTION, NOVA), shard=0, bits=from_offsets([1, 7, 9]))
     graph.sets.put([spoilt], stamp(0))
     graph.indexer()([graph.rebuild(0)])
-    assert graph.wanting() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
+    assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
 
 
 def test_a_zombie_that_read_a_mute_which_was_taken_back_since_doesn_t_bring_it_back() -> None:
     graph = Graph()
-    first = graph.want("ada", MUTED)
+    first = graph.change_preference("ada", MUTED)
     heir = graph.indexer()
-    zombie = graph.indexer(sets=AsleepBeforeWrite(graph.sets, lambda: heir([first, graph.want("ada", UNMUTED)])))
+    zombie = graph.indexer(
+        sets=StallsBeforeWrite(graph.sets, lambda: heir([first, graph.change_preference("ada", UNMUTED)]))
+    )
     zombie([first])
     assert len(graph.records) == 2
-    assert graph.wanting() == {}
+    assert graph.preference_bitmaps() == {}
 
 
 def test_each_bitmap_is_put_once_a_batch_also_where_it_is_made_anew() -> None:
@@ -78,9 +93,11 @@ def test_each_bitmap_is_put_once_a_batch_also_where_it_is_made_anew() -> None:
             put.extend((blob.kind, blob.shard) for blob in listed)
             graph.sets.put(listed, *given)
 
-    graph.indexer(sets=Counting())([graph.want("ada", MUTED), graph.say("ada"), graph.rebuild(0)])
+    graph.indexer(sets=Counting())(
+        [graph.change_preference("ada", MUTED), graph.change_follow("ada"), graph.rebuild(0)]
+    )
     assert sorted(put) == sorted({*put})
-    assert graph.wanting() == {"muted": {"ada"}}
+    assert graph.preference_bitmaps() == {"muted": {"ada"}}
 
 
 def test_however_many_shards_are_made_anew_few_bitmaps_are_held_at_once() -> None:
@@ -95,6 +112,6 @@ def test_however_many_shards_are_made_anew_few_bitmaps_are_held_at_once() -> Non
             sizes.append(sum(blob.kind in OF_WANTS for blob in listed))
             graph.sets.put(listed, *given)
 
-    graph.indexer(sets=Counting())([graph.want("ada", MUTED), graph.rebuild(*range(150))])
+    graph.indexer(sets=Counting())([graph.change_preference("ada", MUTED), graph.rebuild(*range(150))])
     assert sizes[1:] == [64 * len(OF_WANTS), 64 * len(OF_WANTS), 22 * len(OF_WANTS)]
-    assert graph.wanting() == {"muted": {"ada"}}
+    assert graph.preference_bitmaps() == {"muted": {"ada"}}

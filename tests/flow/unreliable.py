@@ -1,4 +1,4 @@
-"""A Redis whose words come late, twice or not at all, on the memory ports of a stage."""
+"""A Redis whose invalidations are late, doubled or lost, on the memory ports of a stage."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,33 +16,33 @@ from tests.support.simulator.durable_state import Ground
 
 
 class Ending(Enum):
-    """What becomes of a change's words to Redis."""
+    """What happens to a change's invalidations in Redis."""
 
-    TOLD = auto()
+    SENT = auto()
     TWICE = auto()
     LATE = auto()
-    """`finish` comes when `deliver` is called."""
+    """`end_change` arrives when `deliver` is called."""
     LOST = auto()
-    """The writer died before `finish`."""
+    """The writer crashed before `end_change`."""
     REFUSED = auto()
-    """Redis went away before `finish`."""
-    UNTOLD = auto()
-    """Redis was away at `begin`."""
+    """Redis became unavailable before `end_change`."""
+    UNSENT = auto()
+    """Redis was unavailable at `start_change`."""
 
 
 @dataclass(slots=True, kw_only=True)
 class UnreliableVersions(MemoryVersions):
-    ending: Ending = Ending.TOLD
+    ending: Ending = Ending.SENT
     late: list[tuple[Collection[Scope], str]] = field(default_factory=list)
 
     def start_change(self, scopes: Collection[Scope], change: str) -> None:
-        if self.ending is Ending.UNTOLD:
+        if self.ending is Ending.UNSENT:
             raise CacheUnavailable("It is away for a moment.")
         MemoryVersions.start_change(self, scopes, change)
 
     def end_change(self, scopes: Collection[Scope], change: str) -> None:
         match self.ending:
-            case Ending.TOLD | Ending.UNTOLD:
+            case Ending.SENT | Ending.UNSENT:
                 MemoryVersions.end_change(self, scopes, change)
             case Ending.TWICE:
                 MemoryVersions.end_change(self, scopes, change)
@@ -55,7 +55,7 @@ class UnreliableVersions(MemoryVersions):
                 raise CacheUnavailable("It is away for a moment.")
 
     def deliver(self) -> None:
-        """Let every late `finish` arrive."""
+        """Apply every late `end_change`."""
         for scopes, change in self.late:
             MemoryVersions.end_change(self, scopes, change)
         self.late.clear()
@@ -66,10 +66,10 @@ class UnreliableVersions(MemoryVersions):
         try:
             yield
         finally:
-            self.ending = Ending.TOLD
+            self.ending = Ending.SENT
 
     def fail_over(self, replica: "UnreliableVersions") -> None:
-        """A replica takes over, which lacks the latest versions."""
+        """Fail over to a replica that lacks the latest versions."""
         self.entries = replica.copied().entries
         self.connection += 1
 

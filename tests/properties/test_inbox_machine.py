@@ -271,7 +271,7 @@ class InboxMachine(RuleBasedStateMachine):
             self.world.pass_time(SECOND)
 
     def _settle(self, ending: Ending) -> None:
-        if ending is Ending.UNTOLD:
+        if ending is Ending.UNSENT:
             self.world.pass_time(SECOND)
 
     def _bring_redis_back(self) -> None:

@@ -1,12 +1,12 @@
-"""What became of events, in few words: for tests of how far mentions carry."""
+"""Short forms of event status, for tests of moderation verdicts."""
 
 from notifier.domain.bursts.moderation import MentionRefusal
 from notifier.flow.operations.event_status import Fates
 from tests.support.in_memory_system import Stage
 
 
-def fate(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusal | None, int]]]:
-    """With the refusal and the number of bursts of each account."""
+def status_of(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusal | None, int]]]:
+    """Return the status, and the refusal and number of bursts of each account."""
     g = stage.ground
     fates = Fates(
         bursts=g.bursts,
@@ -17,8 +17,8 @@ def fate(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusal | N
         log=g.log,
         clock=g.clock,
     )
-    found = fates.look_up(None, id)
-    return found.status, {one.account: (one.refusal, len(one.bursts)) for one in found.accounts}
+    status = fates.look_up(None, id)
+    return status.status, {entry.account: (entry.refusal, len(entry.bursts)) for entry in status.accounts}
 
 
 def counts(stage: Stage) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Kim sleeps while nova is mentioned, and gets up: what her phones rang for, and slices worked on burst by burst."""
+"""Kim's quiet hours: her alerts during and after them, and slices worked burst by burst."""
 
 from dataclasses import replace
 from datetime import time, timedelta
@@ -16,8 +16,8 @@ from tests.support.in_memory_system import NOVA, Stage
 
 KIM = UserId("kim")
 ORION = Subject(Kind.MENTION, UserId("orion"))
-ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""Where it is nine in the evening when it is noon by UTC, and five in the morning at 20:00."""
+QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+"""Quiet hours start at noon UTC, 21:00 in Tokyo, and end at 20:00 UTC."""
 NIGHT = timedelta(hours=8)
 
 
@@ -25,61 +25,61 @@ def member(stage: Stage, name: str = KIM) -> Member:
     return Member(stage.scene.people[name].member)
 
 
-def heard(stage: Stage, name: str = KIM, *, on: Platform = Platform.FCM) -> list[int]:
-    """For how many bursts of nova each of the person's alerts by that provider stood, one after the other."""
-    found = []
+def alert_sizes(stage: Stage, name: str = KIM, *, on: Platform = Platform.FCM) -> list[int]:
+    """Return how many bursts of nova each of the user's alerts by that provider was about, in order."""
+    counts = []
     for sent, device in stage.ground.phones.arrived:
         if (device.member, device.platform, sent.subject) == (member(stage, name), on, NOVA):
             match sent.news:
                 case MentionAlert():
-                    found.append(1)
+                    counts.append(1)
                 case WhileAway(count=count):
-                    found.append(count)
-    return found
+                    counts.append(count)
+    return counts
 
 
-def asleep(stage: Stage, *names: str) -> None:
+def set_quiet_hours(stage: Stage, *names: str) -> None:
     for name in names or (KIM,):
-        stage.ground.people.arrange(UserId(name), ASLEEP)
+        stage.ground.people.arrange(UserId(name), QUIET)
 
 
 def mention(stage: Stage, *names: str, of: str = "", author: str = "ada") -> None:
-    """A burst of its own, whose phones rang, but of those who sleep."""
+    """Open a new burst and alert everyone outside quiet hours."""
     stage.mention(*(names or ("nova",)), of=of or f"t{len(stage.bursts())}", author=author)
     stage.deliver_others()
     stage.pass_time(seconds=61)
 
 
-def gets_up(stage: Stage) -> None:
+def end_quiet_hours(stage: Stage) -> None:
     stage.ground.clock.advance(NIGHT)
     stage.dispatch()
 
 
 def work(stage: Stage, burst: BurstKey, *pools: Pool) -> None:
-    """The slices of this burst alone; the others stay in their queues."""
-    done = build_slice_worker(stage.system())
+    """Work the slices of this burst alone; the others stay in their queues."""
+    run_slice = build_slice_worker(stage.system())
     for pool in pools or map(Pool, PHONES):
         waiting = stage.ground.queue.waiting[pool]
-        for piece in [piece for piece in waiting if piece.burst == burst]:
-            waiting.remove(piece)
-            done(piece)
+        for slice_ in [slice_ for slice_ in waiting if slice_.burst == burst]:
+            waiting.remove(slice_)
+            run_slice(slice_)
 
 
-def windows(stage: Stage, burst: BurstKey) -> list[Window]:
-    """Of kim, on any provider."""
-    of = [some for sending, some in stage.ground.sent.windows.items() if sending.burst == burst]
-    return [one for some in of for one in some.values() if holds(one.people, member(stage))]
+def send_batches(stage: Stage, burst: BurstKey) -> list[Window]:
+    """Return the send batches with Kim, of all providers."""
+    logs = [log for sending, log in stage.ground.sent.windows.items() if sending.burst == burst]
+    return [batch for log in logs for batch in log.values() if holds(batch.people, member(stage))]
 
 
-def by(stage: Stage, *platforms: Platform) -> None:
-    """From now on alerts go to these."""
+def use_providers(stage: Stage, *platforms: Platform) -> None:
+    """Send alerts by these providers from now on."""
     providers = dict.fromkeys(platforms, stage.ground.phones)
     stage.ports = replace(stage.ports, providers=providers, platforms=list(platforms))
     stage._dispatcher = None
 
 
 def with_apple(stage: Stage) -> Device:
-    """Kim's, beside the one that she has."""
+    """Give Kim an Apple device beside the one that she has."""
     address = AppleToken(token="ab" * 32, topic="app")
     device = Device(member=member(stage), address=address, registered_at=stage.ground.clock.now())
     stage.ground.devices.write([device])

@@ -1,4 +1,4 @@
-"""What is taken back on a stage, in few words, and what is left of a burst."""
+"""Short forms of retractions on a stage, and the bursts that remain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ def edit(stage: Stage, *mentioned: str, text: str = "edited", sequence: int = 1)
 
 
 def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
-    """Said, and heard by nobody yet; by whom the tweet is called after where nobody else is named."""
+    """Return a deletion that is in no log yet. The author defaults to the tweet's id."""
     now, by = stage.ground.clock.now(), UserId(author or tweet)
     return Retraction(id=EventId("x", tweet), cause=RetractionCause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
 
 
 @dataclass
 class Counting:
-    """A bus that is told so many words at a time."""
+    """A live bus that records the size of each publication."""
 
-    told: list[int]
+    sizes: list[int]
 
-    def publish(self, words: Sequence[object]) -> None:
-        self.told.append(len(words))
+    def publish(self, messages: Sequence[object]) -> None:
+        self.sizes.append(len(messages))
 
 
 def burst(stage: Stage, subject: Subject = NOVA) -> Burst:
@@ -44,9 +44,9 @@ def names(stage: Stage, person: str) -> list[tuple[UserId, ...]]:
     return [item.names for item in stage.items(person)]
 
 
-def delete_in_the_log_alone(stage: Stage) -> None:
-    say_in_the_log_alone(stage, DELETED_TYPE, tweet="t1", author="ada")
+def delete_in_log_only(stage: Stage) -> None:
+    append_to_log_only(stage, DELETED_TYPE, tweet="t1", author="ada")
 
 
-def say_in_the_log_alone(stage: Stage, type: str, **data: object) -> None:
+def append_to_log_only(stage: Stage, type: str, **data: object) -> None:
     stage.say(type, stage.system(heads=Unswapped(stage.ground.heads)), **data)

@@ -1,4 +1,4 @@
-"""A roll-up with ports in memory, people who look, and ports that die, sleep or are spoilt."""
+"""An activity roll-up with ports in memory, user activity, and ports that die, stall or return corrupt data."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ PORTS = ("directory", "hours", "stays", "sets", "epochs", "clock")
 
 @dataclass
 class World:
-    """Ports in memory; everybody has one of three shards' numbers."""
+    """Ports in memory; every member number is in one of three shards."""
 
     clock: ManualClock = field(default_factory=ManualClock)
     activity: MemoryActivity = field(default_factory=MemoryActivity)
@@ -49,13 +49,13 @@ class World:
         self.directory.enrol([DirectoryEntry(user=UserId("last"), member=Member(SHARDS * SHARD_MEMBERS - 1))])
 
     def job(self, owner: str = "a", reach: int = 30, **ports: Any) -> RollUp:
-        given: dict[str, Any] = {name: ports.get(name, getattr(self, name)) for name in PORTS}
+        own: dict[str, Any] = {name: ports.get(name, getattr(self, name)) for name in PORTS}
         leadership = Leadership(leases=self.leases, name="rollup", owner=owner, term=2 * MINUTE)
-        return RollUp(leadership=leadership, metrics=self.metrics, reach=reach, **given)
+        return RollUp(leadership=leadership, metrics=self.metrics, reach=reach, **own)
 
-    def look(self, *some: int, back: timedelta = timedelta(0)) -> None:
+    def visit(self, *users: int, back: timedelta = timedelta(0)) -> None:
         hour = hour_of(self.clock.now() - back)
-        asyncio.run(self.activity.touch([Member(member) for member in some], hour))
+        asyncio.run(self.activity.touch([Member(member) for member in users], hour))
 
     def active(self, kind: SetKind = DAILY) -> list[int]:
         read = self.sets.read(kind, None, range(SHARDS))
@@ -64,8 +64,8 @@ class World:
     def all_active(self) -> list[list[int]]:
         return [self.active(kind) for kind in OF_THE_ACTIVE]
 
-    def imported(self, kind: SetKind, *places: int) -> None:
-        """As the fixture does."""
+    def import_active(self, kind: SetKind, *places: int) -> None:
+        """Store active members for good, like an import of the fixture does."""
         self.stays.put([Stay(kind=kind, until=FOREVER, shard=0, bits=from_offsets(places))])
         self.sets.put([ShardBlob(kind=kind, owner=None, shard=0, bits=from_offsets(places))])
 
@@ -83,21 +83,21 @@ class Dying:
     calls: Iterator[int] = field(default_factory=count)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        def called(*given: Any) -> Any:
+        def called(*args: Any) -> Any:
             dies = next(self.calls) == self.nth
             if dies and not self.after:
                 raise StoreUnavailable()
-            found = getattr(self.port, name)(*given)
+            result = getattr(self.port, name)(*args)
             if dies:
                 raise StoreUnavailable()
-            return found
+            return result
 
         return called
 
 
 @dataclass
-class Asleep:
-    """Sleeps before its first write, while others work."""
+class StallsBeforeWrite:
+    """Runs other code before its first write."""
 
     port: MemoryMemberSets
     meanwhile: Callable[[], None]
@@ -106,27 +106,27 @@ class Asleep:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def put(self, *given: Any) -> None:
+    def put(self, *args: Any) -> None:
         if not self.slept:
             self.slept = True
             self.meanwhile()
-        self.port.put(*given)
+        self.port.put(*args)
 
 
 @dataclass
-class Unwritable:
+class RejectsWrites:
     port: Any
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def put(self, some: list[object], *_: object) -> None:
-        assert some == []
+    def put(self, blobs: list[object], *_: object) -> None:
+        assert blobs == []
 
 
 @dataclass
-class Spoilt:
-    """The first shards' bitmaps are unreadable."""
+class Corrupt:
+    """Raises Poison for the bitmaps of the first shards."""
 
     port: MemoryStays
 

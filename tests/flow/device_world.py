@@ -1,4 +1,4 @@
-"""A phone book and its switchboard with ports in memory and one log, and who rings where by bitmap and rows."""
+"""A device registry and its indexer with ports in memory, and the devices by bitmap and by row."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -25,26 +25,26 @@ from tests.support.fakes.event_log import MemoryLog
 from tests.support.fakes.retractions import MemoryRetractions
 
 PEOPLE = {"ada": Member(7), "bea": Member(9), "cleo": Member(3 * SHARD_MEMBERS + 5)}
-"""The first two share a shard's bitmap, and the third has another writer."""
+"""The first two share a shard's bitmap; the third is in a shard of another writer."""
 SHARDS = range(4)
 
 
 @dataclass
-class Exchange:
+class DeviceWorld:
     clock: ManualClock = field(default_factory=ManualClock)
     directory: MemoryDirectory = field(default_factory=MemoryDirectory)
     epochs: MemoryEpochs = field(default_factory=MemoryEpochs)
     retractions: MemoryRetractions = field(default_factory=lambda: MemoryRetractions(MemoryBursts()))
     metrics: Metrics = field(default_factory=Metrics)
-    others: bool = False
-    """Have the partition by now."""
+    lost_partition: bool = False
+    """Whether another process has the partition by now."""
 
     def __post_init__(self) -> None:
         self.log, self.devices = MemoryLog(self.clock), MemoryDevices(self.clock)
         self.sets = MemoryMemberSets(self.directory)
         self.directory.enrol([DirectoryEntry(user=UserId(name), member=member) for name, member in PEOPLE.items()])
 
-    def book(self, **ports: Any) -> PhoneBook:
+    def registry(self, **ports: Any) -> PhoneBook:
         own: dict[str, Any] = {
             "devices": self.devices,
             "directory": self.directory,
@@ -53,45 +53,47 @@ class Exchange:
         }
         return PhoneBook(**(own | ports))
 
-    def switchboard(self, **ports: Any) -> Switchboard:
+    def indexer(self, **ports: Any) -> Switchboard:
         own: dict[str, Any] = {"devices": self.devices, "sets": self.sets, "epochs": self.epochs}
         departed = Departed(directory=self.directory, retractions=self.retractions)
-        return Switchboard(departed=departed, metrics=self.metrics, holds=lambda: not self.others, **(own | ports))
+        return Switchboard(
+            departed=departed, metrics=self.metrics, holds=lambda: not self.lost_partition, **(own | ports)
+        )
 
-    def register(self, who: str, what: int | Address = 0, *, book: PhoneBook | None = None, **more: Any) -> Device:
-        """A second later than whatever was said before."""
+    def register(self, user: str, device: int | Address = 0, *, book: PhoneBook | None = None, **more: Any) -> Device:
+        """Register a device one second later than the last change."""
         self.clock.advance(timedelta(seconds=1))
-        address = phone(what) if isinstance(what, int) else what
-        return (book or self.book()).register(PEOPLE[who], address, locale="en", time_zone="UTC", **more)
+        address = phone(device) if isinstance(device, int) else device
+        return (book or self.registry()).register(PEOPLE[user], address, locale="en", time_zone="UTC", **more)
 
-    def unregister(self, who: str, device: Device) -> bool:
+    def unregister(self, user: str, device: Device) -> bool:
         self.clock.advance(timedelta(seconds=1))
-        return self.book().unregister(PEOPLE[who], device.id)
+        return self.registry().unregister(PEOPLE[user], device.id)
 
-    def said(self) -> list[Logged]:
-        """All that was ever said, as readers get it: by partition."""
+    def device_records(self) -> list[Logged]:
+        """Return all device records of the log, partition by partition."""
         return [
-            Logged(partition=name, offset=offset, record=each)
+            Logged(partition=name, offset=offset, record=device_record)
             for name, records in sorted(self.log.partitions.items())
-            for offset, each in enumerate(records)
-            if each.stream == topics.DEVICES
+            for offset, device_record in enumerate(records)
+            if device_record.stream == topics.DEVICES
         ]
 
-    def anew(self, shard: int) -> Logged:
+    def rebuild_order(self, shard: int) -> Logged:
         return Logged(partition="devices/0", offset=0, record=record(DeviceRecord(anew=shard)))
 
-    def hear(self) -> None:
-        """The whole log once more, by one reader: whatever has been read already comes again."""
-        self.switchboard()(self.said())
+    def index_all(self) -> None:
+        """Index the whole log again with one reader, including records that were read before."""
+        self.indexer()(self.device_records())
 
-    def ringing(self) -> set[str]:
-        """By the bitmaps."""
+    def alertable(self) -> set[str]:
+        """Return the users with a device by the bitmaps."""
         bitmaps = self.sets.read(SetKind.PUSH, None, SHARDS)
-        found = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
-        return set(self.directory.users(found).values())
+        alertable = [member for shard, bits in bitmaps.items() for member in members(bits, shard)]
+        return set(self.directory.users(alertable).values())
 
-    def having(self, *, of: Collection[str] = tuple(PEOPLE)) -> dict[str, int]:
-        """How many each has, by the rows."""
+    def device_counts(self, *, of: Collection[str] = tuple(PEOPLE)) -> dict[str, int]:
+        """Return the number of devices of each user by the rows."""
         rows = self.devices.of([PEOPLE[name] for name in of])
         return {name: len(rows[PEOPLE[name]]) for name in of if PEOPLE[name] in rows}
 

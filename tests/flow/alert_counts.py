@@ -1,4 +1,4 @@
-"""How often phones rang, and what is noted of who was missed."""
+"""Counts alerts per device and reads outcomes of failed alerts."""
 
 from collections import Counter
 from datetime import timedelta
@@ -17,18 +17,18 @@ def phone(stage: Stage, name: str) -> Device:
     return device
 
 
-def rings(stage: Stage) -> Counter[str]:
-    """How often each phone rang for nova."""
+def alert_counts(stage: Stage) -> Counter[str]:
+    """Count the alerts for nova by device."""
     arrived = stage.ground.phones.arrived
     return Counter(str(device.address) for sent, device in arrived if sent.burst.subject == NOVA)
 
 
-def rang(stage: Stage, name: str) -> int:
-    return rings(stage)[str(phone(stage, name).address)]
+def alert_count(stage: Stage, name: str) -> int:
+    return alert_counts(stage)[str(phone(stage, name).address)]
 
 
-def fates(stage: Stage, name: str) -> list[AlertOutcome]:
+def alert_outcomes(stage: Stage, name: str) -> list[AlertOutcome]:
     member = Member(stage.scene.people[name].member)
-    found = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
-    every = [one for windows in found for window in windows for one in window.missed or ()]
-    return [one.fate for one in every if one.tried.member == member]
+    batches = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
+    failures = [failure for windows in batches for window in windows for failure in window.missed or ()]
+    return [failure.fate for failure in failures if failure.tried.member == member]

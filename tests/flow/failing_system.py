@@ -1,4 +1,4 @@
-"""Two API processes whose store fails now and then, and whose Redis goes away and is wiped."""
+"""Two API processes whose store calls fail at times and whose Redis is unavailable or wiped."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from tests.support.simulator.inbox_visits import driven
 
 @dataclass
 class Failing:
-    """A port whose calls fail now and then, before they have an effect."""
+    """A port whose calls fail at a given rate, before they have an effect."""
 
     port: object
     chance: Random
@@ -31,16 +31,16 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self.port, name)
 
-        async def called(*given: object, **named: object) -> object:
+        async def called(*args: object, **kwargs: object) -> object:
             if self.chance.random() < self.rate:
                 raise StoreUnavailable(name)
-            return await call(*given, **named)
+            return await call(*args, **kwargs)
 
         return called
 
 
 @dataclass
-class Troubled:
+class FailingSystem:
     chance: Random
     stage: Stage = field(default_factory=Stage)
     processes: Processes = field(init=False)
@@ -57,7 +57,7 @@ class Troubled:
         self.processes.inboxes = [inbox_of(failing, Metrics()) for _ in range(2)]
 
     def open(self, process: int, *, failing: float) -> CachedFirstPage | None:
-        """Open the inbox while calls of the store fail at this rate; return None if not even a partial page is had."""
+        """Open the inbox while store calls fail at this rate; return None if there is not even a partial page."""
         for port in self.ports:
             port.rate = failing
         try:
@@ -69,7 +69,7 @@ class Troubled:
                 port.rate = 0.0
 
     def everything(self) -> list[Shown]:
-        """Return all items of this moment, from the store alone."""
+        """Return all current items from the store alone."""
         tab = self.stage.tab()
         return whole(lambda after: driven(tab.page(KIM, after=after)))
 
@@ -104,7 +104,7 @@ class Troubled:
             driven(inbox.mark(KIM, [self.chance.choice(keys)], mark))
 
     def _without_redis(self) -> None:
-        """Something changes while Redis is away; once it is back it is shown within a second."""
+        """Change something while Redis is unavailable; one second after its return the inbox shows the change."""
         ground = self.stage.ground
         ground.versions.away = ground.bus.stalled = True
         self.tweets += 1
@@ -119,7 +119,7 @@ def key_of(item: Shown) -> BurstKey:
 
 
 def whole(page_after: Callable[[Any], Page]) -> list[Shown]:
-    """Follow the cursor from the first page to the last."""
+    """Follow the cursor from the first page to the last and return all items."""
     page = page_after(None)
     items = [*page.items]
     while page.next is not None:
