@@ -1,4 +1,4 @@
-"""The audit: it agrees with a healthy tab whatever moves, and tells a list or badge that isn't what the store says."""
+"""The audit agrees with a correct inbox during changes, and reports lists and badges that differ from the store."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -29,27 +29,27 @@ TICK = timedelta(seconds=1)
 
 @dataclass(slots=True)
 class Audited:
-    """Everybody's tab on a stage, and the audit of its answers."""
+    """Every user's inbox on a stage, and the audit of its responses."""
 
     stage: Stage = field(default_factory=Stage)
     metrics: Metrics = field(default_factory=Metrics)
     meanwhile: Callable[[], None] = lambda: None
-    """Done in the pause of an audit that found a difference."""
+    """Runs in the pause of an audit that found a difference."""
 
     def mentions(self, number: int, author: str = "ada") -> "Audited":
-        """Each a burst of its own, and settled."""
+        """Open this many settled bursts."""
         for _ in range(number):
             self.stage.mention("nova", author=author)
             self.stage.pass_time(minutes=2)
         return self
 
-    def open(self, limit: int = 3, who: UserId = KIM) -> OpenedInbox:
-        found = Openings()
-        driven(replace(self.stage.tab(), observers=[found]).open(who, limit=limit))
-        return found[0]
+    def open(self, limit: int = 3, user: UserId = KIM) -> OpenedInbox:
+        openings = Openings()
+        driven(replace(self.stage.tab(), observers=[openings]).open(user, limit=limit))
+        return openings[0]
 
     def drifts(self, opened: OpenedInbox) -> float:
-        """How many the audit of this answer adds."""
+        """Return how many drifts the audit of this response adds."""
         before, g = self.count("drift"), self.stage.ground
         driven(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause).compare(opened))
         return self.count("drift") - before
@@ -66,28 +66,28 @@ def page_of(opened: OpenedInbox) -> Page:
     return opened.page
 
 
-def test_a_healthy_list_and_badge_agree_with_the_store() -> None:
+def test_audit_agrees_with_correct_list_and_badge() -> None:
     audited = Audited().mentions(5)
     for limit in (1, 3, 5, 6):
         assert audited.drifts(audited.open(limit)) == 0
     assert audited.count("audits") == 4
 
 
-def test_an_older_page_and_a_badge_alone_are_audited_too() -> None:
-    audited, found = Audited().mentions(5), Openings()
+def test_older_page_and_lone_badge_are_audited() -> None:
+    audited, openings = Audited().mentions(5), Openings()
     first = audited.open(limit=2)
-    tab = replace(audited.stage.tab(), observers=[found])
+    tab = replace(audited.stage.tab(), observers=[openings])
     driven(tab.open(KIM, after=page_of(first).next, limit=2))
     driven(tab.badge(KIM))
-    older, alone = found
-    assert [audited.drifts(one) for one in found] == [0, 0]
+    older, alone = openings
+    assert [audited.drifts(opening) for opening in openings] == [0, 0]
     short = replace(page_of(older), items=page_of(older).items[1:])
     wrong = [replace(older, page=short), replace(alone, badge=Badge(count=4, more=False))]
-    assert [audited.drifts(one) for one in wrong] == [1, 1]
+    assert [audited.drifts(opening) for opening in wrong] == [1, 1]
 
 
 @pytest.mark.parametrize("change", ["missing", "doubled", "swapped", "read", "counted", "more"])
-def test_whatever_is_wrong_with_list_or_badge_is_told(change: str) -> None:
+def test_wrong_list_or_badge_counts_as_drift(change: str) -> None:
     audited = Audited().mentions(4)
     opened = audited.open()
     page = page_of(opened)
@@ -104,7 +104,7 @@ def test_whatever_is_wrong_with_list_or_badge_is_told(change: str) -> None:
     assert audited.drifts(wrong[change]) == 1
 
 
-def test_an_index_that_claims_too_much_is_found_out() -> None:
+def test_index_with_false_completeness_counts_as_drift() -> None:
     audited = Audited().mentions(3)
     build_reconciler(audited.stage.system())()
     assert audited.drifts(audited.open()) == 0
@@ -115,14 +115,14 @@ def test_an_index_that_claims_too_much_is_found_out() -> None:
     assert audited.drifts(opened) == 1
 
 
-def test_what_may_have_become_visible_in_between_is_not_compared() -> None:
+def test_burst_opened_after_the_response_is_no_drift() -> None:
     audited = Audited().mentions(2)
     opened = audited.open()
     audited.stage.mention("nova", author="bob")
     assert audited.drifts(opened) == 0
 
 
-def test_growth_with_a_mentioner_who_is_not_blocked_brings_a_burst_into_view_and_is_no_drift() -> None:
+def test_burst_made_visible_by_unblocked_mentioner_is_no_drift() -> None:
     audited = Audited()
     audited.stage.ground.people.block(KIM, UserId("ada"))
     audited.stage.mention("nova", author="ada")
@@ -134,7 +134,7 @@ def test_growth_with_a_mentioner_who_is_not_blocked_brings_a_burst_into_view_and
     assert audited.drifts(opened) == 0
 
 
-def test_marks_written_since_the_answer_explain_a_difference() -> None:
+def test_marks_written_after_the_response_are_no_drift() -> None:
     audited = Audited().mentions(3)
     opened = replace(audited.open(), badge=Badge(count=2, more=False))
 
@@ -147,7 +147,7 @@ def test_marks_written_since_the_answer_explain_a_difference() -> None:
     assert audited.drifts(replace(audited.open(), badge=Badge(count=1, more=False))) == 1
 
 
-def test_a_difference_that_passes_does_not_count() -> None:
+def test_transient_difference_is_no_drift() -> None:
     audited = Audited().mentions(2)
     opened, bursts = audited.open(), audited.stage.ground.bursts.by_key
     hidden = bursts.pop(BurstKey(NOVA, 1))
@@ -155,14 +155,14 @@ def test_a_difference_that_passes_does_not_count() -> None:
     assert audited.drifts(opened) == 0
 
 
-def test_a_partial_page_claims_nothing() -> None:
+def test_partial_page_is_not_audited() -> None:
     audited = Audited().mentions(1)
     opened = audited.open()
     assert audited.drifts(replace(opened, page=replace(page_of(opened), items=[], partial=True), badge=None)) == 0
     assert audited.count("audits") == 0
 
 
-def test_seen_and_kept_bursts_are_counted_as_the_badge_counts_them() -> None:
+def test_audit_counts_seen_and_unread_bursts_like_the_badge() -> None:
     audited = Audited().mentions(4)
     token = page_of(audited.open()).seen
     assert token is not None
@@ -175,13 +175,13 @@ def test_seen_and_kept_bursts_are_counted_as_the_badge_counts_them() -> None:
     assert audited.drifts(replace(opened, badge=Badge(count=0, more=False))) == 1
 
 
-def test_a_badge_of_more_than_is_counted_agrees() -> None:
+def test_audit_agrees_with_capped_badge() -> None:
     audited = Audited(Stage(collapse=None)).mentions(1)
     bursts = audited.stage.ground.bursts.by_key
-    [one] = [burst for key, burst in bursts.items() if key.subject == NOVA]
+    [original] = [burst for key, burst in bursts.items() if key.subject == NOVA]
     for seq in range(2, 152):
         key = BurstKey(NOVA, seq)
-        bursts[key] = replace(one, key=key)
+        bursts[key] = replace(original, key=key)
     audited.stage.ground.pull.wipe()
     opened = audited.open()
     assert opened.badge == Badge(count=100, more=True)
@@ -189,23 +189,25 @@ def test_a_badge_of_more_than_is_counted_agrees() -> None:
     assert audited.drifts(replace(opened, badge=Badge(count=100, more=False))) == 1
 
 
-def test_a_kept_burst_is_counted_however_far_down_it_stands() -> None:
+def test_audit_counts_old_burst_marked_unread() -> None:
     audited = Audited().mentions(1)
     bursts, tab = audited.stage.ground.bursts.by_key, audited.stage.tab()
-    one = bursts[BurstKey(NOVA, 1)]
+    original = bursts[BurstKey(NOVA, 1)]
     for seq in range(2, 152):
-        bursts[BurstKey(NOVA, seq)] = replace(one, key=BurstKey(NOVA, seq), opened_at=one.opened_at + seq * TICK)
+        bursts[BurstKey(NOVA, seq)] = replace(
+            original, key=BurstKey(NOVA, seq), opened_at=original.opened_at + seq * TICK
+        )
     audited.stage.pass_time(minutes=5)
     token = page_of(audited.open()).seen
     assert token is not None
     driven(tab.see(KIM, token))
-    driven(tab.mark(KIM, [one.key], Mark.UNREAD))
+    driven(tab.mark(KIM, [original.key], Mark.UNREAD))
     opened = audited.open()
     assert opened.badge == Badge(count=1, more=False)
     assert audited.drifts(opened) == 0
 
 
-def test_a_burst_that_was_stamped_anew_stands_elsewhere_and_is_no_drift() -> None:
+def test_burst_with_changed_opening_time_is_no_drift() -> None:
     audited = Audited().mentions(3)
     opened, bursts = audited.open(), audited.stage.ground.bursts.by_key
     late = bursts[BurstKey(NOVA, 1)]
@@ -213,23 +215,25 @@ def test_a_burst_that_was_stamped_anew_stands_elsewhere_and_is_no_drift() -> Non
     assert audited.drifts(opened) == 0
 
 
-def test_a_store_that_is_away_is_told_to_the_one_who_audits() -> None:
+def test_audit_raises_when_store_is_unavailable() -> None:
     audited = Audited().mentions(1)
     opened, g = audited.open(), audited.stage.ground
 
-    class Away(MemoryTimeline):
-        async def before(self, *given: Any, **named: Any) -> Sequence[Burst]:
+    class Unavailable(MemoryTimeline):
+        async def before(self, *args: Any, **kwargs: Any) -> Sequence[Burst]:
             raise StoreUnavailable
 
-    audit = Audit(people=g.people, timeline=Away(g.bursts, g.inbox), metrics=audited.metrics, pause=audited._pause)
+    audit = Audit(
+        people=g.people, timeline=Unavailable(g.bursts, g.inbox), metrics=audited.metrics, pause=audited._pause
+    )
     with pytest.raises(StoreUnavailable):
         driven(audit.compare(opened))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
-    """Mentions, deliveries, wiped caches, marks and looks in any order; each answer is audited some steps later."""
-    audited, dice, waiting = Audited(), random.Random(seed), list[OpenedInbox]()
+def test_random_changes_cause_no_drift(seed: int) -> None:
+    """Mentions, deliveries, cache wipes, marks and reads in random order; each response is audited some steps later."""
+    audited, random_, waiting = Audited(), random.Random(seed), list[OpenedInbox]()
     stage, ground = audited.stage, audited.stage.ground
 
     def deliver() -> None:
@@ -242,12 +246,12 @@ def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
 
     def mark() -> None:
         for item in page_of(audited.open()).items[:1]:
-            driven(stage.tab().mark(KIM, [item.entry.key], dice.choice(list(Mark))))
+            driven(stage.tab().mark(KIM, [item.entry.key], random_.choice(list(Mark))))
 
     steps: list[Callable[[], object]] = [
-        lambda: stage.tweet(dice.choice(["nova", "lyra", "kim"]), author=dice.choice(["ada", "bob", "eve"])),
-        lambda: stage.pass_time(seconds=dice.choice([0.5, 3, 100])),
-        lambda: waiting.append(audited.open(dice.randint(1, 5), UserId(dice.choice(VIEWERS)))),
+        lambda: stage.tweet(random_.choice(["nova", "lyra", "kim"]), author=random_.choice(["ada", "bob", "eve"])),
+        lambda: stage.pass_time(seconds=random_.choice([0.5, 3, 100])),
+        lambda: waiting.append(audited.open(random_.randint(1, 5), UserId(random_.choice(VIEWERS)))),
         stage.sequence,
         build_reconciler(stage.system()),
         ground.pull.wipe,
@@ -256,29 +260,29 @@ def test_a_healthy_storm_drifts_nowhere(seed: int) -> None:
         mark,
     ]
     for _ in range(150):
-        dice.choices(steps, weights=[2, 1, 3, 1, 1, 1, 1, 1, 1])[0]()
+        random_.choices(steps, weights=[2, 1, 3, 1, 1, 1, 1, 1, 1])[0]()
         if len(waiting) > 3:
             assert audited.drifts(waiting.pop(0)) == 0
     assert audited.count("audits") > 5
 
 
-@pytest.mark.parametrize("what", [DELETED_TYPE, PROTECTED_TYPE])
+@pytest.mark.parametrize("retraction", [DELETED_TYPE, PROTECTED_TYPE])
 @pytest.mark.parametrize("volume", [Volume.ALL, Volume.DIGEST])
 @pytest.mark.parametrize("mark", [None, Mark.UNREAD])
-def test_what_is_taken_back_behind_the_answer_is_no_difference(what: str, volume: Volume, mark: Mark | None) -> None:
+def test_retraction_after_the_response_is_no_drift(retraction: str, volume: Volume, mark: Mark | None) -> None:
     audited = Audited()
     audited.stage.ground.people.volume(KIM, NOVA, volume)
     audited.mentions(3).stage.pass_time(days=1)
     if mark:
         driven(audited.stage.tab().mark(KIM, [item.entry.key for item in page_of(audited.open()).items], mark))
     opened = audited.open()
-    if what == DELETED_TYPE:
-        audited.stage.say(what, tweet="t1", author="ada")
+    if retraction == DELETED_TYPE:
+        audited.stage.say(retraction, tweet="t1", author="ada")
     else:
-        audited.stage.say(what, user="ada")
+        audited.stage.say(retraction, user="ada")
     later = audited.open()
     assert page_of(opened).items
     assert not page_of(later).items
-    assert [audited.drifts(one) for one in (opened, later)] == [0, 0]
+    assert [audited.drifts(opening) for opening in (opened, later)] == [0, 0]
     wrong = replace(later, badge=Badge(count=4, more=False))
     assert audited.drifts(wrong) == 1

@@ -1,4 +1,4 @@
-"""A backlog of parked bursts costs the dispatcher little, and a monitor that sees P0 late makes P2 give way."""
+"""Parked bursts cost the dispatcher little, and late P0 slices take credit from P2."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -22,26 +22,26 @@ HOUR = 3600
 
 @dataclass
 class Counted:
-    """A ledger that counts the accounts it is asked for."""
+    """A ledger that counts the bursts whose progress is read."""
 
     ledger: Any
-    asked: list[int] = field(default_factory=list)
-    listed: list[datetime | None] = field(default_factory=list)
+    read_sizes: list[int] = field(default_factory=list)
+    open_since: list[datetime | None] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.ledger, name)
 
     def open(self, since: datetime | None = None) -> Any:
-        self.listed.append(since)
+        self.open_since.append(since)
         return self.ledger.open(since)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        self.asked.append(len(bursts))
-        found: Mapping[BurstKey, BurstProgress] = self.ledger.read(bursts)
-        return found
+        self.read_sizes.append(len(bursts))
+        progress: Mapping[BurstKey, BurstProgress] = self.ledger.read(bursts)
+        return progress
 
 
-def test_parked_bursts_are_not_looked_at_in_every_round() -> None:
+def test_dispatcher_does_not_read_parked_bursts_in_every_round() -> None:
     stage = Stage()
     stage.throttle(Tier.P2, seconds=24 * HOUR)
     for _ in range(40):
@@ -51,39 +51,39 @@ def test_parked_bursts_are_not_looked_at_in_every_round() -> None:
     ledger = Counted(stage.ground.ledger)
     dispatcher: Dispatcher = build_dispatcher(stage.system(ledger=ledger))
     dispatcher()
-    assert sum(ledger.asked) == 40
-    ledger.asked.clear()
-    ledger.listed.clear()
+    assert sum(ledger.read_sizes) == 40
+    ledger.read_sizes.clear()
+    ledger.open_since.clear()
     for _ in range(10):
         stage.pass_time(milliseconds=20)
         dispatcher()
-    assert sum(ledger.asked) == 0
-    assert None not in ledger.listed
-    most = {pool: credit.slices for pool, credit in CREDITS.items()}
-    assert len(dispatcher.backlog.candidates(most, stage.ground.clock.now())) == CREDITS[Pool.P2].slices
+    assert sum(ledger.read_sizes) == 0
+    assert None not in ledger.open_since
+    credits = {pool: credit.slices for pool, credit in CREDITS.items()}
+    assert len(dispatcher.backlog.candidates(credits, stage.ground.clock.now())) == CREDITS[Pool.P2].slices
 
 
-def test_a_new_leader_serves_the_newest_before_it_has_read_all_that_is_parked() -> None:
+def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
     stage = Stage()
     stage.throttle(Tier.P2, seconds=24 * HOUR)
-    before = build_dispatcher(stage.system())
+    old_dispatcher = build_dispatcher(stage.system())
     for _ in range(6):
         stage.mention("lyra")
-        before()
+        old_dispatcher()
         stage.work()
         stage.pass_time(seconds=61)
     stage.pass_time(seconds=10)
     stage.mention("nova")
     ledger = Counted(stage.ground.ledger)
-    after = build_dispatcher(stage.system(ledger=ledger))
-    after.read_at_once = 2
-    after()
-    assert stage.bursts(NOVA)[-1] in after.backlog.accounts
-    assert len(after.backlog.accounts) < len(stage.ground.ledger.open())
+    new_dispatcher = build_dispatcher(stage.system(ledger=ledger))
+    new_dispatcher.read_at_once = 2
+    new_dispatcher()
+    assert stage.bursts(NOVA)[-1] in new_dispatcher.backlog.accounts
+    assert len(new_dispatcher.backlog.accounts) < len(stage.ground.ledger.open())
     assert stage.work(Pool.P0)
 
 
-def test_all_parked_bursts_are_marked_and_go_on_when_the_throttle_ends() -> None:
+def test_parked_bursts_resume_when_the_throttle_ends() -> None:
     stage = Stage()
     stage.throttle(Tier.P2, seconds=HOUR)
     for _ in range(30):
@@ -91,15 +91,17 @@ def test_all_parked_bursts_are_marked_and_go_on_when_the_throttle_ends() -> None
         stage.pass_time(seconds=61)
     stage.deliver_others()
     accounts = stage.ground.ledger.read(stage.bursts(LYRA)).values()
-    rows = [s for account in accounts for piece, s in account.standings.items() if piece.step is Step.ROWS]
-    p2 = [standing for standing in rows if standing.slice.tier is Tier.P2]
+    rows = [
+        status for progress in accounts for slice_, status in progress.standings.items() if slice_.step is Step.ROWS
+    ]
+    p2 = [status for status in rows if status.slice.tier is Tier.P2]
     assert len(p2) >= 30
-    assert all(standing.parked_by == {"t1"} and not standing.ended for standing in p2)
+    assert all(status.parked_by == {"t1"} and not status.ended for status in p2)
     stage.pass_time(seconds=HOUR)
     stage.deliver(rounds=60)
 
 
-def test_p2_gives_way_while_p0_is_late_and_no_longer_than_that() -> None:
+def test_p2_has_no_credit_while_p0_is_late() -> None:
     stage = Stage()
     stage.mention("nova")
     dispatcher, monitor = build_dispatcher(stage.system()), build_load_monitor(stage.system())
@@ -117,7 +119,7 @@ def test_p2_gives_way_while_p0_is_late_and_no_longer_than_that() -> None:
     assert monitor() == 0
 
 
-def test_a_throttled_p1_is_late_by_order_and_takes_nothing_from_p2() -> None:
+def test_throttled_p1_takes_no_credit_from_p2() -> None:
     stage = Stage()
     stage.throttle(Tier.P1, seconds=HOUR)
     stage.mention("nova")
@@ -127,7 +129,7 @@ def test_a_throttled_p1_is_late_by_order_and_takes_nothing_from_p2() -> None:
     assert build_load_monitor(stage.system())() == 0
 
 
-def test_without_a_word_from_a_dispatcher_p2_goes_on() -> None:
+def test_p2_keeps_credit_without_recent_dispatcher_report() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
@@ -136,7 +138,7 @@ def test_without_a_word_from_a_dispatcher_p2_goes_on() -> None:
 
 
 @pytest.mark.parametrize("back", [timedelta(minutes=-30), timedelta(days=-1)])
-def test_nothing_stands_still_while_a_clock_that_was_set_back_catches_up(back: timedelta) -> None:
+def test_dispatcher_works_after_clock_moves_backwards(back: timedelta) -> None:
     stage = Stage()
     stage.mention("nova")
     stage.deliver()
@@ -145,12 +147,12 @@ def test_nothing_stands_still_while_a_clock_that_was_set_back_catches_up(back: t
     stage.throttle(Tier.P2, seconds=HOUR)
     stage.mention("lyra")
     stage.deliver_others()
-    [account] = stage.ground.ledger.read(stage.bursts(LYRA)).values()
-    waiting = {piece.rows.tier for piece, standing in account.standings.items() if not standing.ended}
+    [progress] = stage.ground.ledger.read(stage.bursts(LYRA)).values()
+    waiting = {slice_.rows.tier for slice_, status in progress.standings.items() if not status.ended}
     assert waiting == {Tier.P2}
 
 
-def test_a_plan_that_cannot_be_read_holds_up_no_other() -> None:
+def test_unreadable_plan_does_not_block_others() -> None:
     stage = Stage()
     for _ in range(5):
         stage.mention("lyra")
@@ -173,7 +175,7 @@ def test_a_plan_that_cannot_be_read_holds_up_no_other() -> None:
     assert system.metrics.dead.labels("dispatcher")._value.get() == 1
 
 
-def test_a_queue_that_nobody_empties_is_not_filled_for_ever() -> None:
+def test_stuck_queue_is_filled_to_a_bound() -> None:
     stage = Stage()
     for _ in range(40):
         stage.tweet("lyra")

@@ -1,4 +1,4 @@
-"""A badge that comes with a whole page counts what a walk through all pages of the same moment shows as unread."""
+"""The badge of a whole page equals the unread items of all pages at that moment."""
 
 from datetime import timedelta
 from random import Random
@@ -42,20 +42,20 @@ def test_badge_equals_list_when_item_behind_first_page_expires() -> None:
 
 
 def test_badge_equals_list_while_store_and_redis_fail() -> None:
-    judged = failed = 0
+    compared = failed = 0
     for seed in range(8):
         chance = Random(seed)
-        troubled = FailingSystem(chance)
+        system = FailingSystem(chance)
         for _ in range(60):
-            troubled.change()
-            opening = troubled.open(chance.randrange(2), failing=chance.choice([0.0, 0.1, 0.4]))
+            system.change()
+            opening = system.open(chance.randrange(2), failing=chance.choice([0.0, 0.1, 0.4]))
             if opening is None or opening.badge is None:
                 failed += 1
                 continue
-            judged += 1
+            compared += 1
             assert not opening.page.partial
-            everything = troubled.everything()
-            assert [key_of(item) for item in opening.page.items] == [key_of(item) for item in everything[:20]]
-            assert opening.badge.count == sum(item.unread for item in everything)
-    assert judged > 200
+            all_items = system.everything()
+            assert [key_of(item) for item in opening.page.items] == [key_of(item) for item in all_items[:20]]
+            assert opening.badge.count == sum(item.unread for item in all_items)
+    assert compared > 200
     assert failed > 20

@@ -1,4 +1,4 @@
-"""The benches are at rest only when nothing of a mention is left to do."""
+"""Benchmarks are at rest only after every stage has finished."""
 
 from dataclasses import replace
 from typing import Any
@@ -22,16 +22,16 @@ def step(stage: Stage, stream: str, **ports: Any) -> None:
 
 def test_bench_rests_once_a_mention_has_passed_every_stage() -> None:
     stage = Stage()
-    rested = [is_at_rest(stage.ports)]
+    at_rest = [is_at_rest(stage.ports)]
     stage.tweet("nova")
-    rested.append(is_at_rest(stage.ports))
+    at_rest.append(is_at_rest(stage.ports))
     step(stage, topics.MENTIONS)
-    rested.append(is_at_rest(stage.ports))
+    at_rest.append(is_at_rest(stage.ports))
     stage.sequence()
-    rested.append(is_at_rest(stage.ports))
+    at_rest.append(is_at_rest(stage.ports))
     stage.deliver()
-    rested.append(is_at_rest(stage.ports))
-    assert rested == [True, False, False, False, True]
+    at_rest.append(is_at_rest(stage.ports))
+    assert at_rest == [True, False, False, False, True]
 
 
 def test_bench_does_not_rest_while_a_readable_burst_has_no_plan() -> None:

@@ -1,4 +1,4 @@
-"""A worker whose broker holds garbage: it goes on, and every task that is queued afterwards is handled."""
+"""A worker whose broker holds garbage keeps running and handles every later task."""
 
 import json
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
 
 @pytest.fixture
 def host(server: ValkeyServer, tmp_path: Path) -> Iterator[Host]:
-    with hosting(on_redis(server.url()), tmp_path) as found:
-        yield found
+    with hosting(on_redis(server.url()), tmp_path) as host:
+        yield host
 
 
 @pytest.fixture
@@ -39,20 +39,20 @@ def database(host: Host) -> Iterator[Any]:
         yield client
 
 
-def handles_the_next(host: Host, where: object) -> None:
+def require_next_handled(host: Host, context: object) -> None:
     task = make_slice(next(SEQS))
     enqueue(host, task)
-    until(lambda: str(task) in host.handled(), 20, lambda: where)
+    until(lambda: str(task) in host.handled(), 20, lambda: context)
 
 
 @pytest.mark.timeout(120)
 def test_worker_survives_garbage_in_every_key(host: Host, database: Any) -> None:
     with host.working() as process:
-        handles_the_next(host, "no garbage yet")
+        require_next_handled(host, "no garbage yet")
         for key in BrokerKeys.of(queue_names(host.pool), None).types:
-            for way, garble in replacements(database, key):
+            for kind, garble in replacements(database, key):
                 garble()
-                handles_the_next(host, (key, way))
+                require_next_handled(host, (key, kind))
         assert process.poll() is None
 
 
@@ -68,25 +68,25 @@ def test_worker_survives_garbage_while_it_holds_a_task(host: Host, database: Any
         for key in keys:
             dict(replacements(database, key))["stream"]()
         host.file.with_suffix(GATE).touch()
-        handles_the_next(host, keys)
+        require_next_handled(host, keys)
         assert process.poll() is None
 
 
 @pytest.mark.timeout(120)
-def test_worker_passes_over_what_is_no_task(host: Host, database: Any) -> None:
+def test_worker_skips_invalid_tasks(host: Host, database: Any) -> None:
     [queue] = queue_names(Pool.P1)
     host.queue.enqueue([make_slice(next(SEQS))])
     good = json.loads(database.rpop(queue))
     with host.working() as process:
         for garbage in [*STRINGS.values(), *damaged(good)]:
             database.lpush(queue, garbage)
-            handles_the_next(host, garbage)
+            require_next_handled(host, garbage)
         assert process.poll() is None
     assert not [line for line in host.handled() if "garbage" in line]
 
 
 def damaged(task: dict[str, Any]) -> Iterator[bytes]:
-    """A task, with one part of it replaced."""
+    """Yield copies of the task with one part replaced."""
     for name in task:
         for value in VALUES:
             yield json.dumps({**task, name: value}).encode()
@@ -98,4 +98,4 @@ def damaged(task: dict[str, Any]) -> Iterator[bytes]:
 
 VALUES: tuple[object, ...] = (None, 5, "garbage", [], {})
 UNREAD = frozenset({"argsrepr", "kwargsrepr", "origin", "shadow", "root_id", "parent_id", "correlation_id", "reply_to"})
-"""What Celery sends with a task for people and other workers; ours run the task all the same."""
+"""Parts of a task that Celery sends for people and other workers; ours ignore them."""

@@ -1,4 +1,4 @@
-"""Mentions become bursts: the collapse window, the budget of fan-outs, protected authors and late openings."""
+"""Mentions become bursts: collapse window, fan-out budget, protected authors and late openings."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ def test_mentions_in_the_collapse_window_share_a_burst() -> None:
     assert (burst.count, burst.mentioners) == (2, ("ada", "bob"))
 
 
-def test_a_mention_after_the_window_opens_a_burst_of_its_own() -> None:
+def test_mention_after_the_collapse_window_opens_new_burst() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(seconds=60)
@@ -31,7 +31,7 @@ def test_a_mention_after_the_window_opens_a_burst_of_its_own() -> None:
     assert stage.sees("kim") == ["mention:nova#2", "mention:nova#1"]
 
 
-def test_whoever_wants_the_first_of_a_day_sees_no_second() -> None:
+def test_user_with_volume_first_sees_only_first_burst_of_a_day() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(seconds=60)
@@ -42,7 +42,7 @@ def test_whoever_wants_the_first_of_a_day_sees_no_second() -> None:
     assert stage.sees("lee") == ["mention:nova#3", "mention:nova#1"]
 
 
-def test_a_celebrity_mentioned_every_minute_spends_her_budget() -> None:
+def test_constant_mentions_exhaust_the_fanout_budget() -> None:
     stage = Stage()
     for _ in range(120):
         stage.mention("nova", "lyra")
@@ -51,7 +51,7 @@ def test_a_celebrity_mentioned_every_minute_spends_her_budget() -> None:
     assert len(stage.bursts(LYRA)) == 120
 
 
-def test_collapse_can_be_switched_off_for_small_subjects_alone() -> None:
+def test_collapse_can_be_disabled_only_for_small_subjects() -> None:
     stage = Stage(collapse=timedelta(0))
     for _ in range(3):
         stage.mention("nova", "lyra")
@@ -59,7 +59,7 @@ def test_collapse_can_be_switched_off_for_small_subjects_alone() -> None:
     assert len(stage.bursts(NOVA)) == 1
 
 
-def test_a_protected_authors_mention_is_alone_and_for_her_followers() -> None:
+def test_protected_mention_has_own_burst_for_followers_of_the_author() -> None:
     stage = Stage()
     stage.mention("nova", author="ada")
     stage.mention("nova", author="eve", protected=True)
@@ -73,13 +73,13 @@ def test_a_protected_authors_mention_is_alone_and_for_her_followers() -> None:
     assert {names[member] for stored in second for member in members_of(stored)} == {"kim", "max"}
 
 
-def test_restricted_mentions_beyond_the_purse_are_shown_and_not_fanned_out() -> None:
+def test_restricted_bursts_beyond_the_budget_are_pull_only() -> None:
     stage = Stage()
     for _ in range(9):
         stage.mention("nova", "lyra", author="eve", protected=True)
     stage.mention("nova", author="ada")
     accounts = stage.ground.ledger.read([*stage.bursts(NOVA), *stage.bursts(LYRA)])
-    planned = {key: bool(account.standings) for key, account in accounts.items()}
+    planned = {key: bool(progress.standings) for key, progress in accounts.items()}
     assert [planned[key] for key in stage.bursts(NOVA)] == [True] * 6 + [False] * 3 + [True]
     assert [planned[key] for key in stage.bursts(LYRA)] == [True] * 9
     stage.deliver()
@@ -94,7 +94,7 @@ def test_restricted_mentions_beyond_the_purse_are_shown_and_not_fanned_out() -> 
     assert len([key for key in stage.sees("nova") if key.startswith("self:")]) == 10
 
 
-def test_what_is_pulled_alone_is_settled_at_once_and_its_books_balance() -> None:
+def test_pull_only_burst_is_settled_at_once_and_balanced() -> None:
     stage = Stage()
     for _ in range(7):
         stage.mention("nova", author="eve", protected=True)
@@ -105,7 +105,7 @@ def test_what_is_pulled_alone_is_settled_at_once_and_its_books_balance() -> None
     assert (sums.balanced, sums.expected, sums.in_flight) == (True, 0, 0)
 
 
-def test_who_finishes_a_dead_coordinators_work_fans_out_what_was_decided_then() -> None:
+def test_successor_publishes_the_crashed_coordinators_decision() -> None:
     stage = Stage()
     for _ in range(6):
         stage.mention("nova", author="eve", protected=True)
@@ -125,7 +125,7 @@ def test_who_finishes_a_dead_coordinators_work_fans_out_what_was_decided_then() 
     assert stage.ground.ledger.read([last])[last].standings == {}
 
 
-def test_the_mentioned_follower_of_a_protected_author_gets_her_own_item() -> None:
+def test_mentioned_follower_of_protected_author_gets_self_item() -> None:
     stage = Stage()
     stage.mention("nova", author="eve", protected=True)
     stage.deliver()
@@ -134,7 +134,7 @@ def test_the_mentioned_follower_of_a_protected_author_gets_her_own_item() -> Non
 
 
 @pytest.mark.parametrize(("port", "method"), [("bursts", "write"), ("pull", "announce")])
-def test_a_burst_that_could_not_become_visible_in_time_opens_later(port: str, method: str) -> None:
+def test_burst_published_late_gets_later_opening_time(port: str, method: str) -> None:
     stage = Stage()
     start = stage.ground.clock.now()
     stage.tweet("nova")
@@ -146,7 +146,7 @@ def test_a_burst_that_could_not_become_visible_in_time_opens_later(port: str, me
     assert stage.page("kim").items[0].entry == burst
 
 
-def test_openings_rise_with_the_numbers() -> None:
+def test_opening_times_increase_with_sequence_numbers() -> None:
     stage = Stage(collapse=timedelta(0))
     for _ in range(5):
         stage.tweet("lyra")

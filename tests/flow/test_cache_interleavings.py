@@ -1,4 +1,4 @@
-"""An inbox shows the truth after a change, in whatever order the port calls of an opening and a writer follow."""
+"""An inbox is current after a change in every order of port calls by reader and writer."""
 
 import pytest
 
@@ -22,11 +22,11 @@ def _orders(most_switches: int) -> list[str]:
 
 
 def _walked(order: Order) -> str:
-    left, walked, current = {"a": 2, "b": 2}, "", None
-    while left:
-        current = order.choose([*left], current)
+    steps_left, walked, current = {"a": 2, "b": 2}, "", None
+    while steps_left:
+        current = order.choose([*steps_left], current)
         walked += current
-        left[current] -= 1
-        if not left[current]:
-            del left[current]
+        steps_left[current] -= 1
+        if not steps_left[current]:
+            del steps_left[current]
     return walked

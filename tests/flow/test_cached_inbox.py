@@ -1,4 +1,4 @@
-"""Cached inboxes of two processes: what one writes the other shows, and what is not proved is read from the store."""
+"""Cached inboxes of two processes show each other's writes and reload unproved facts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -39,12 +39,12 @@ def test_warm_page_reads_no_store(processes: Processes) -> None:
 def test_cold_page_reads_store_three_times() -> None:
     stage = Stage()
     stage.mention("nova")
-    found = Processes(stage)
-    found.open(0)
-    assert found.count("inbox_store_calls") <= 3
+    processes = Processes(stage)
+    processes.open(0)
+    assert processes.count("inbox_store_calls") <= 3
 
 
-def test_older_bursts_that_a_badge_counted_are_read_once(processes: Processes) -> None:
+def test_older_bursts_counted_by_badge_are_read_once(processes: Processes) -> None:
     for number in range(3):
         processes.stage.pass_time(minutes=2)
         processes.stage.mention("nova", of=f"older-{number}")
@@ -60,12 +60,12 @@ def test_older_bursts_that_a_badge_counted_are_read_once(processes: Processes) -
     assert processes.count("inbox_store_calls") == before
 
 
-def test_read_your_writes_everywhere_after_mark(processes: Processes) -> None:
+def test_mark_is_shown_by_every_process(processes: Processes) -> None:
     driven(processes.inboxes[0].mark(KIM, [FIRST], Mark.HIDDEN))
     assert processes.shown(1) == processes.shown(0) == []
 
 
-def test_read_your_writes_everywhere_after_seen(processes: Processes) -> None:
+def test_seen_is_shown_by_every_process(processes: Processes) -> None:
     token = processes.open(0).page.seen
     assert token is not None
     driven(processes.inboxes[0].see(KIM, token))
@@ -81,12 +81,12 @@ def test_new_burst_is_shown_at_next_open(processes: Processes) -> None:
     assert processes.shown(0) == processes.shown(1) == [str(BurstKey(NOVA, 2)), str(FIRST)]
 
 
-def test_retraction_gone_next_read(processes: Processes) -> None:
+def test_retracted_burst_is_gone_at_next_open(processes: Processes) -> None:
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == processes.shown(1) == []
 
 
-def test_retraction_is_gone_within_its_second_without_news(processes: Processes) -> None:
+def test_retracted_burst_is_gone_within_a_second_without_bus(processes: Processes) -> None:
     processes.stage.ground.bus.stalled = True
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     processes.stage.pass_time(seconds=1)
@@ -94,14 +94,14 @@ def test_retraction_is_gone_within_its_second_without_news(processes: Processes)
 
 
 @pytest.mark.parametrize("caches", ["full", "small"])
-def test_late_word_of_an_old_state_brings_no_retracted_burst_back(processes: Processes, caches: str) -> None:
-    """A publisher that Redis did not answer says what it has to say much later."""
+def test_late_announcement_does_not_restore_a_retracted_burst(processes: Processes, caches: str) -> None:
+    """A publisher whose call to Redis failed announces an old state much later."""
     stage = processes.stage
     [opened] = [burst for burst in stage.ground.bursts.by_key.values() if burst.key == FIRST]
     stage.say(DELETED_TYPE, tweet="t1", author="ada")
     stage.sequence()
     assert processes.shown(0) == []
-    for tweet in ("t2", "t3"):  # whatever was heard more than 30 seconds ago is forgotten with the next word
+    for tweet in ("t2", "t3"):  # the next message evicts entries older than 30 seconds
         stage.pass_time(seconds=31)
         stage.mention("orion", of=tweet)
         processes.open(0)
@@ -118,7 +118,7 @@ def test_unfollow_is_shown_at_next_open(processes: Processes) -> None:
     assert processes.shown(0) == processes.shown(1) == []
 
 
-def test_change_that_redis_was_not_told_of_is_shown_within_a_second(processes: Processes) -> None:
+def test_change_during_redis_outage_is_shown_within_a_second(processes: Processes) -> None:
     versions = processes.stage.ground.versions
     versions.away = True
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
@@ -135,15 +135,15 @@ def test_inbox_is_unchanged_after_redis_wipe(processes: Processes) -> None:
 
 
 def test_new_connection_distrusts_cached_facts(processes: Processes) -> None:
-    """The server behind it may have taken over without the latest versions."""
+    """The server may be a replica that lacks the latest versions."""
     processes.stage.ground.versions.connection += 1
     before = processes.count("inbox_cache", tier="viewers", result="miss")
     assert processes.shown(0) == [str(FIRST)]
     assert processes.count("inbox_cache", tier="viewers", result="miss") == before + 1
 
 
-def test_facts_are_read_anew_after_five_minutes(processes: Processes) -> None:
-    """Even if Redis has the old version again, on a connection that seems to be the same."""
+def test_facts_are_reloaded_after_five_minutes(processes: Processes) -> None:
+    """Even if Redis has the old version again on the same connection."""
     versions = processes.stage.ground.versions
     old = {scope: entry.version for scope, entry in versions.entries.items()}
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
@@ -157,10 +157,10 @@ def test_facts_are_read_anew_after_five_minutes(processes: Processes) -> None:
     assert processes.shown(0) == []
 
 
-def test_known_viewer_gets_partial_page_while_store_is_away(processes: Processes) -> None:
+def test_known_viewer_gets_partial_page_while_store_is_unavailable(processes: Processes) -> None:
     processes.stage.ground.versions.away = True
     inbox = processes.inboxes[0]
-    inbox.subjects.timeline = cast(Timeline, Away())
+    inbox.subjects.timeline = cast(Timeline, Unavailable())
     inbox.viewers.distrust(processes.stage.ground.clock.now())
     inbox.subjects.begin()
     page = driven(inbox.open(KIM)).page
@@ -168,15 +168,15 @@ def test_known_viewer_gets_partial_page_while_store_is_away(processes: Processes
     assert [str(item.entry.key) for item in page.items] == [str(FIRST)]
 
 
-def test_herd_one_load() -> None:
-    """A thousand opens at once of one cold burst read it once."""
+def test_concurrent_opens_load_a_burst_once() -> None:
+    """A thousand concurrent opens of one cold burst read it once."""
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=1)
-    found = Processes(stage)
+    processes = Processes(stage)
 
     async def herd() -> Sequence[int]:
-        inbox = replace(found.inboxes[0])
+        inbox = replace(processes.inboxes[0])
         inbox.subjects.loads, inbox.subjects.subject_loads = Singleflight(), Singleflight()
         inbox.subjects.timeline = cast(Timeline, Slow(inbox.subjects.timeline))
         inbox = replace(inbox, facts=replace(inbox.facts, looks=SharedLooks(looks=inbox.facts.looks, within=PATIENT)))
@@ -184,28 +184,28 @@ def test_herd_one_load() -> None:
         return [len(opening.page.items) for opening in openings]
 
     assert set(asyncio.run(herd())) == {1}
-    assert found.count("inbox_burst_loads") == 1
+    assert processes.count("inbox_burst_loads") == 1
 
 
-class Away:
-    """A timeline that never answers."""
+class Unavailable:
+    """A timeline that is unavailable."""
 
     def __getattr__(self, name: str) -> object:
-        async def refused(*given: object, **named: object) -> object:
+        async def refused(*args: object, **kwargs: object) -> object:
             raise StoreUnavailable(name)
 
         return refused
 
 
 class Slow:
-    """A timeline that lets others go on before it answers."""
+    """A timeline that yields to other tasks before it answers."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
 
     def __getattr__(self, name: str) -> object:
-        async def answered(*given: object, **named: object) -> object:
+        async def answered(*args: object, **kwargs: object) -> object:
             await asyncio.sleep(0.01)
-            return await getattr(self.timeline, name)(*given, **named)
+            return await getattr(self.timeline, name)(*args, **kwargs)
 
         return answered

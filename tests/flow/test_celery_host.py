@@ -1,4 +1,4 @@
-"""The Celery host as a process of its own: it works, stops politely, and outlives its broker but not its parent."""
+"""The Celery host as a process: order, graceful stop, broker failures, and exit with its parent."""
 
 import os
 import signal
@@ -35,32 +35,32 @@ def server(tmp_path: Path) -> Iterator[ValkeyServer]:
 
 @pytest.fixture
 def host(server: ValkeyServer, tmp_path: Path) -> Iterator[Host]:
-    with hosting(on_redis(server.url()), tmp_path) as found:
-        yield found
+    with hosting(on_redis(server.url()), tmp_path) as host:
+        yield host
 
 
 @pytest.mark.timeout(90)
-def test_it_works_in_order_and_goes_on_whatever_its_broker_does(host: Host, server: ValkeyServer) -> None:
-    """One worker for all of it: most of its time would be its start."""
+def test_host_works_in_order_and_survives_broker_failures(host: Host, server: ValkeyServer) -> None:
+    """One worker for all checks: starting it takes most of the time."""
     with host.working() as process:
-        handles_in_order_what_is_queued(host)
-        goes_on_when_the_broker_was_frozen(host, server)
-        goes_on_when_the_broker_comes_back_empty(host, server)
-        beats_while_it_is_idle_and_while_its_broker_is_away(host, server)
+        require_queue_order(host)
+        require_work_after_frozen_broker(host, server)
+        require_work_after_emptied_broker(host, server)
+        require_heartbeats_when_idle_and_without_broker(host, server)
         assert process.poll() is None
         process.terminate()
         process.wait(20)
 
 
-def handles_in_order_what_is_queued(host: Host) -> None:
-    pieces = [make_slice(seq) for seq in range(1, 21)]
-    host.queue.enqueue(pieces)
-    host.wait_for(str(pieces[-1]))
-    assert host.handled() == ["ready", *map(str, pieces)]
+def require_queue_order(host: Host) -> None:
+    slices = [make_slice(seq) for seq in range(1, 21)]
+    host.queue.enqueue(slices)
+    host.wait_for(str(slices[-1]))
+    assert host.handled() == ["ready", *map(str, slices)]
     assert host.queue.depth(Pool.P1) == 0
 
 
-def goes_on_when_the_broker_was_frozen(host: Host, server: ValkeyServer) -> None:
+def require_work_after_frozen_broker(host: Host, server: ValkeyServer) -> None:
     assert server.pid is not None
     os.kill(server.pid, signal.SIGSTOP)
     with pytest.raises(QueueUnavailable):
@@ -70,7 +70,7 @@ def goes_on_when_the_broker_was_frozen(host: Host, server: ValkeyServer) -> None
     host.wait_for(str(make_slice(31)))
 
 
-def goes_on_when_the_broker_comes_back_empty(host: Host, server: ValkeyServer) -> None:
+def require_work_after_emptied_broker(host: Host, server: ValkeyServer) -> None:
     for round in (41, 42):
         pid = server.pid
         assert pid is not None
@@ -80,33 +80,31 @@ def goes_on_when_the_broker_comes_back_empty(host: Host, server: ValkeyServer) -
         host.wait_for(str(make_slice(round)))
 
 
-def beats_while_it_is_idle_and_while_its_broker_is_away(host: Host, server: ValkeyServer) -> None:
+def require_heartbeats_when_idle_and_without_broker(host: Host, server: ValkeyServer) -> None:
     host.wait_for_heartbeats()
     server.close()
     host.wait_for_heartbeats()
     host.wait_for_heartbeats()
 
 
-def test_a_failure_ends_nothing_and_asked_to_stop_it_finishes_its_slice_and_leaves_the_others(host: Host) -> None:
+def test_host_survives_a_failure_and_stops_after_its_current_slice(host: Host) -> None:
     with host.working("slow") as process:
         host.queue.enqueue([make_slice(FAILS), make_slice(1), make_slice(2), make_slice(3)])
         host.wait_for(str(make_slice(1)))
         process.terminate()
         assert process.wait(20) == 0
     assert host.handled() == ["ready", str(make_slice(FAILS)), str(make_slice(1)), "finished"]
-    # What failed isn't kept for a second try: the ledger queues it again.
+    # The broker keeps no failed task: the ledger queues it again.
     assert host.queue.depth(Pool.P1) == 2
 
 
-def test_phones_of_p0_pass_a_crowd_that_waits_and_none_of_it_is_held_ahead(
-    server: ValkeyServer, tmp_path: Path
-) -> None:
+def test_p0_alerts_overtake_queued_p1_alerts(server: ValkeyServer, tmp_path: Path) -> None:
     with hosting(on_redis(server.url()), tmp_path, Pool.FCM) as host, host.working("gated"):
         host.wait_for("ready")
         require_p0_first(host)
 
 
-def test_it_waits_for_a_broker_that_comes_later_and_ends_with_its_parent(host: Host, server: ValkeyServer) -> None:
+def test_host_waits_for_its_broker_and_exits_with_its_parent(host: Host, server: ValkeyServer) -> None:
     assert server.pid is not None
     os.kill(server.pid, signal.SIGSTOP)
     command = [sys.executable, "-c", START_AND_WAIT, *host.arguments("quick")]
@@ -121,7 +119,7 @@ def test_it_waits_for_a_broker_that_comes_later_and_ends_with_its_parent(host: H
     until(lambda: not psutil.pid_exists(pid), 15)
 
 
-def test_it_does_not_beat_while_a_handler_is_stuck(host: Host) -> None:
+def test_host_has_no_heartbeat_while_a_handler_is_stuck(host: Host) -> None:
     with host.working("stuck"):
         host.wait_for_heartbeats()
         host.queue.enqueue([make_slice(1)])
@@ -131,7 +129,7 @@ def test_it_does_not_beat_while_a_handler_is_stuck(host: Host) -> None:
             until(lambda: host.last_heartbeat() > last, 3)
 
 
-def test_a_handler_that_is_told_to_end_may_hand_back_what_is_under_way(host: Host) -> None:
+def test_handler_may_hand_back_its_slice_when_asked_to_stop(host: Host) -> None:
     with host.working("until told") as process:
         host.queue.enqueue([make_slice(1)])
         host.wait_for(str(make_slice(1)))
@@ -140,7 +138,7 @@ def test_a_handler_that_is_told_to_end_may_hand_back_what_is_under_way(host: Hos
     assert host.handled()[-1] == "told"
 
 
-def test_a_worker_that_hangs_in_a_slice_ends_even_where_nobody_watches_it(host: Host) -> None:
+def test_hung_worker_exits_without_a_supervisor(host: Host) -> None:
     with host.working("watched") as process:
         host.wait_for_heartbeats()
         host.queue.enqueue([make_slice(1)])

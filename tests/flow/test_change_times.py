@@ -1,4 +1,4 @@
-"""When subjects changed last, in a bounded memory: what was forgotten proves nothing."""
+"""Times of last changes by subject, in bounded memory: evicted changes prove nothing."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,13 +16,13 @@ NOVA, LYRA, ORION = (Subject(Kind.MENTION, UserId(name)) for name in ("nova", "l
 @pytest.fixture
 def times() -> ChangeTimes:
     """Followed since noon; nova changed a minute later, in the third turn."""
-    found = ChangeTimes()
-    found.begin(1, NOON)
-    found.note(NOVA, 3, NOON + timedelta(minutes=1))
-    return found
+    change_times_ = ChangeTimes()
+    change_times_.begin(1, NOON)
+    change_times_.note(NOVA, 3, NOON + timedelta(minutes=1))
+    return change_times_
 
 
-def test_page_is_proved_once_the_change_is_older_than_clocks_may_differ(times: ChangeTimes) -> None:
+def test_page_is_proved_once_the_change_is_older_than_the_clock_skew(times: ChangeTimes) -> None:
     changed = NOON + timedelta(minutes=1)
     assert not times.proves([NOVA], changed + MARGIN)
     assert times.proves([NOVA], changed + MARGIN + TICK)
@@ -40,7 +40,7 @@ def test_turn_of_the_latest_change_is_compared(times: ChangeTimes) -> None:
     assert times.unchanged([NOVA, LYRA], 3)
 
 
-def test_forgotten_change_proves_nothing_from_before(times: ChangeTimes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evicted_change_proves_nothing_from_before(times: ChangeTimes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_times, "MOST_SUBJECTS", 1)
     forgotten, later = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
     times.note(ORION, 4, later)
@@ -50,7 +50,7 @@ def test_forgotten_change_proves_nothing_from_before(times: ChangeTimes, monkeyp
     assert times.unchanged([NOVA], 3)
 
 
-def test_feed_that_begins_anew_forgets_everything(times: ChangeTimes) -> None:
+def test_restarted_feed_forgets_everything(times: ChangeTimes) -> None:
     times.begin(9, NOON + timedelta(minutes=3))
     assert not times.proves([LYRA], NOON + timedelta(minutes=3))
     assert not times.unchanged([LYRA], 8)

@@ -1,4 +1,4 @@
-"""A user who comes back after months and follows many accounts: the first page costs a few bounded reads."""
+"""The first page after months of absence, with many follows, costs a few bounded reads."""
 
 from collections.abc import Awaitable, Callable, Sized
 from dataclasses import dataclass
@@ -32,17 +32,17 @@ class Counting:
     def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
         call = getattr(self.port, name)
 
-        async def counted(*given: object, **named: object) -> object:
-            found = await call(*given, **named)
-            self.bursts += len(cast(Sized, found))
-            return found
+        async def counted(*args: object, **kwargs: object) -> object:
+            bursts_read = await call(*args, **kwargs)
+            self.bursts += len(cast(Sized, bursts_read))
+            return bursts_read
 
         return counted
 
 
 @pytest.fixture(scope="module")
 def stage() -> Stage:
-    """Kim left when all but the last mentions had been seen."""
+    """Kim left after she had seen all but the last mentions."""
     stage = Stage()
     stars = [UserId(f"star{n}") for n in range(FOLLOWED)]
     stage.ground.directory.number(stars)
@@ -71,7 +71,7 @@ def see_everything(stage: Stage) -> None:
 
 @pytest.mark.parametrize("warm", [False, True])
 def test_cold_start_first_page_costs_three_calls(stage: Stage, *, warm: bool) -> None:
-    """A process that just started reads the store alone; one that runs has the pull index, and follows what changes."""
+    """A process that just started reads only the store; a running one has the pull index and follows changes."""
     processes = Processes(stage)
     if warm:
         processes.open(0, UserId("ada"))
@@ -89,8 +89,8 @@ def test_cold_start_first_page_costs_three_calls(stage: Stage, *, warm: bool) ->
     assert 0 < timeline.bursts <= 200
 
 
-def test_cold_start_first_page_reads_few_bursts_where_everything_is_unread(stage: Stage) -> None:
-    """The badge counts on to a hundred."""
+def test_cold_start_first_page_reads_few_bursts_when_all_are_unread(stage: Stage) -> None:
+    """The badge counts up to a hundred."""
     lee = UserId("lee")
     for n in range(FOLLOWED):
         stage.ground.people.follow(lee, Subject(Kind.MENTION, UserId(f"star{n}")), SINCE)
@@ -116,13 +116,13 @@ def ranged_stage() -> Stage:
 
 def test_first_open_by_a_user_of_a_range_asks_for_the_account_once() -> None:
     processes = Processes(ranged_stage())
-    processes.open(0)  # what starts with the process
+    processes.open(0)  # loads what a new process needs
     before = processes.count("inbox_store_calls")
     assert processes.shown(0, UserId("u4")) == ["mention:nova#1"]
     assert processes.count("inbox_store_calls") - before == 2  # the facts, and the list of the user's own subject
 
 
-def test_user_with_a_number_of_its_own_is_not_taken_for_that_of_the_range() -> None:
+def test_user_with_own_number_does_not_get_the_number_of_the_range() -> None:
     processes = Processes(ranged_stage())
     assert [processes.shown(process, UserId("u3")) for process in (0, 0, 1)] == [["mention:nova#1"]] * 3
     viewer = processes.inboxes[0].viewers.get(UserId("u3"))

@@ -1,4 +1,4 @@
-"""Many pages that are cold at once: a few are read at a time, and the others wait for a bounded time."""
+"""Concurrent cold pages are read a few at a time; the others wait for a bounded time."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -18,92 +18,92 @@ PATIENT = timedelta(minutes=1)
 
 
 class Pages:
-    """Cold pages that are read until they are let go."""
+    """Cold pages that block until they are released."""
 
     def __init__(self, cold: Bulkhead | None = None) -> None:
         self.deadline = PageDeadline(PATIENT, cold or cold_pages())
-        self.reading, self.read, self.most = 0, 0, 0
-        self.let_go = asyncio.Event()
+        self.reading, self.read, self.most_reading = 0, 0, 0
+        self.release = asyncio.Event()
 
     async def open(self) -> None:
         async with self.deadline.turn(), self.deadline.limit(cold=True):
             self.reading += 1
-            self.most = max(self.most, self.reading)
-            await self.let_go.wait()
+            self.most_reading = max(self.most_reading, self.reading)
+            await self.release.wait()
             self.reading -= 1
             self.read += 1
 
 
 async def opened(number: int) -> Pages:
     pages = Pages()
-    going = [asyncio.create_task(pages.open()) for _ in range(number)]
+    tasks = [asyncio.create_task(pages.open()) for _ in range(number)]
     await asyncio.sleep(0)
-    pages.let_go.set()
-    await asyncio.gather(*going)
+    pages.release.set()
+    await asyncio.gather(*tasks)
     return pages
 
 
 def test_a_thousand_cold_pages_are_read_a_few_at_a_time() -> None:
     pages = asyncio.run(opened(1_000))
-    assert (pages.read, pages.most) == (1_000, AT_ONCE)
+    assert (pages.read, pages.most_reading) == (1_000, AT_ONCE)
 
 
 def test_cold_page_that_waits_too_long_is_refused() -> None:
     async def run() -> None:
         pages = Pages(Bulkhead(at_once=AT_ONCE, wait=timedelta(milliseconds=10)))
-        going = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE)]
+        tasks = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE)]
         await asyncio.sleep(0)
         with pytest.raises(Crowded):
             await pages.open()
-        pages.let_go.set()
-        await asyncio.gather(*going)
+        pages.release.set()
+        await asyncio.gather(*tasks)
         await pages.open()
         assert pages.read == AT_ONCE + 1
 
     asyncio.run(run())
 
 
-def test_cold_page_behind_too_many_others_is_refused_at_once() -> None:
+def test_cold_page_is_refused_at_once_when_too_many_wait() -> None:
     async def run() -> None:
         pages = Pages(Bulkhead(at_once=AT_ONCE, wait=PATIENT, most_waiting=1))
-        going = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
+        tasks = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
         await asyncio.sleep(0)
         with pytest.raises(Crowded, match="1 others wait already"):
             await pages.open()
-        pages.let_go.set()
-        await asyncio.gather(*going)
+        pages.release.set()
+        await asyncio.gather(*tasks)
 
     asyncio.run(run())
 
 
-def test_warm_page_waits_for_no_cold_one() -> None:
+def test_warm_page_does_not_wait_for_cold_ones() -> None:
     async def run() -> None:
         pages = Pages()
-        going = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
+        tasks = [asyncio.create_task(pages.open()) for _ in range(AT_ONCE + 1)]
         await asyncio.sleep(0)
         async with pages.deadline.limit(cold=False):
-            pages.let_go.set()
-        await asyncio.gather(*going)
+            pages.release.set()
+        await asyncio.gather(*tasks)
 
     asyncio.run(run())
 
 
 class Full(NoDeadline):
-    """So many wait already that nobody else may."""
+    """Refuses every page because too many wait already."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         raise Crowded("1000 others wait already.")
 
 
-def test_crowd_of_new_viewers_is_no_failure_of_the_store() -> None:
-    """The others' cached pages are not replaced by partial ones, and they page on."""
+def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:
+    """Cached pages of other viewers are not replaced by partial ones, and they can still load older pages."""
     processes = both_shown()
     inbox = processes.inboxes[0] = replace(processes.inboxes[0], deadline=Full())
     for _ in range(10):
         with pytest.raises(Crowded):
             processes.open(0, UserId("lee"))
     processes.stage.pass_time(minutes=16)
-    with pytest.raises(Crowded):  # whoever was here too long ago to be shown anything waits like a new viewer
+    with pytest.raises(Crowded):  # a viewer whose last page is too old waits like a new one
         processes.open(0)
     processes.inboxes[0] = replace(inbox, deadline=NoDeadline())
     processes.open(0)

@@ -1,4 +1,4 @@
-"""Crossing the threshold: an account takes the other lane, and nobody's list has a gap or a repeat for it."""
+"""An account that crosses the celebrity threshold changes lanes without gaps or duplicates in inboxes."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -69,8 +69,8 @@ def test_crossing_no_gap_on_sqlite_and_valkey(embedded: Profile) -> None:
     require_no_gap(crossing)
 
 
-def test_an_event_that_a_router_gave_to_both_lanes_is_in_one_burst() -> None:
-    """It died before its commit, and whoever had its records next found another size."""
+def test_event_routed_to_both_lanes_is_in_one_burst() -> None:
+    """The router crashed before its commit, and its successor read another follower count."""
     stage = Stage()
     for total in (2_000, 500):
         stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
@@ -82,8 +82,8 @@ def test_an_event_that_a_router_gave_to_both_lanes_is_in_one_burst() -> None:
     assert [(burst.count, burst.key.seq) for burst in bursts] == [(1, 1)]
 
 
-def test_what_a_large_account_has_spent_it_has_spent_in_both_lanes() -> None:
-    """Six fan-outs at once and one more an hour, whichever lane each of them has."""
+def test_fanout_budget_is_shared_by_both_lanes() -> None:
+    """Six fan-outs at once and one more an hour, in any lane."""
     stage = Stage()
     for n in range(20):
         total = (800, 1_200)[n % 2] * 1_000
@@ -95,29 +95,29 @@ def test_what_a_large_account_has_spent_it_has_spent_in_both_lanes() -> None:
 
 
 class Heads:
-    """One that remembers a lane, or none that can be read."""
+    """Sequence heads that are readable, or raise Poison."""
 
-    def __init__(self, stage: Stage, *, spoilt: bool = False) -> None:
-        self._heads, self._spoilt = stage.ground.heads, spoilt
+    def __init__(self, stage: Stage, *, corrupt: bool = False) -> None:
+        self._heads, self._corrupt = stage.ground.heads, corrupt
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._heads, name)
 
     def load(self, subjects: list[Subject]) -> Any:
-        if self._spoilt:
+        if self._corrupt:
             raise Poison("A bit is another.")
         return self._heads.load(subjects)
 
 
-def test_a_router_that_starts_between_the_lines_goes_on_in_the_lane_of_the_last_burst() -> None:
+def test_new_router_between_the_thresholds_keeps_the_lane_of_the_last_burst() -> None:
     stage = Stage()
 
     def resized(total: int) -> None:
         stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
 
-    def lane(*, spoilt: bool = False) -> Lane:
-        """As one who has just started says it."""
-        heads: Any = Heads(stage, spoilt=spoilt)
+    def lane(*, corrupt: bool = False) -> Lane:
+        """Return the lane that a router chooses right after its start."""
+        heads: Any = Heads(stage, corrupt=corrupt)
         return Sizes(sets=stage.ground.sets, heads=heads, clock=stage.ground.clock, threshold=1_000)(NOVA)[1]
 
     resized(950)
@@ -126,7 +126,7 @@ def test_a_router_that_starts_between_the_lines_goes_on_in_the_lane_of_the_last_
     stage.mention("nova")
     resized(950)
     assert lane() is Lane.CELEBRITY
-    assert lane(spoilt=True) is Lane.STANDARD
+    assert lane(corrupt=True) is Lane.STANDARD
     resized(899)
     assert lane() is Lane.STANDARD
     stage.pass_time(minutes=6)

@@ -1,4 +1,4 @@
-"""Slices on their way: lost tasks, throttles, what is too old, and a Redis that forgets."""
+"""Slices in delivery: lost tasks, throttles, expired slices and a wiped Redis."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -20,29 +20,33 @@ from tests.support.in_memory_system import NOVA, Stage
 
 
 def ended(stage: Stage, tier: Tier) -> set[Fact]:
-    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
-    standings = [s for s in account.standings.values() if s.slice.tier is tier and s.slice.step is Step.ROWS]
+    [progress] = [progress for progress in stage.ground.archive.accounts() if progress.plan.burst.subject == NOVA]
+    standings = [
+        standing
+        for standing in progress.standings.values()
+        if standing.slice.tier is tier and standing.slice.step is Step.ROWS
+    ]
     return {standing.ended.fact for standing in standings if standing.ended}
 
 
 @pytest.mark.parametrize("pool", [Pool.P0, Pool.P1, Pool.P2])
-def test_a_lost_task_is_queued_again_within_its_tiers_deadline(pool: Pool) -> None:
+def test_lost_task_is_requeued_within_its_tiers_deadline(pool: Pool) -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
     stage.dispatch()  # P2 gives way to P1 in the first round
-    lost = list(stage.ground.queue.waiting[pool])
-    assert lost
+    lost_slices = list(stage.ground.queue.waiting[pool])
+    assert lost_slices
     stage.ground.queue.waiting[pool].clear()
     stage.ground.clock.advance(TERMS[pool].unclaimed / 2)
     stage.dispatch()
     assert stage.ground.queue.waiting[pool] == []
     stage.ground.clock.advance(TERMS[pool].unclaimed / 2)
     stage.dispatch()
-    assert sorted(stage.ground.queue.waiting[pool]) == sorted(lost)
+    assert sorted(stage.ground.queue.waiting[pool]) == sorted(lost_slices)
 
 
-def test_a_doubled_task_is_done_once() -> None:
+def test_duplicate_task_is_done_once() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
@@ -54,30 +58,34 @@ def test_a_doubled_task_is_done_once() -> None:
     assert len(alerts) == len(set(alerts))
 
 
-def test_a_copy_that_comes_when_the_claim_has_run_out_finds_that_the_slice_has_ended() -> None:
+def test_duplicate_task_after_the_claim_expired_is_refused() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.deliver()
     stage.pass_time(seconds=3_600)
     work, slices = (
         build_slice_worker(stage.system()),
-        [piece for one in stage.ground.archive.accounts() for piece in one.standings],
+        [slice_ for progress in stage.ground.archive.accounts() for slice_ in progress.standings],
     )
     assert slices
-    assert [work(piece) for piece in slices] == [Again(reason="it has ended")] * len(slices)
+    assert [work(slice_) for slice_ in slices] == [Again(reason="it has ended")] * len(slices)
 
 
-def test_rows_of_a_slice_tried_again_after_its_burst_moved_have_one_key() -> None:
-    """A burst that is published slowly may get a later opening time when its slices are under way already. Here each
-    worker dies behind its rows, before the ledger has them."""
+def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:
+    """A slow publisher may set a later opening time after work on the slices began.
+
+    Here each worker crashes after its rows, before the ledger has them.
+    """
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
     key = BurstKey(NOVA, 1)
     opened = stage.ground.ledger.read([key])[key].plan.opened_at
     work = build_slice_worker(stage.system(ledger=Unrecorded(stage.ground.ledger)))
-    for piece in [piece for some in stage.ground.queue.waiting.values() for piece in some if piece.step is Step.ROWS]:
-        assert isinstance(work(piece), Again)
+    for slice_ in [
+        slice_ for slices in stage.ground.queue.waiting.values() for slice_ in slices if slice_.step is Step.ROWS
+    ]:
+        assert isinstance(work(slice_), Again)
     before = list(stage.ground.archive.rows(key))
     assert before
     burst = stage.ground.bursts.read([key])[key]
@@ -91,7 +99,7 @@ def test_rows_of_a_slice_tried_again_after_its_burst_moved_have_one_key() -> Non
     assert len(rows) == len({(stored.member_range, stored.row.tier) for stored in rows}) >= len(before)
 
 
-def test_a_paused_tier_is_parked_and_loses_nothing() -> None:
+def test_paused_tier_is_parked_and_resumes() -> None:
     stage = Stage()
     stage.throttle(Tier.P1, seconds=60)
     stage.mention("nova")
@@ -102,15 +110,15 @@ def test_a_paused_tier_is_parked_and_loses_nothing() -> None:
     assert ended(stage, Tier.P1) == set()
     assert ended(stage, Tier.P0) == {Fact.DONE}
     assert stage.sees("lee") == ["mention:nova#1"]
-    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
-    parked = [s for s in account.standings.values() if s.parked_by == {"t1"}]
+    [progress] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    parked = [s for s in progress.standings.values() if s.parked_by == {"t1"}]
     assert {(s.slice.tier, s.slice.step) for s in parked} == {(Tier.P1, Step.ROWS)}
     stage.pass_time(seconds=10)
     stage.deliver(rounds=90)
     assert ended(stage, Tier.P1) == {Fact.DONE}
 
 
-def test_a_tier_comes_back_from_a_pause_by_a_ramp() -> None:
+def test_tier_ramps_up_after_a_pause() -> None:
     stage = Stage()
     stage.throttle(Tier.P1, seconds=10)
     stage.mention("nova")
@@ -125,7 +133,7 @@ def test_a_tier_comes_back_from_a_pause_by_a_ramp() -> None:
     assert stage.ground.queue.depth(Pool.P1) > 0
 
 
-def test_what_is_older_than_it_is_worth_is_sealed_counted_and_pulled() -> None:
+def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
     stage = Stage()
     stage.throttle(Tier.P2, seconds=7 * 3600)
     stage.mention("nova")
@@ -134,15 +142,15 @@ def test_what_is_older_than_it_is_worth_is_sealed_counted_and_pulled() -> None:
     stage.deliver()
     assert ended(stage, Tier.P2) == {Fact.PULLED}
     assert not [stored for stored in stage.ground.archive.rows() if stored.row.tier is Tier.P2]
-    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
-    pulled = [s.ended for s in account.standings.values() if s.ended and s.ended.fact is Fact.PULLED]
-    seals = list(stage.ground.archive.seals(account.plan.burst))
+    [progress] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    pulled = [s.ended for s in progress.standings.values() if s.ended and s.ended.fact is Fact.PULLED]
+    seals = list(stage.ground.archive.seals(progress.plan.burst))
     people = sum(entry.people for entry in pulled if entry.slice.step is Step.ROWS)
     assert people == sum(seal.reached(Tier.P2) for seal in seals) > 0
     assert stage.sees("pat") == ["mention:nova#1"]
 
 
-def test_a_wiped_redis_leaves_the_tab_right_and_the_index_is_rebuilt() -> None:
+def test_inbox_is_correct_and_index_rebuilt_after_redis_wipe() -> None:
     stage = Stage()
     reconciler = build_reconciler(stage.system())
     reconciler()
@@ -157,20 +165,20 @@ def test_a_wiped_redis_leaves_the_tab_right_and_the_index_is_rebuilt() -> None:
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
-def test_every_process_pays_its_debts_to_redis_whoever_leads() -> None:
+def test_process_without_the_lease_repairs_its_index_entries() -> None:
     stage = Stage()
-    leader, other = build_reconciler(stage.system()), build_reconciler(stage.system(leases=Nobody()))
+    leader, follower = build_reconciler(stage.system()), build_reconciler(stage.system(leases=HeldElsewhere()))
     leader()
     stage.mention("nova")
     stage.ground.wipe()
-    other()
+    follower()
     assert stage.ground.pull.generation() is not None
 
 
-def test_a_settled_burst_is_closed_even_when_the_store_refuses_at_first() -> None:
+def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
     stage = Stage()
     stage.mention("nova")
-    ledger = Forgetful(stage.ground.ledger)
+    ledger = RefusesFirstClose(stage.ground.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
     refused = 0
     for _ in range(10):
@@ -185,7 +193,7 @@ def test_a_settled_burst_is_closed_even_when_the_store_refuses_at_first() -> Non
 
 
 @pytest.mark.parametrize("outage", [StoreUnavailable, Full, SchemaOlder])
-def test_no_outage_uses_up_the_tries_of_a_slice(outage: type[NotifierError]) -> None:
+def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]) -> None:
     stage = Stage()
     stage.mention("nova")
     work = build_slice_worker(stage.system(seals=Refusing(stage.ground.seals, outage)))
@@ -198,8 +206,8 @@ def test_no_outage_uses_up_the_tries_of_a_slice(outage: type[NotifierError]) -> 
     assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
 
 
-class Forgetful:
-    """A ledger that doesn't close what it is told to close first."""
+class RefusesFirstClose:
+    """A ledger that refuses the first `close`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -215,8 +223,8 @@ class Forgetful:
         self._ledger.close(bursts)
 
 
-class Nobody:
-    """Leases that are always another's."""
+class HeldElsewhere:
+    """Leases that another process always holds."""
 
     def hold(self, *_: object) -> bool:
         return False

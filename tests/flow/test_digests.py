@@ -1,4 +1,4 @@
-"""Digests in the tab: busy days and quiet ones, their marks, what they cost, and what becomes of them."""
+"""Digests in the inbox: busy and quiet days, marks, cost and changed preferences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,13 +29,13 @@ from tests.support.simulator.inbox_visits import driven
 LEE = UserId("lee")
 HOUR = timedelta(hours=1)
 DUE = START.replace(hour=18, minute=0, second=0, microsecond=0)
-"""Of the first day's digest."""
+"""The time of the first day's digest."""
 DAY = timedelta(days=1)
 
 
 @dataclass
 class Reads:
-    """A timeline that counts."""
+    """A timeline that counts its reads."""
 
     port: MemoryTimeline
     n: int = 0
@@ -43,14 +43,14 @@ class Reads:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, *given: Any) -> Sequence[Burst]:
+    async def before(self, *args: Any) -> Sequence[Burst]:
         self.n += 1
-        return await self.port.before(*given)
+        return await self.port.before(*args)
 
 
 @dataclass
 class Digesting:
-    """Lee wants lyra by digest, and nova singly; the clock stands at the first day's 17:00."""
+    """Lee has lyra as digest and nova individually; the clock is at 17:00 of the first day."""
 
     stage: Stage = field(default_factory=Stage)
     answers: Openings = field(default_factory=Openings)
@@ -64,24 +64,24 @@ class Digesting:
         self.to(17)
 
     def to(self, hours: float) -> None:
-        """So many hours after the first day's midnight."""
+        """Move the clock to this many hours after midnight of the first day."""
         self.stage.ground.clock.advance(DUE - 18 * HOUR + hours * HOUR - self.stage.ground.clock.now())
 
     def opened(self, number: int, *, ago: timedelta = HOUR, **fields: Any) -> None:
-        """A millisecond apart each, from so long ago on."""
+        """Open bursts a millisecond apart, starting `ago`."""
         bursts = self.stage.ground.bursts.by_key
         subject = fields.pop("subject", LYRA)
         first = sum(key.subject == subject for key in bursts) + 1
         for n in range(number):
             at = self.stage.ground.clock.now() - ago + n * timedelta(milliseconds=1)
-            made = burst(subject=subject, seq=first + n, opened_at=at, **fields)
-            bursts[made.key] = made
+            burst_ = burst(subject=subject, seq=first + n, opened_at=at, **fields)
+            bursts[burst_.key] = burst_
 
     def tab(self) -> Tab:
         return replace(self.stage.tab(), timeline=self.reads, observers=[self.answers])
 
     def page(self, limit: int = 20, after: InboxPosition | None = None) -> Page:
-        """Its badge is audited, and agrees with the list."""
+        """Load a page and check that its badge agrees with the list."""
         page, badge = driven(self.tab().open(LEE, limit=limit, after=after))
         if not page.partial:
             assert badge is not None
@@ -99,15 +99,15 @@ class Digesting:
 
 
 def digest_in(page: Page) -> DigestItem:
-    [found] = [item for item in page.items if isinstance(item, DigestItem)]
-    return found
+    [digest] = [item for item in page.items if isinstance(item, DigestItem)]
+    return digest
 
 
 def first_day() -> str:
     return f"{DUE:%Y%m%d}"
 
 
-def test_it_is_there_from_its_hour_on_and_never_before() -> None:
+def test_digest_is_listed_from_its_hour_on() -> None:
     lee = Digesting()
     lee.opened(3)
     lee.opened(1, subject=NOVA)
@@ -118,10 +118,10 @@ def test_it_is_there_from_its_hour_on_and_never_before() -> None:
     assert (lee.keys(), lee.badge()) == ([f"digest:lee#{first_day()}", "mention:nova#1"], 2)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.digest.accounts, item.unread) == (DUE, ((LYRA.owner, 3),), True)
-    assert [each.burst.key.seq for each in item.inside] == [3, 2, 1]
+    assert [inner.burst.key.seq for inner in item.inside] == [3, 2, 1]
 
 
-def test_a_busy_day_and_quiet_ones_each_have_one_on_pages_of_any_length() -> None:
+def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
     lee = Digesting()
     for day, number in enumerate((3 * GATHERED, 1, 0, GATHERED, GATHERED + 1, 2)):
         lee.to(24 * day + 17)
@@ -129,36 +129,36 @@ def test_a_busy_day_and_quiet_ones_each_have_one_on_pages_of_any_length() -> Non
         lee.opened(1, subject=NOVA, ago=HOUR / 2)
     lee.to(24 * 5 + 19)
     for limit in (1, 2, 3, 20):
-        found, page = list[Any](), lee.page(limit)
+        items, page = list[Any](), lee.page(limit)
         while page.next is not None:
-            found += page.items
+            items += page.items
             page = lee.page(limit, page.next)
-        found += page.items
-        days = [item for item in found if isinstance(item, DigestItem)]
-        told = [(item.digest.count, item.digest.more, len(item.inside)) for item in days]
-        assert told == [
+        items += page.items
+        days = [item for item in items if isinstance(item, DigestItem)]
+        counts = [(item.digest.count, item.digest.more, len(item.inside)) for item in days]
+        assert counts == [
             (2, False, 2),
             (GATHERED, True, INSIDE),
             (GATHERED, False, INSIDE),
             (1, False, 1),
             (GATHERED, True, INSIDE),
         ]
-        assert len(found) == 5 + 6
+        assert len(items) == 5 + 6
     assert lee.badge() == 5 + 6
 
 
-def test_whoever_wants_no_digest_pays_no_read_for_it() -> None:
+def test_page_without_digest_subjects_costs_no_digest_read() -> None:
     lee = Digesting()
     lee.opened(1, subject=NOVA)
     lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
     lee.page()
-    without, lee.reads.n = lee.reads.n, 0
+    reads_without_digest, lee.reads.n = lee.reads.n, 0
     lee.stage.ground.people.volume(LEE, LYRA, Volume.DIGEST)
     lee.page()
-    assert lee.reads.n == without + 2  # one for the page, one for the badge
+    assert lee.reads.n == reads_without_digest + 2  # one for the page, one for the badge
 
 
-def test_once_it_was_seen_the_badge_reads_nothing_of_it_any_more() -> None:
+def test_badge_does_not_read_seen_digests() -> None:
     lee = Digesting()
     lee.opened(2)
     lee.to(19)
@@ -167,13 +167,13 @@ def test_once_it_was_seen_the_badge_reads_nothing_of_it_any_more() -> None:
     driven(lee.tab().see(LEE, token))
     lee.reads.n = 0
     assert lee.badge() == 0
-    once, lee.reads.n = lee.reads.n, 0
+    reads_after_seen, lee.reads.n = lee.reads.n, 0
     lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
     assert lee.badge() == 0
-    assert once == lee.reads.n
+    assert reads_after_seen == lee.reads.n
 
 
-def test_what_was_seen_right_at_its_hour_was_seen() -> None:
+def test_digest_seen_exactly_at_its_hour_is_seen() -> None:
     lee = Digesting()
     lee.opened(2)
     lee.to(18)
@@ -184,7 +184,7 @@ def test_what_was_seen_right_at_its_hour_was_seen() -> None:
     assert lee.badge() == 0
 
 
-def test_it_is_marked_as_any_item_is() -> None:
+def test_digest_can_be_marked_like_other_items() -> None:
     lee = Digesting()
     lee.opened(2)
     lee.to(18 + 24)
@@ -198,7 +198,7 @@ def test_it_is_marked_as_any_item_is() -> None:
         assert (len(lee.page().items), lee.badge()) == (int(listed), unread)
 
 
-def test_one_that_is_kept_unread_counts_however_old_it_is() -> None:
+def test_badge_counts_old_digest_marked_unread() -> None:
     lee = Digesting()
     for day in range(4):
         lee.to(24 * day + 17)
@@ -212,7 +212,7 @@ def test_one_that_is_kept_unread_counts_however_old_it_is() -> None:
     lee.page(limit=1)
 
 
-def test_many_that_are_named_at_once_share_reads_where_their_days_are_quiet() -> None:
+def test_digests_of_quiet_days_share_reads() -> None:
     lee, marked = Digesting(), list[BurstKey]()
     for day in range(30):
         lee.to(24 * day + 17)
@@ -222,14 +222,16 @@ def test_many_that_are_named_at_once_share_reads_where_their_days_are_quiet() ->
     look = lee.page().look
     alone = [driven(digests_by(lee.reads, look, [key])) for key in marked]
     lee.reads.n = 0
-    assert driven(digests_by(lee.reads, look, marked[::-2])) == {k: v for one in alone[::-2] for k, v in one.items()}
-    assert driven(digests_by(lee.reads, look, marked)) == {k: v for one in alone for k, v in one.items()}
-    # Quiet days, the busy one, and quiet ones again; of all of them there are two busy ones.
+    assert driven(digests_by(lee.reads, look, marked[::-2])) == {
+        k: v for digests in alone[::-2] for k, v in digests.items()
+    }
+    assert driven(digests_by(lee.reads, look, marked)) == {k: v for digests in alone for k, v in digests.items()}
+    # Three reads for quiet, busy and quiet days; four when all days are named, as two of them are busy.
     assert lee.reads.n == 3 + 4
 
 
 @pytest.mark.parametrize("day", ["20260230", "19700102", "99980101", "1"])
-def test_what_isn_t_there_can_t_be_marked(day: str) -> None:
+def test_marking_a_missing_digest_is_rejected(day: str) -> None:
     lee = Digesting()
     lee.opened(1)
     lee.to(19)
@@ -241,7 +243,7 @@ def test_what_isn_t_there_can_t_be_marked(day: str) -> None:
         lee.mark(first_day(), Mark.READ)
 
 
-def test_another_zone_or_hour_moves_it_and_its_marks_stand() -> None:
+def test_digest_keeps_marks_when_zone_or_hour_changes() -> None:
     lee = Digesting()
     lee.opened(2)
     lee.to(19)
@@ -251,13 +253,15 @@ def test_another_zone_or_hour_moves_it_and_its_marks_stand() -> None:
     lee.to(20)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.unread, lee.badge()) == (DUE + 2 * HOUR, False, 0)
-    lee.stage.ground.people.arrange(LEE, OverallWish(zone="Asia/Tokyo", digest_hour=18))  # 09:00: it was tomorrow's
+    lee.stage.ground.people.arrange(
+        LEE, OverallWish(zone="Asia/Tokyo", digest_hour=18)
+    )  # 09:00 UTC, so the digest belongs to the next day
     assert lee.keys() == []
     lee.to(24 + 9)
     assert lee.keys() == [f"digest:lee#{DUE + DAY:%Y%m%d}"]
 
 
-def test_what_a_block_or_a_protected_author_keeps_away_is_in_none() -> None:
+def test_digest_excludes_blocked_and_protected_authors() -> None:
     lee = Digesting()
     lee.opened(1, mentioners=(UserId("bob"),))
     lee.opened(1, restricted_to=EVE)
@@ -265,23 +269,27 @@ def test_what_a_block_or_a_protected_author_keeps_away_is_in_none() -> None:
     lee.stage.ground.people.block(LEE, UserId("bob"))
     lee.to(19)
     item = digest_in(lee.page())
-    assert [each.burst.key.seq for each in item.inside] == [3]
+    assert [inner.burst.key.seq for inner in item.inside] == [3]
     assert item.inside[0].names == (UserId("ada"),)
     lee.stage.ground.people.block(LEE, UserId("ada"))
     assert lee.keys() == []
 
 
-def test_while_the_store_is_away_it_is_what_it_was_as_far_as_its_line_goes() -> None:
+def test_partial_page_shows_last_known_digest_while_store_is_unavailable() -> None:
     lee = Digesting()
     lee.opened(2)
     lee.to(19)
     tab = lee.tab()
     before, _ = driven(tab.open(LEE))
-    away = replace(tab, timeline=Refusing(lee.stage.ground.timeline, StoreUnavailable))
-    page, badge = driven(away.open(LEE))
+    unavailable = replace(tab, timeline=Refusing(lee.stage.ground.timeline, StoreUnavailable))
+    page, badge = driven(unavailable.open(LEE))
     assert (page.partial, badge) == (True, None)
-    [item], [was] = page.items, before.items
+    [item], [item_before] = page.items, before.items
     assert isinstance(item, DigestItem)
-    assert isinstance(was, DigestItem)
-    assert (item.digest.key, item.digest.count, item.digest.accounts) == (was.digest.key, 2, was.digest.accounts)
+    assert isinstance(item_before, DigestItem)
+    assert (item.digest.key, item.digest.count, item.digest.accounts) == (
+        item_before.digest.key,
+        2,
+        item_before.digest.accounts,
+    )
     assert item.inside == ()

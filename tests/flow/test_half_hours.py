@@ -17,7 +17,7 @@ from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_outcomes, phone
-from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard
+from tests.flow.test_catch_up import KIM, NIGHT, QUIET, alerts_of
 from tests.flow.test_ringing_killed import Dying, Killed
 from tests.support.in_memory_system import Stage
 
@@ -119,7 +119,7 @@ def test_a_retry_whose_half_hour_is_slept_through_is_in_the_app_alone_and_counte
     work = build_slice_worker(stage.system())
     stage.mention("nova")
     rounds(stage, work, 5)
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     rounds(stage, work, 30)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY])
     stage.ground.clock.advance(NIGHT)
@@ -141,7 +141,7 @@ def test_a_retry_that_is_no_news_any_more_wakes_nobody() -> None:
     rounds(stage, work, 30, seconds=61)
     urgent = {device.member: alert.urgent for alert, device in stage.ground.phones.arrived}
     assert [urgent[phone(stage, name).member] for name in ("kim", "roy")] == [True, False]
-    assert (heard(stage, "kim"), heard(stage, "roy")) == ([0], [0])
+    assert (alerts_of(stage, "kim"), alerts_of(stage, "roy")) == ([0], [0])
 
 
 def test_one_device_that_gets_too_many_neither_stops_nor_slows_the_others() -> None:

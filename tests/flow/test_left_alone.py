@@ -20,7 +20,7 @@ from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_load_monitor, build_slice_worker
 from notifier.wiring.operations import build_overview
 from tests.flow.alert_counts import phone
-from tests.flow.test_away import ASLEEP, KIM, NIGHT
+from tests.flow.test_catch_up import KIM, NIGHT, QUIET
 from tests.support.examples import MINUTE
 from tests.support.failing_ports import Refusing
 from tests.support.fakes.clock import START, ManualClock
@@ -214,7 +214,7 @@ def test_a_provider_that_refuses_us_is_seen_by_its_reason_while_its_slices_wait(
 
 def test_the_ledger_says_until_when_a_slice_waits_for_somebody_to_wake() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     stage.mention("nova")
     stage.deliver_others()
     until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"

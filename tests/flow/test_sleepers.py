@@ -18,8 +18,8 @@ from notifier.domain.ids import BurstKey
 from notifier.flow.delivery.dispatcher import LOOKED_FOR_EVERY, WOKEN_AT_ONCE, Dispatcher
 from notifier.wiring.delivery import build_dispatcher, build_reconciler
 from notifier.wiring.operations import build_overview
-from tests.flow.test_away import ASLEEP, KIM, NIGHT, heard, mentions
 from tests.flow.test_backlog import Counted
+from tests.flow.test_catch_up import KIM, NIGHT, QUIET, alerts_of, mentions
 from tests.support.contract_examples import plan
 from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleepers
 from tests.support.in_memory_system import NOVA, Stage
@@ -31,7 +31,7 @@ MORNING = NIGHT
 def night(bursts: int = 3) -> Stage:
     """All have been told who are awake."""
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     mentions(stage, bursts)
     return stage
 
@@ -53,13 +53,13 @@ def test_bursts_of_sleepers_are_neither_listed_as_open_nor_kept_in_memory_until_
     assert (sum(ledger.asked), dispatcher.backlog.accounts) == (0, {})
     stage.ground.clock.advance(MORNING)
     rounds(stage, dispatcher, 30)
-    assert heard(stage, "kim") == [3]
+    assert alerts_of(stage, "kim") == [3]
     assert stage.ground.ledger.unsettled() == []
 
 
 def test_who_laid_them_down_wakes_them_at_their_moment() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     stage.mention("nova")
     morning, dispatcher = stage.ground.clock.now() + MORNING, build_dispatcher(stage.system())
     rounds(stage, dispatcher, 5)
@@ -67,7 +67,7 @@ def test_who_laid_them_down_wakes_them_at_their_moment() -> None:
     rounds(stage, dispatcher, 1)
     assert stage.ground.sleepers.count() == 1
     rounds(stage, dispatcher, 1)
-    assert (stage.ground.sleepers.count(), heard(stage, "kim")) == (0, [0])
+    assert (stage.ground.sleepers.count(), alerts_of(stage, "kim")) == (0, [0])
 
 
 def test_a_successor_wakes_what_its_predecessor_laid_down() -> None:
@@ -80,12 +80,12 @@ def test_a_successor_wakes_what_its_predecessor_laid_down() -> None:
     while stage.ground.clock.now() < morning + LOOKED_FOR_EVERY:
         rounds(stage, successor, 1)
     rounds(stage, successor, 5)
-    assert heard(stage, "kim") == [0]
+    assert alerts_of(stage, "kim") == [0]
 
 
 def test_what_goes_on_soon_stays_at_hand() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     stage.ground.clock.advance(NIGHT - FAR)
     stage.mention("nova")
     stage.deliver_others()
@@ -93,12 +93,12 @@ def test_what_goes_on_soon_stays_at_hand() -> None:
     assert stage.ground.sleepers.count() == 0
     assert key in stage.ground.ledger.open()
     stage.deliver(rounds=90)
-    assert heard(stage, "kim") == [0]
+    assert alerts_of(stage, "kim") == [0]
 
 
 def test_a_burst_with_other_work_left_does_not_sleep() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     stage.throttle(Tier.P2, seconds=600)
     stage.mention("nova")
     stage.deliver_others()
@@ -169,7 +169,7 @@ class Failing:
 @pytest.mark.parametrize("at", ["lay", "wake"])
 def test_who_dies_between_the_two_lists_keeps_nobody_from_being_told_once(at: str) -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     dying = Failing(stage.ground.sleepers, stage.ground.ledger, at)
     morning = stage.ground.clock.now() + MORNING
     dispatcher: Any = None
@@ -190,7 +190,7 @@ def test_who_dies_between_the_two_lists_keeps_nobody_from_being_told_once(at: st
     assert list(stage.ground.ledger.open()) == []
     stage.ground.clock.advance(morning - stage.ground.clock.now())
     some(80)
-    assert (dying.died, heard(stage, "kim")) == ([at], [0])
+    assert (dying.died, alerts_of(stage, "kim")) == ([at], [0])
     assert stage.ground.ledger.unsettled() == []
 
 
@@ -214,7 +214,7 @@ class Refusing:
 
 def test_who_could_not_be_laid_down_before_its_moment_is_not_laid_down_behind_it() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     sleepers = Refusing(stage.ground.sleepers)
     morning, dispatcher = stage.ground.clock.now() + MORNING, build_dispatcher(stage.system(sleepers=sleepers))
     stage.mention("nova")
@@ -228,12 +228,12 @@ def test_who_could_not_be_laid_down_before_its_moment_is_not_laid_down_behind_it
     sleepers.down = False
     rounds(stage, dispatcher, 30)
     assert [ahead for ahead in sleepers.ahead if ahead <= timedelta()] == []
-    assert (heard(stage, "kim"), stage.ground.ledger.unsettled()) == ([0], [])
+    assert (alerts_of(stage, "kim"), stage.ground.ledger.unsettled()) == ([0], [])
 
 
 def test_books_that_are_checked_as_a_burst_falls_asleep_balance() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     system = stage.system()
     reconciler = build_reconciler(system)
     stage.mention("nova")

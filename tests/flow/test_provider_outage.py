@@ -1,4 +1,4 @@
-"""One provider answers nobody for an hour: rows, badges and the others' alerts are as ever, and so is all behind it."""
+"""One provider times out for an hour: rows, badges and alerts by other providers are not delayed."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,65 +16,64 @@ from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
 
 EVERY, MENTIONS = timedelta(minutes=15), 4
-"""An hour, and no more alerts in it than anybody may get."""
-AT_ONCE = 5
-"""Seconds."""
+"""One hour of mentions, within the hourly frequency cap."""
+PROMPT_SECONDS = 5
 SOON = timedelta(seconds=40)
-"""A breaker's rest, and a turn."""
+"""Covers a circuit breaker's wait and one round."""
 
 
 @dataclass(slots=True)
-class Stalling:
-    """Takes connections, and answers nobody; nothing arrives."""
+class TimingOut:
+    """Accepts requests and never answers; no alert arrives."""
 
-    phones: Provider
+    provider: Provider
     stalls: bool = True
-    asked: Counter[Member] = field(default_factory=Counter)
+    attempts: Counter[Member] = field(default_factory=Counter)
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
         if not self.stalls:
-            yield from self.phones.send(alert, devices)
+            yield from self.provider.send(alert, devices)
             return
         for device in devices:
-            self.asked[device.member] += 1
+            self.attempts[device.member] += 1
             yield device, Unknown(reason="no answer in time")
 
 
-def test_a_provider_that_stalls_for_an_hour_keeps_back_its_own_alerts_alone() -> None:
+def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
     stage = Stage()
-    google = Stalling(stage.ground.phones)
+    google = TimingOut(stage.ground.phones)
     use_providers(stage, Platform.APNS, Platform.FCM)
     stage.ports = replace(stage.ports, providers={**stage.ports.providers, Platform.FCM: google})
     with_apple(stage)
     for n in range(1, MENTIONS + 1):
         opened = stage.ground.clock.now()
         stage.mention("nova", of=f"t{n}")
-        for _ in range(AT_ONCE):
+        for _ in range(PROMPT_SECONDS):
             stage.dispatch()
             stage.work()
             stage.pass_time(seconds=1)
         assert alert_sizes(stage, on=Platform.APNS) == [1] * n
         assert member(stage) in stage.reached()
         assert driven(stage.tab().badge(KIM)).count == n
-        _pass(stage, opened + EVERY)
-    assert 0 < google.asked[member(stage)] <= TRIES * MENTIONS
+        _run_until(stage, opened + EVERY)
+    assert 0 < google.attempts[member(stage)] <= TRIES * MENTIONS
     assert alert_sizes(stage) == []
-    assert [_last(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
+    assert [_last_outcome(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
     assert stage.ground.ledger.unsettled() == []
     google.stalls = False
     stage.mention("nova", of="t9")
-    _pass(stage, stage.ground.clock.now() + SOON)
+    _run_until(stage, stage.ground.clock.now() + SOON)
     assert alert_sizes(stage) == [1]
 
 
-def _last(stage: Stage, burst: BurstKey) -> AlertOutcome:
-    """Of its alert by the provider that stalls, in the end."""
-    every = [window for some in stage.ground.sent.read(burst, Platform.FCM, [0]).values() for window in some]
-    missed = [one for window in every for one in window.missed or ()]
-    return [one.fate for one in missed if one.tried.member == member(stage)][-1]
+def _last_outcome(stage: Stage, burst: BurstKey) -> AlertOutcome:
+    """Return the last outcome of Kim's alert by the provider that times out."""
+    batches = [window for log in stage.ground.sent.read(burst, Platform.FCM, [0]).values() for window in log]
+    missed = [failure for window in batches for failure in window.missed or ()]
+    return [failure.fate for failure in missed if failure.tried.member == member(stage)][-1]
 
 
-def _pass(stage: Stage, until: datetime) -> None:
+def _run_until(stage: Stage, until: datetime) -> None:
     while stage.ground.clock.now() < until:
         stage.dispatch()
         stage.work()

@@ -1,4 +1,4 @@
-"""Quiet hours and what came too late: held, and then one alert of all of it; and how often a phone rings at most."""
+"""One summary alert after quiet hours or a delay, and the most alerts per user and hour."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -22,50 +22,50 @@ from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import driven
 
 KIM = UserId("kim")
-ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""Where it is nine in the evening when it is noon by UTC, and five in the morning at 20:00."""
+QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+"""Quiet hours start at noon UTC, 21:00 in Tokyo, and end at 20:00 UTC."""
 NIGHT = timedelta(hours=8)
 
 
-def heard(stage: Stage, name: str) -> list[int]:
-    """What the phone rang for of nova, one after the other: 0 for a mention, or a summary's number."""
+def alerts_of(stage: Stage, name: str) -> list[int]:
+    """Return the user's alerts for nova in order: 0 for a mention, or the count of a summary."""
     member = Member(stage.scene.people[name].member)
-    found = []
+    counts = []
     for sent, device in stage.ground.phones.arrived:
         if device.member == member and sent.subject == NOVA:
             match sent.news:
                 case MentionAlert():
-                    found.append(0)
+                    counts.append(0)
                 case WhileAway(count=count):
-                    found.append(count)
-    return found
+                    counts.append(count)
+    return counts
 
 
 def mentions(stage: Stage, number: int) -> None:
-    """Bursts of their own, each as soon as the last one's window is over."""
+    """Open bursts, each after the collapse window of the previous one."""
     for n in range(number):
         stage.mention("nova", of=f"t{len(stage.bursts())}-{n}")
         stage.deliver_others()
         stage.pass_time(seconds=61)
 
 
-def test_who_sleeps_is_told_of_the_whole_night_at_once_when_it_is_over() -> None:
+def test_quiet_hours_end_with_one_summary_alert() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     began = stage.ground.clock.now()
     mentions(stage, 3)
-    assert (heard(stage, "roy"), heard(stage, "kim")) == ([0, 0, 0], [])
+    assert (alerts_of(stage, "roy"), alerts_of(stage, "kim")) == ([0, 0, 0], [])
     stage.ground.clock.advance(began + NIGHT - timedelta(minutes=1) - stage.ground.clock.now())
     stage.deliver_others()
-    assert heard(stage, "kim") == []
+    assert alerts_of(stage, "kim") == []
     stage.pass_time(seconds=60)
     stage.deliver(rounds=90)
-    assert (heard(stage, "kim"), heard(stage, "roy")) == ([3], [0, 0, 0])
+    assert (alerts_of(stage, "kim"), alerts_of(stage, "roy")) == ([3], [0, 0, 0])
 
 
-def test_a_night_that_was_slept_through_is_not_counted_as_slow() -> None:
+def test_quiet_hours_do_not_count_as_push_latency() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     system = stage.system()
     work = build_slice_worker(system)
 
@@ -84,13 +84,13 @@ def test_a_night_that_was_slept_through_is_not_counted_as_slow() -> None:
     assert before == len(stage.ground.phones.arrived) > 0
     stage.ground.clock.advance(NIGHT)
     rounds(60)
-    assert heard(stage, "kim") == [0]
+    assert alerts_of(stage, "kim") == [0]
     assert counted() == before
 
 
-def test_a_single_one_of_the_night_is_told_as_it_was_and_wakes_nobody() -> None:
+def test_single_burst_after_quiet_hours_is_a_silent_mention_alert() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     mentions(stage, 1)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
@@ -98,11 +98,11 @@ def test_a_single_one_of_the_night_is_told_as_it_was_and_wakes_nobody() -> None:
     assert (sent.news, sent.urgent) == (MentionAlert(opener=UserId("ada")), False)
 
 
-def test_what_is_told_in_the_morning_reaches_a_phone_that_is_turned_on_an_hour_later() -> None:
-    for many in (1, 2):
+def test_alert_after_quiet_hours_expires_after_more_than_an_hour() -> None:
+    for bursts in (1, 2):
         stage = Stage()
-        stage.ground.people.arrange(KIM, ASLEEP)
-        mentions(stage, many)
+        stage.ground.people.arrange(KIM, QUIET)
+        mentions(stage, bursts)
         stage.ground.clock.advance(NIGHT)
         stage.deliver(rounds=60)
         kim, now = stage.scene.people["kim"].member, stage.ground.clock.now()
@@ -110,9 +110,9 @@ def test_what_is_told_in_the_morning_reaches_a_phone_that_is_turned_on_an_hour_l
         assert sent.expires_at > now + timedelta(hours=1)
 
 
-def test_what_a_summary_told_is_in_no_other() -> None:
+def test_summary_does_not_repeat_bursts_of_an_earlier_one() -> None:
     stage = Stage(settings={"refill": timedelta(minutes=5)})
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     mentions(stage, 2)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
@@ -120,46 +120,46 @@ def test_what_a_summary_told_is_in_no_other() -> None:
     mentions(stage, 2)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
-    assert heard(stage, "kim") == [2, 2]
+    assert alerts_of(stage, "kim") == [2, 2]
 
 
-def test_who_saw_them_meanwhile_is_told_of_none() -> None:
+def test_bursts_seen_during_quiet_hours_cause_no_summary() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     mentions(stage, 3)
     token = stage.page("kim").seen
     assert token is not None
     driven(stage.tab().see(KIM, token))
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=60)
-    assert heard(stage, "kim") == []
+    assert alerts_of(stage, "kim") == []
 
 
-def test_what_somebody_hid_after_a_newer_one_was_to_tell_of_it_is_counted_no_more() -> None:
+def test_summary_does_not_count_burst_hidden_before_it_is_sent() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     mentions(stage, 3)
     stage.ground.clock.advance(NIGHT)
     stage.dispatch()
     oldest, work = stage.bursts()[0], build_slice_worker(stage.system())
-    for piece in [piece for piece in stage.ground.queue.waiting[Pool.FCM] if piece.burst == oldest]:
-        work(piece)
+    for slice_ in [slice_ for slice_ in stage.ground.queue.waiting[Pool.FCM] if slice_.burst == oldest]:
+        work(slice_)
     driven(stage.tab().mark(KIM, [oldest], Mark.HIDDEN))
     stage.deliver(rounds=90)
-    assert heard(stage, "kim") == [2]
+    assert alerts_of(stage, "kim") == [2]
 
 
-def test_what_a_throttle_held_for_too_long_is_one_alert_too() -> None:
+def test_bursts_delayed_by_a_throttle_become_one_summary() -> None:
     stage = Stage()
     stage.throttle(Tier.P0, seconds=20 * 60)
     mentions(stage, 3)
-    assert heard(stage, "kim") == []
+    assert alerts_of(stage, "kim") == []
     stage.ground.clock.advance(timedelta(minutes=20))
     stage.deliver(rounds=90)
-    assert (heard(stage, "kim"), heard(stage, "roy")) == ([3], [3])
+    assert (alerts_of(stage, "kim"), alerts_of(stage, "roy")) == ([3], [3])
 
 
-def test_what_is_late_is_told_apart_from_what_is_news() -> None:
+def test_late_bursts_and_new_bursts_cause_separate_alerts() -> None:
     stage = Stage()
     stage.throttle(Tier.P0, seconds=(STALE + timedelta(minutes=5)).total_seconds())
     mentions(stage, 2)
@@ -167,40 +167,40 @@ def test_what_is_late_is_told_apart_from_what_is_news() -> None:
     mentions(stage, 1)
     stage.ground.clock.advance(timedelta(minutes=4))
     stage.deliver(rounds=90)
-    assert sorted(heard(stage, "kim")) == [0, 2]
+    assert sorted(alerts_of(stage, "kim")) == [0, 2]
 
 
-def test_a_summary_that_is_tried_again_is_the_same() -> None:
+def test_retried_summary_has_the_same_count() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, ASLEEP)
+    stage.ground.people.arrange(KIM, QUIET)
     mentions(stage, 2)
     stage.ground.clock.advance(NIGHT)
     kim = Member(stage.scene.people["kim"].member)
     [device] = stage.ground.devices.of([kim])[kim]
     stage.ground.phones.says[device.id] = [RetryAt(at=stage.ground.clock.now(), reason="busy")]
     stage.deliver(rounds=90)
-    assert heard(stage, "kim") == [2]
+    assert alerts_of(stage, "kim") == [2]
 
 
-def test_a_phone_rings_five_times_an_hour_and_no_more() -> None:
+def test_user_gets_at_most_five_alerts_an_hour() -> None:
     stage = Stage()
     mentions(stage, 6)
     assert len(stage.bursts()) == 6
     stage.deliver(rounds=30)
-    assert heard(stage, "kim") == [0] * 5
+    assert alerts_of(stage, "kim") == [0] * 5
     assert len(stage.sees("kim")) == 6
 
 
-class Knowing:
-    """Of nobody by name, as of people who were loaded by ranges: what concerns all of them the burst has to say."""
+class WithoutNames:
+    """Suppresses no user by name, as for users loaded by ranges; the burst itself is the only source."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
         return spares(shards, [], [])
 
 
-def test_a_burst_that_was_taken_back_before_it_rang_counts_for_nobody_s_cap() -> None:
+def test_retracted_burst_does_not_consume_the_frequency_cap() -> None:
     stage = Stage()
-    stage.ports = replace(stage.ports, spared=Knowing())
+    stage.ports = replace(stage.ports, spared=WithoutNames())
     stage.mention("nova", of="back")
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)
@@ -214,10 +214,10 @@ def test_a_burst_that_was_taken_back_before_it_rang_counts_for_nobody_s_cap() ->
     stage.pass_time(seconds=61)
     mentions(stage, 5)
     stage.deliver(rounds=30)
-    assert heard(stage, "kim") == [0] * 5
+    assert alerts_of(stage, "kim") == [0] * 5
 
 
-def test_of_several_celebrities_in_one_tweet_a_follower_of_all_is_alerted_once() -> None:
+def test_follower_of_several_mentioned_celebrities_gets_one_alert() -> None:
     stage = Stage()
     stage.mention("nova", "lyra")
     stage.deliver()

@@ -1,0 +1,84 @@
+"""Activity indexer: sightings make users active, repeats change nothing, and a Redis outage loses none."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from notifier import topics
+from notifier.codec import pack
+from notifier.domain.audience.activity import Sighting
+from notifier.domain.bursts.mention import EventId
+from notifier.domain.errors import CacheUnavailable
+from notifier.domain.ids import Member, UserId
+from notifier.flow.indexing.activity import Attendant
+from notifier.ports.directory import DirectoryEntry
+from notifier.ports.event_log import Logged, Record
+from tests.flow.activity_world import HOUR, MINUTE, World
+from tests.support.fakes.audience import MemoryActiveHours
+
+
+def activity_indexer(world: World, **ports: Any) -> Attendant:
+    return Attendant(directory=world.directory, hours=ports.get("hours", world.hours), clock=world.clock)
+
+
+def seen(world: World, *users: str, ago: timedelta = MINUTE) -> list[Logged]:
+    records = [Sighting(id=EventId("logins", user), user=UserId(user), at=world.clock.now() - ago) for user in users]
+    records = [Record(stream=topics.ACTIVITY, key=sighting.user, value=pack(sighting)) for sighting in records]
+    return [Logged(partition="activity/0", offset=n, record=record) for n, record in enumerate(records)]
+
+
+def world() -> World:
+    world = World()
+    world.directory.enrol(
+        [DirectoryEntry(user=UserId(name), member=Member(n)) for n, name in enumerate(("ada", "bea"))]
+    )
+    return world
+
+
+def test_seen_user_is_active_after_next_rollup() -> None:
+    world_ = world()
+    activity_indexer(world_)(seen(world_, "ada"))
+    world_.visit(1)
+    world_.job().run()
+    assert world_.all_active() == [[0, 1]] * 3
+
+
+def test_sighting_counts_for_less_than_a_day() -> None:
+    world_ = world()
+    activity_indexer(world_)([*seen(world_, "ada", ago=23 * HOUR), *seen(world_, "bea", ago=24 * HOUR)])
+    world_.job().run()
+    assert world_.active() == [0]
+
+
+def test_repeated_sightings_change_nothing() -> None:
+    world_ = world()
+    records = seen(world_, "ada", "ada", "bea")
+    activity_indexer(world_)(records)
+    activity_indexer(world_)(records[1:])
+    world_.job().run()
+    assert world_.active() == [0, 1]
+
+
+def test_unknown_user_gets_a_number_and_is_active() -> None:
+    world_ = world()
+    activity_indexer(world_)(seen(world_, "stranger"))
+    member = world_.directory.accounts([UserId("stranger")])[UserId("stranger")].member
+    assert world_.directory.users([member]) == {member: "stranger"}
+    assert world_.activity.hours
+
+
+class Unavailable(MemoryActiveHours):
+    def touch(self, members: Collection[Member], hour: int) -> None:
+        raise CacheUnavailable()
+
+
+def test_sightings_are_retried_from_the_log_after_redis_outage() -> None:
+    world_ = world()
+    records = seen(world_, "ada")
+    with pytest.raises(CacheUnavailable):
+        activity_indexer(world_, hours=Unavailable(world_.activity, world_.clock))(records)
+    activity_indexer(world_)(records)
+    world_.job().run()
+    assert world_.active() == [0]
