@@ -48,7 +48,7 @@ class FailingSystem:
     tweets: int = 0
 
     def __post_init__(self) -> None:
-        self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
+        self.stage.scene.resize("nova", 50_000)  # below the size at which the fan-out budget lengthens collapse windows
         self.processes = Processes(self.stage)
         reads = reads_of(self.stage)
         people, timeline = Failing(reads.people, self.chance), Failing(reads.timeline, self.chance)

@@ -37,7 +37,7 @@ class Processes:
 
 
 def both_shown() -> Processes:
-    """Return two processes that have shown Kim a mention of nova, whom she follows."""
+    """Return two processes that have shown Kim a mention of nova."""
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=1)

@@ -22,11 +22,9 @@ from tests.support.in_memory_system import NOVA, Stage
 def ended(stage: Stage, tier: Tier) -> set[Fact]:
     [progress] = [progress for progress in stage.ground.archive.accounts() if progress.plan.burst.subject == NOVA]
     standings = [
-        standing
-        for standing in progress.standings.values()
-        if standing.slice.tier is tier and standing.slice.step is Step.ROWS
+        status for status in progress.standings.values() if status.slice.tier is tier and status.slice.step is Step.ROWS
     ]
-    return {standing.ended.fact for standing in standings if standing.ended}
+    return {status.ended.fact for status in standings if status.ended}
 
 
 @pytest.mark.parametrize("pool", [Pool.P0, Pool.P1, Pool.P2])

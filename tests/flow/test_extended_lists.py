@@ -1,4 +1,4 @@
-"""Lists of bursts in memory that grow, move or begin anew while somebody reads them."""
+"""Cached burst lists that grow, move or restart while a page is read."""
 
 import asyncio
 from collections import Counter
@@ -22,98 +22,98 @@ SECONDS = timedelta(seconds=1)
 
 
 def world(mentions: int = 1) -> World:
-    """Kim and lee follow nova, who was mentioned so many times; no index lists it. Process 0 has looked just now."""
-    found = World(Threads(stops_behind=False, atomic=[]), warm=())
-    found.pull.wipe()
-    found.people.follow(LEE, OF_NOVA, SINCE)
+    """Kim and lee follow nova, who was mentioned this often; no index lists it. Process 0 follows changes."""
+    world_ = World(Threads(stops_behind=False, atomic=[]), warm=())
+    world_.pull.wipe()
+    world_.people.follow(LEE, OF_NOVA, SINCE)
     for seq in range(2, mentions + 1):
-        found.clock.advance(SECONDS)
-        found.bursts.write([burst_of(BurstKey(OF_NOVA, seq), found.clock)], [])
-    found.clock.advance(timedelta(minutes=1))
-    driven(found.inboxes[0].facts.looks.look((), patient=True))
-    return found
+        world_.clock.advance(SECONDS)
+        world_.bursts.write([burst_of(BurstKey(OF_NOVA, seq), world_.clock)], [])
+    world_.clock.advance(timedelta(minutes=1))
+    driven(world_.inboxes[0].facts.looks.look((), patient=True))
+    return world_
 
 
 @dataclass
 class Reading:
-    """A timeline during whose reads something happens."""
+    """A timeline that runs other code during its reads."""
 
     timeline: Any
     before_answer: Callable[[str, tuple[Any, ...]], Awaitable[None]]
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         async def read(*args: Any) -> Any:
-            found = await getattr(self.timeline, name)(*args)
+            result = await getattr(self.timeline, name)(*args)
             await self.before_answer(name, args)
-            return found
+            return result
 
         return read
 
 
-def test_page_ends_when_the_list_of_another_viewer_brings_a_retraction_before_its_word() -> None:
-    """The burst was heard of lately, so that its word, when it comes, has nothing new to say."""
-    found = world(mentions=3)
-    found.bursts.write([burst_of(BurstKey(OF_LYRA, seq), found.clock) for seq in (4, 5)], [])
-    for inbox in found.inboxes:
+def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() -> None:
+    """The process heard of the burst before, so the later message contains nothing new."""
+    world_ = world(mentions=3)
+    world_.bursts.write([burst_of(BurstKey(OF_LYRA, seq), world_.clock) for seq in (4, 5)], [])
+    for inbox in world_.inboxes:
         inbox.subjects.run = inbox.subjects.most_places = 2
     newest, older = BurstKey(OF_NOVA, 3), [str(SECOND), str(FIRST)]
-    grown = replace(found.bursts.by_key[newest], version=2, count=2)
-    found.bursts.write([grown], [])
-    found.clock.advance(SECONDS)
-    assert found.open(0) == ([str(newest), *older], 3)
-    found.bursts.write([replace(grown, version=3, count=0)], [])
-    found.open(0, LEE)
-    found.clock.advance(2 * SECONDS)
-    assert found.open(0) == (older, 2)
+    grown = replace(world_.bursts.by_key[newest], version=2, count=2)
+    world_.bursts.write([grown], [])
+    world_.clock.advance(SECONDS)
+    assert world_.open(0) == ([str(newest), *older], 3)
+    world_.bursts.write([replace(grown, version=3, count=0)], [])
+    world_.open(0, LEE)
+    world_.clock.advance(2 * SECONDS)
+    assert world_.open(0) == (older, 2)
 
 
-def test_burst_that_moves_up_while_a_page_is_read_makes_nothing_appear_twice() -> None:
-    found = world(mentions=60)
-    found.pull.generation()
-    found.pull.rebuilt([[*found.bursts.by_key.values()]], SINCE, found.clock.now())
-    subjects, moved = found.inboxes[0].subjects, BurstKey(OF_NOVA, 29)
-    subjects.recent.clear()  # what was heard lately needs no read
+def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
+    world_ = world(mentions=60)
+    world_.pull.generation()
+    world_.pull.rebuilt([[*world_.bursts.by_key.values()]], SINCE, world_.clock.now())
+    subjects, moved = world_.inboxes[0].subjects, BurstKey(OF_NOVA, 29)
+    subjects.recent.clear()  # recently announced bursts need no read
 
     async def move(name: str, args: tuple[Any, ...]) -> None:
-        if name == "bursts" and moved in args[0] and found.bursts.by_key[moved].version == 1:
-            later = replace(found.bursts.by_key[moved], version=2, opened_at=found.clock.now())
-            found.bursts.write([later], [])
+        if name == "bursts" and moved in args[0] and world_.bursts.by_key[moved].version == 1:
+            later = replace(world_.bursts.by_key[moved], version=2, opened_at=world_.clock.now())
+            world_.bursts.write([later], [])
             subjects.apply(later)
 
     subjects.timeline = Reading(subjects.timeline, move)  # type: ignore[assignment] # of the same methods
-    shown = driven(found.inboxes[0].open(KIM, limit=50)).page.items
-    assert found.bursts.by_key[moved].version == 2
+    shown = driven(world_.inboxes[0].open(KIM, limit=50)).page.items
+    assert world_.bursts.by_key[moved].version == 2
     assert Counter(item.entry.key for item in shown).most_common(1)[0][1] == 1
 
 
-def test_page_ends_with_a_change_also_where_its_list_was_too_slow_to_be_cached() -> None:
-    found = world()
-    subjects = found.inboxes[0].subjects
+def test_retraction_is_shown_when_its_list_was_too_slow_to_be_cached() -> None:
+    world_ = world()
+    subjects = world_.inboxes[0].subjects
     subjects.most_recent = 1
 
     async def change(name: str, args: tuple[Any, ...]) -> None:
         if name == "before":
             for seq in (4, 5):
-                subjects.apply(burst_of(BurstKey(OF_LYRA, seq), found.clock))
+                subjects.apply(burst_of(BurstKey(OF_LYRA, seq), world_.clock))
 
     subjects.timeline = Reading(subjects.timeline, change)  # type: ignore[assignment] # of the same methods
-    assert found.open(0) == ([str(FIRST)], 1)
-    retracted = replace(found.bursts.by_key[FIRST], version=2, count=0)
-    found.bursts.write([retracted], [])
+    assert world_.open(0) == ([str(FIRST)], 1)
+    retracted = replace(world_.bursts.by_key[FIRST], version=2, count=0)
+    world_.bursts.write([retracted], [])
     subjects.apply(retracted)
-    assert found.open(0) == ([], 0)
+    assert world_.open(0) == ([], 0)
 
 
-class Forgetful:
-    """An index that lists bursts that the store does not have any more."""
+class OutdatedIndex:
+    """An index that lists bursts that are no longer in the store."""
 
-    def __init__(self, found: World) -> None:
-        self.clock, self.first = found.clock, found.bursts.by_key[FIRST]
+    def __init__(self, world_: World) -> None:
+        self.clock, self.first = world_.clock, world_.bursts.by_key[FIRST]
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists:
         now = self.clock.now()
-        gone = [(now - timedelta(seconds=seq), BurstKey(OF_NOVA, 100 + seq)) for seq in range(60)]
-        places = [*gone, (self.first.opened_at, FIRST)]
+        missing = [(now - timedelta(seconds=seq), BurstKey(OF_NOVA, 100 + seq)) for seq in range(60)]
+        places = [*missing, (self.first.opened_at, FIRST)]
         lists = {
             subject: SubjectList(places=places if subject == OF_NOVA else [], complete_since=now - timedelta(days=3))
             for subject in subjects
@@ -121,11 +121,11 @@ class Forgetful:
         return SubjectLists(lists=lists, as_of=now)
 
 
-def test_size_stays_the_sum_of_what_is_cached() -> None:
-    found = world()
-    subjects = found.inboxes[0].subjects
-    subjects.pull = Forgetful(found)  # type: ignore[assignment] # what is asked of it
-    assert found.open(0) == ([str(FIRST)], 1)
+def test_cache_size_equals_the_sum_of_its_entries() -> None:
+    world_ = world()
+    subjects = world_.inboxes[0].subjects
+    subjects.pull = OutdatedIndex(world_)  # type: ignore[assignment] # only the methods that are called
+    assert world_.open(0) == ([str(FIRST)], 1)
     assert subjects.size == measured(subjects)
 
 
@@ -133,25 +133,25 @@ def measured(subjects: SubjectCache) -> int:
     return sum(news.size for news in subjects.subjects.values()) + sum(map(burst_size, subjects.bursts.values()))
 
 
-def followers(found: World, number: int) -> Sequence[UserId]:
+def followers(world_: World, number: int) -> Sequence[UserId]:
     users = [UserId(f"u{at}") for at in range(number)]
-    found.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
+    world_.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
     for user in users:
-        found.people.follow(user, OF_NOVA, SINCE)
+        world_.people.follow(user, OF_NOVA, SINCE)
     return users
 
 
 def concurrent(inbox: Inbox) -> Inbox:
-    """With loads that concurrent openings share, as an API process has them."""
+    """Share loads between concurrent opens, as an API process does."""
     subjects = inbox.subjects
     subjects.loads, subjects.subject_loads, subjects.extensions = Singleflight(), Singleflight(), Singleflight()
     return inbox
 
 
-def test_followers_who_come_at_once_read_older_bursts_once() -> None:
-    found = world(mentions=150)
-    users, reads = followers(found, 50), Counter[str]()
-    inbox = concurrent(found.inboxes[0])
+def test_concurrent_followers_read_older_bursts_once() -> None:
+    world_ = world(mentions=150)
+    users, reads = followers(world_, 50), Counter[str]()
+    inbox = concurrent(world_.inboxes[0])
     inbox.subjects.run = 64  # fewer than a badge counts
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
@@ -170,10 +170,10 @@ def test_followers_who_come_at_once_read_older_bursts_once() -> None:
     assert set(deeper.values()) == {1}
 
 
-def test_viewers_who_come_at_any_moment_of_a_load_and_after_it_read_a_burst_once() -> None:
-    found = world()
-    subjects, reads = concurrent(found.inboxes[0]).subjects, Counter[str]()
-    subjects.recent.clear()  # what was heard lately needs no read
+def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
+    world_ = world()
+    subjects, reads = concurrent(world_.inboxes[0]).subjects, Counter[str]()
+    subjects.recent.clear()  # recently announced bursts need no read
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
         reads[name] += 1
@@ -197,28 +197,28 @@ async def turns(number: int) -> None:
         await asyncio.sleep(0)
 
 
-def test_load_that_was_joined_is_repeated_where_the_cache_began_anew() -> None:
-    """Who had heard of a burst before sees it, also where the load was begun before it was written."""
-    found = world()
-    early, late = followers(found, 2)
-    inbox = concurrent(found.inboxes[0])
-    let_go, waits = asyncio.Event(), [True]
+def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
+    """A viewer sees every burst announced before the open, even if the load began before the burst was written."""
+    world_ = world()
+    early, late = followers(world_, 2)
+    inbox = concurrent(world_.inboxes[0])
+    release, waiting = asyncio.Event(), [True]
 
     async def wait(name: str, args: tuple[Any, ...]) -> None:
-        if waits and name == "before" and OF_NOVA in args[0]:
-            waits.clear()
-            await let_go.wait()
+        if waiting and name == "before" and OF_NOVA in args[0]:
+            waiting.clear()
+            await release.wait()
 
     inbox.subjects.timeline = Reading(inbox.subjects.timeline, wait)  # type: ignore[assignment] # of the same methods
 
     async def run() -> Sequence[str]:
         first = asyncio.create_task(inbox.open(early))
         await turns(50)
-        found.publish(burst_of(SECOND, found.clock))
+        world_.publish(burst_of(SECOND, world_.clock))
         second = asyncio.create_task(inbox.open(late))
         await turns(50)
         inbox.subjects.begin()
-        let_go.set()
+        release.set()
         await first
         return [str(item.entry.key) for item in (await second).page.items]
 

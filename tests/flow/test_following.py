@@ -1,4 +1,4 @@
-"""Follows from the gateway to what a person sees and gets."""
+"""Follows, from the gateway to inbox and alerts."""
 
 from tests.support.in_memory_system import LYRA, Stage
 
@@ -7,8 +7,8 @@ def members(stage: Stage, *names: str) -> set[int]:
     return {stage.scene.people[name].member for name in names}
 
 
-def test_follow_after_open_hidden() -> None:
-    """Who follows sees what opens from then on, and nothing of before."""
+def test_new_follower_does_not_see_earlier_bursts() -> None:
+    """A new follower sees bursts that open later, and no earlier ones."""
     stage = Stage()
     stage.mention("lyra")
     stage.pass_time(minutes=2)
@@ -22,8 +22,8 @@ def test_follow_after_open_hidden() -> None:
     assert members(stage, "kim") <= stage.reached(LYRA)
 
 
-def test_unfollow_not_undone() -> None:
-    """Who leaves sees nothing and gets nothing, and a late follow doesn't bring it back."""
+def test_late_follow_does_not_undo_an_unfollow() -> None:
+    """After an unfollow the user sees and gets nothing, even if an older follow arrives late."""
     stage = Stage()
     stage.followed("lee", "lyra", sequence=9, ended=True)
     stage.followed("lee", "lyra", sequence=8)
@@ -33,7 +33,7 @@ def test_unfollow_not_undone() -> None:
     assert not members(stage, "lee") & stage.reached(LYRA)
 
 
-def test_a_follow_that_is_said_twice_is_one() -> None:
+def test_repeated_follow_counts_once() -> None:
     stage = Stage()
     for _ in range(2):
         stage.followed("kim", "lyra", sequence=3)
@@ -42,7 +42,7 @@ def test_a_follow_that_is_said_twice_is_one() -> None:
     assert stage.sees("kim") == ["mention:lyra#1"]
 
 
-def test_somebody_nobody_has_heard_of_is_known_by_whom_he_follows() -> None:
+def test_unknown_follower_gets_an_inbox() -> None:
     stage = Stage()
     stage.followed("zoe", "lyra", sequence=1)
     stage.mention("lyra")
@@ -50,7 +50,7 @@ def test_somebody_nobody_has_heard_of_is_known_by_whom_he_follows() -> None:
     assert stage.sees("zoe") == ["mention:lyra#1"]
 
 
-def test_an_account_s_first_follower_makes_its_audience() -> None:
+def test_first_follower_of_an_account_gets_its_bursts() -> None:
     stage = Stage()
     stage.followed("kim", "ada", sequence=1)
     stage.mention("ada", author="bob")

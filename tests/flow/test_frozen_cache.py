@@ -1,4 +1,4 @@
-"""A coordinator whose Valkey hangs: publishing a mention costs it one time-out a second, and no re-stamps."""
+"""A coordinator publishes promptly while Valkey hangs: one time-out a second, no later opening times."""
 
 import os
 import signal
@@ -40,5 +40,5 @@ def test_mentions_are_published_promptly_while_valkey_hangs(valkey: Valkey) -> N
             os.kill(pid, signal.SIGCONT)
     assert stage.bursts(NOVA)
     assert NOVA not in stage.ground.heads.unpublished(9)
-    # One for the connection that hangs; without a breaker it would be two for every mention.
+    # One time-out for the connection that hangs; without a breaker it would be two for every mention.
     assert waited < 3 * TIMEOUT

@@ -1,4 +1,4 @@
-"""Gap fetch on fakes: how much each request reads, and what it answers when the store fails."""
+"""Gap fetch on fakes: reads per request, and results when the store fails."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,11 +22,11 @@ EVERYTHING = SeqRange(first=0)
 
 @dataclass(frozen=True)
 class RecordedTimeline:
-    """A timeline, and every call that it took."""
+    """A timeline that records its calls."""
 
     port: MemoryTimeline
     calls: list[tuple[str, tuple[object, ...], int]] = field(default_factory=list)
-    """Method, arguments, and how many bursts or rows it returned."""
+    """Method, arguments, and number of bursts or rows returned."""
 
     async def before(self, *arguments: Any) -> Sequence[object]:
         bursts = await self.port.before(*arguments)
@@ -36,7 +36,7 @@ class RecordedTimeline:
 
 @dataclass(frozen=True)
 class SlowTimeline:
-    """A timeline that still finds single bursts and rows, but no longer reads along a subject."""
+    """A timeline that reads single bursts and rows, but fails to read a subject's list."""
 
     port: MemoryTimeline
 
@@ -101,7 +101,7 @@ def test_subject_hidden_by_viewer_facts_costs_the_same_read(change: str) -> None
     assert calls_for(stage, LYRA, LEE) == calls_for(stage, UNKNOWN, LEE)
 
 
-def test_slow_store_returns_what_rows_point_to() -> None:
+def test_slow_store_returns_bursts_of_inbox_rows() -> None:
     stage = mentioned("nova", 1)
     stage.mention("orion")
     stage.deliver()

@@ -1,4 +1,4 @@
-"""A slice that is too slow for its worker is handed back, and ends all the same."""
+"""A slow worker hands its slice back, and the slice still completes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tests.support.fakes.clock import ManualClock
 from tests.support.in_memory_system import Stage
 
 TOO_SLOW = HAND_BACK_AFTER * 0.6
-"""A write: two of them are more than a worker may take."""
+"""Duration of one write; two of them exceed a worker's limit."""
 
 
 @dataclass
@@ -22,43 +22,43 @@ class Slow:
     inbox: InboxStore
     clock: ManualClock
     takes: timedelta
-    wrote: list[int] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
 
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> None:
         self.inbox.write(rows)
         self.clock.advance(self.takes)
-        self.wrote += [one.shard for one in rows]
+        self.written += [row.shard for row in rows]
 
 
-def test_who_comes_next_goes_on_where_the_slow_worker_had_to_stop() -> None:
+def test_next_worker_resumes_where_the_slow_one_stopped() -> None:
     stage = Stage()
     stage.mention("nova")
-    piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
+    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
     slow = Slow(stage.ground.inbox, stage.ground.clock, TOO_SLOW)
-    assert build_slice_worker(stage.system(inbox=slow))(piece) == Again(reason="handed back")
-    assert slow.wrote == [*range(2 * SHARDS_AT_ONCE)]
+    assert build_slice_worker(stage.system(inbox=slow))(slice_) == Again(reason="handed back")
+    assert slow.written == [*range(2 * SHARDS_AT_ONCE)]
 
     quick = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
-    outcome = build_slice_worker(stage.system(inbox=quick))(piece)
-    assert quick.wrote == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
+    outcome = build_slice_worker(stage.system(inbox=quick))(slice_)
+    assert quick.written == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))
     assert stage.reached()
 
 
-def test_a_claim_outlives_a_store_that_is_slow_with_one_run() -> None:
+def test_claim_is_renewed_during_a_slow_write() -> None:
     stage = Stage()
     stage.mention("nova")
-    piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, SHARDS_AT_ONCE - 1)
-    others: list[object] = []
+    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, SHARDS_AT_ONCE - 1)
+    outcomes: list[object] = []
 
     def slowly() -> None:
-        stage.ground.clock.advance(piece.terms.claim / 4)
-        others.append(build_slice_worker(stage.system())(piece))
+        stage.ground.clock.advance(slice_.terms.claim / 4)
+        outcomes.append(build_slice_worker(stage.system())(slice_))
 
     crawling = Crawling(stage.ground.inbox, slowly)
-    assert isinstance(build_slice_worker(stage.system(inbox=crawling))(piece), Done)
-    assert len(others) > 12
-    assert set(others) == {Again(reason="somebody else holds it")}
+    assert isinstance(build_slice_worker(stage.system(inbox=crawling))(slice_), Done)
+    assert len(outcomes) > 12
+    assert set(outcomes) == {Again(reason="somebody else holds it")}
 
 
 @dataclass
@@ -67,23 +67,23 @@ class Crawling:
     slowly: Callable[[], None]
 
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None]) -> None:
-        def gone() -> None:
+        def renew() -> None:
             self.slowly()
             going()
 
-        self.inbox.write(rows, gone)
+        self.inbox.write(rows, renew)
 
 
-def test_who_is_told_to_end_hands_back_what_is_under_way() -> None:
+def test_stopping_worker_hands_back_its_slice() -> None:
     stage = Stage()
     stage.mention("nova")
-    piece = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
+    slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
     first = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
-    told = build_slice_worker(stage.system(inbox=first), stopping=lambda: len(first.wrote) > 0)
-    assert told(piece) == Again(reason="handed back")
-    assert first.wrote == [*range(SHARDS_AT_ONCE)]
+    run_slice = build_slice_worker(stage.system(inbox=first), stopping=lambda: len(first.written) > 0)
+    assert run_slice(slice_) == Again(reason="handed back")
+    assert first.written == [*range(SHARDS_AT_ONCE)]
 
     second = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
-    outcome = build_slice_worker(stage.system(inbox=second))(piece)
-    assert second.wrote == [*range(SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
+    outcome = build_slice_worker(stage.system(inbox=second))(slice_)
+    assert second.written == [*range(SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))

@@ -1,4 +1,4 @@
-"""An import of accounts: flags, entries and bitmaps as the file says, unless the account service has said it."""
+"""Account import: flags, entries and bitmaps follow the file unless the account service has set them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,18 +15,20 @@ from tests.flow.accounts import Registry
 from tests.flow.graph import Fuse, import_with_crashes
 from tests.support.fakes.imports import MemoryEdges
 
-Said = Mapping[str, bool]
+Flags = Mapping[str, bool]
 
 
 class Stream:
-    """The log, as what is said to the registrar."""
+    """The log whose records the account indexer reads."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
 
     def append(self, records: Sequence[Record]) -> None:
-        kept = self.registry.records
-        kept += [Logged(partition="users/0", offset=len(kept) + n, record=record) for n, record in enumerate(records)]
+        indexed = self.registry.records
+        indexed += [
+            Logged(partition="users/0", offset=len(indexed) + n, record=record) for n, record in enumerate(records)
+        ]
 
 
 def importer(
@@ -39,19 +41,24 @@ def importer(
     return Import(matter=accounts, edges=on(edges))
 
 
-def batches(rows: Sequence[tuple[str, Said]], of: int = 3) -> list[ImportBatch[AccountRow]]:
-    made = [AccountRow(user=UserId(user), said={Flag(name): on for name, on in said.items()}) for user, said in rows]
-    return [ImportBatch(rows=made[n : n + of], read=min(n + of, len(made))) for n in range(0, len(made), of)]
+def batches(rows: Sequence[tuple[str, Flags]], of: int = 3) -> list[ImportBatch[AccountRow]]:
+    account_rows = [
+        AccountRow(user=UserId(user), said={Flag(name): on for name, on in flags.items()}) for user, flags in rows
+    ]
+    return [
+        ImportBatch(rows=account_rows[n : n + of], read=min(n + of, len(account_rows)))
+        for n in range(0, len(account_rows), of)
+    ]
 
 
-def imported(registry: Registry, *rows: tuple[str, Said], ranges: bool = False, of: int = 3) -> None:
-    work = importer(registry, MemoryEdges(), ranges=ranges)
-    work.read(batches(rows, of))
-    work.write()
+def imported(registry: Registry, *rows: tuple[str, Flags], ranges: bool = False, of: int = 3) -> None:
+    import_ = importer(registry, MemoryEdges(), ranges=ranges)
+    import_.read(batches(rows, of))
+    import_.write()
     registry.registrar()(registry.records)
 
 
-def test_flags_are_in_rows_entries_and_bitmaps_and_that_is_no_drift() -> None:
+def test_imported_flags_are_in_rows_entries_and_bitmaps_without_drift() -> None:
     registry = Registry()
     imported(
         registry, ("ada", {"vip": True}), ("bea", {"verified": True, "deleted": False}), ("cleo", {"deleted": True})
@@ -61,14 +68,14 @@ def test_flags_are_in_rows_entries_and_bitmaps_and_that_is_no_drift() -> None:
     assert (registry.counted("rebuilt"), registry.counted("drift")) == (0, 0)
 
 
-def test_who_is_only_named_has_a_number() -> None:
+def test_account_without_flags_gets_a_number() -> None:
     registry = Registry()
     imported(registry, ("ada", {}))
     assert registry.directory.accounts([UserId("ada")])
     assert registry.records == []
 
 
-def test_whatever_the_account_service_said_or_says_counts_more() -> None:
+def test_account_service_wins_over_an_import() -> None:
     registry = Registry()
     registry.registrar()([registry.change("ada", vip=False, verified=False), registry.change("bea", vip=True)])
     imported(registry, ("ada", {"vip": True, "verified": True}), ("bea", {"vip": False}), ("cleo", {"vip": True}))
@@ -77,7 +84,7 @@ def test_whatever_the_account_service_said_or_says_counts_more() -> None:
     assert registry.vips() == {"bea"}
 
 
-def test_ids_that_follow_one_another_have_one_entry_where_that_is_asked_for() -> None:
+def test_consecutive_ids_share_one_entry_when_ranges_are_enabled() -> None:
     registry = Registry()
     [known] = registry.directory.number([UserId("u700")]).values()
     imported(registry, *((f"u{n}", {"vip": n == 2_000}) for n in range(3_000)), ("v7", {}), ranges=True, of=4_000)
@@ -99,7 +106,7 @@ ROWS = st.lists(
 
 @given(ROWS, st.lists(st.integers(0, 14), max_size=8))
 @settings(max_examples=150, deadline=None)
-def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(rows: list[tuple[str, Said]], cuts: list[int]) -> None:
+def test_import_after_crashes_equals_import_without_crashes(rows: list[tuple[str, Flags]], cuts: list[int]) -> None:
     registry, calm, edges = Registry(), Registry(), MemoryEdges()
     import_with_crashes(lambda fuse: importer(registry, edges, fuse), batches(rows), edges, cuts)
     registry.registrar()(registry.records)

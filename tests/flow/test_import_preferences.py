@@ -1,4 +1,4 @@
-"""An import of preferences: words and bitmaps as the file says, unless the person has said it."""
+"""Preference import: preferences and bitmaps follow the file unless the user has set them."""
 
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
@@ -15,7 +15,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.imports.importer import Import, PreferenceImport
 from notifier.ports.imports import ImportBatch
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
-from tests.flow.test_importing import Said
+from tests.flow.test_import_follows import Said
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.imports import MemoryEdges
 
@@ -34,8 +34,8 @@ def importer(
     return Import(matter=preferences, edges=on(edges))
 
 
-def row(user: str, account: UserId | None = None, **said: Any) -> PreferenceRow:
-    return PreferenceRow(user=UserId(user), account=account, **said)
+def row(user: str, account: UserId | None = None, **fields: Any) -> PreferenceRow:
+    return PreferenceRow(user=UserId(user), account=account, **fields)
 
 
 def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[ImportBatch[PreferenceRow]]:
@@ -45,13 +45,13 @@ def batches(rows: Sequence[PreferenceRow], of: int = 3) -> list[ImportBatch[Pref
 def imported(graph: Graph, *rows: PreferenceRow, at: datetime = START) -> None:
     clock = ManualClock()
     clock.advance(at - START)
-    work = importer(graph, MemoryEdges(), clock=clock)
-    work.read(batches(rows))
-    work.write()
+    import_ = importer(graph, MemoryEdges(), clock=clock)
+    import_.read(batches(rows))
+    import_.write()
     graph.indexer()(graph.records)
 
 
-def test_what_a_file_says_is_in_rows_and_bitmaps_and_that_is_no_drift() -> None:
+def test_imported_preferences_are_in_rows_and_bitmaps_without_drift() -> None:
     graph = Graph()
     imported(
         graph,
@@ -72,7 +72,7 @@ def test_what_a_file_says_is_in_rows_and_bitmaps_and_that_is_no_drift() -> None:
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (0, 0)
 
 
-def test_whatever_a_person_said_or_says_counts_more() -> None:
+def test_preference_of_the_user_wins_over_an_import() -> None:
     graph = Graph()
     graph.indexer()([graph.change_preference("ada", OFF), graph.change_account_preferences("bea", volume=Volume.OFF)])
     imported(
@@ -91,15 +91,15 @@ def test_whatever_a_person_said_or_says_counts_more() -> None:
     assert graph.preference_bitmaps() == {"off": {"ada", "cleo"}, "muted": {"cleo"}}
 
 
-def test_what_went_wrong_before_is_still_counted_as_drift() -> None:
+def test_rebuild_after_an_import_finds_no_drift() -> None:
     graph = Graph()
     imported(graph, row("ada", NOVA, volume=Volume.OFF), row("ada", volume=Volume.OFF))
     graph.indexer()([graph.rebuild(0), graph.rebuild_account_preferences(0)])
     assert (graph.counted("rebuilt") > 0, graph.counted("drift")) == (True, 0)
 
 
-def test_an_account_whose_number_is_its_shard_s_is_asked_for_too() -> None:
-    """Among numbers that are kept as edges, this one would follow itself."""
+def test_preference_for_an_account_with_its_shards_number_is_imported() -> None:
+    """Stored as an edge of member numbers, this row would be a self-follow."""
     graph = Graph()
     [first] = graph.directory.number([NOVA]).values()
     imported(graph, row("ada", NOVA, volume=Volume.OFF))
@@ -107,17 +107,17 @@ def test_an_account_whose_number_is_its_shard_s_is_asked_for_too() -> None:
     assert graph.preference_bitmaps() == {"off": {"ada"}}
 
 
-def seen_since(graph: Graph, user: str, whom: UserId = NOVA) -> datetime:
-    """By all that was said, of an account that was always followed."""
+def seen_since(graph: Graph, user: str, account: UserId = NOVA) -> datetime:
+    """Return from when the user sees bursts of an account that was always followed."""
     [member] = graph.directory.number([UserId(user)]).values()
-    subject = Subject(Kind.MENTION, whom)
+    subject = Subject(Kind.MENTION, account)
     return visible_from({subject: ALWAYS}, graph.people.wants(member), graph.people.overall(member))[subject]
 
 
 HOUR = timedelta(hours=1)
 
 
-def test_who_is_imported_into_a_digest_is_told_what_opens_from_then_on_as_if_it_had_been_said() -> None:
+def test_user_imported_into_digest_gets_bursts_from_then_on() -> None:
     graph = Graph()
     graph.indexer()(
         [
@@ -137,14 +137,14 @@ def test_who_is_imported_into_a_digest_is_told_what_opens_from_then_on_as_if_it_
     ]
     imported(graph, *rows, at=START + HOUR)
     names = ("ada", "bea", "cleo", "dora", "emma", "fay", "gus")
-    found = {name: seen_since(graph, name) for name in names}
+    seen_from = {name: seen_since(graph, name) for name in names}
     moved = dict.fromkeys(("ada", "bea", "dora"), START + HOUR)
-    assert found == dict.fromkeys(names, ALWAYS) | moved | {"gus": NEVER}
+    assert seen_from == dict.fromkeys(names, ALWAYS) | moved | {"gus": NEVER}
     imported(graph, *rows, at=START + 2 * HOUR)
-    assert {name: seen_since(graph, name) for name in names} == found
+    assert {name: seen_since(graph, name) for name in names} == seen_from
 
 
-def test_who_is_imported_out_of_a_digest_is_not_shown_what_it_has_gathered() -> None:
+def test_user_imported_out_of_digest_does_not_see_earlier_bursts() -> None:
     graph = Graph()
     imported(graph, row("ada", volume=Volume.DIGEST), at=START + HOUR)
     imported(graph, row("ada", NOVA, volume=Volume.ALL), row("bea", NOVA, volume=Volume.ALL), at=START + 2 * HOUR)
@@ -154,23 +154,23 @@ def test_who_is_imported_out_of_a_digest_is_not_shown_what_it_has_gathered() -> 
 
 
 NAMES = st.sampled_from(["ada", "bea", "cleo"])
-OF_ONE = st.builds(
+SUBJECT_ROWS = st.builds(
     row,
     NAMES,
     st.sampled_from([NOVA, LYRA]),
     volume=st.sampled_from([None, Volume.FIRST, Volume.DIGEST]),
     visible_from=st.sampled_from([None, NEVER]),
 )
-OF_ALL = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]), push=st.sampled_from([None, False]))
+ACCOUNT_ROWS = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]), push=st.sampled_from([None, False]))
 
 
-@given(st.lists(OF_ONE | OF_ALL, max_size=9), st.lists(st.integers(0, 12), max_size=8))
+@given(st.lists(SUBJECT_ROWS | ACCOUNT_ROWS, max_size=9), st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
-def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(rows: list[PreferenceRow], cuts: list[int]) -> None:
+def test_import_after_crashes_equals_import_without_crashes(rows: list[PreferenceRow], cuts: list[int]) -> None:
     graph, calm, edges = Graph(), Graph(), MemoryEdges()
     import_with_crashes(lambda fuse: importer(graph, edges, fuse), batches(rows), edges, cuts)
     graph.indexer()(graph.records)
     imported(calm, *rows)
     assert graph.account_bitmaps() == calm.account_bitmaps()
-    for whom in (NOVA, LYRA):
-        assert graph.preference_bitmaps(whom) == calm.preference_bitmaps(whom)
+    for account in (NOVA, LYRA):
+        assert graph.preference_bitmaps(account) == calm.preference_bitmaps(account)

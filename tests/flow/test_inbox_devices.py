@@ -1,4 +1,4 @@
-"""Two devices of one user, on two processes with caches of their own: neither ever goes back."""
+"""Two devices of one user on two processes with caches: no change is ever undone."""
 
 from random import Random
 
@@ -12,25 +12,25 @@ from tests.support.simulator.inbox_visits import driven
 
 
 class Devices:
-    """What the user was shown, or did, on whichever device; nothing of it may be undone by a later answer."""
+    """Items that the user saw or changed on any device; a later response must not undo any of it."""
 
     def __init__(self) -> None:
         self.stage = Stage()
-        self.stage.scene.resize("nova", 50_000)  # below the size at which the budget of fan-outs shapes bursts
+        self.stage.scene.resize("nova", 50_000)  # below the size at which the fan-out budget lengthens collapse windows
         self.processes = Processes(self.stage)
-        self.gone: set[BurstKey] = set()
+        self.removed: set[BurstKey] = set()
         self.shown: set[BurstKey] = set()
-        self.dealt_with: set[BurstKey] = set()
-        """Seen or read."""
+        self.handled: set[BurstKey] = set()
+        """Seen or read items."""
         self.tweets: list[str] = []
 
     def look(self, device: int) -> tuple[list[BurstKey], SeenToken]:
         opening = self.processes.open(device)
         keys = [item.entry.key for item in opening.page.items]
         unread = {item.entry.key for item in opening.page.items if item.unread}
-        assert not self.gone & {*keys}, "an item returned"
-        assert self.shown - self.gone <= {*keys}, "an item that was shown is missing"
-        assert not self.dealt_with & unread, "an item is unread again"
+        assert not self.removed & {*keys}, "an item returned"
+        assert self.shown - self.removed <= {*keys}, "an item that was shown is missing"
+        assert not self.handled & unread, "an item is unread again"
         assert opening.badge == Badge(count=len(unread), more=False)
         assert opening.page.seen is not None
         assert opening.page.next is None
@@ -44,21 +44,25 @@ class Devices:
             case "see":
                 driven(inbox.see(KIM, token))
                 opened = {key: self.stage.ground.bursts.by_key[key].opened_at for key in keys}
-                self.dealt_with |= {key for key in keys if opened[key] <= token.as_of or key in token.newer}
-                assert self.dealt_with >= {*keys}
+                self.handled |= {key for key in keys if opened[key] <= token.as_of or key in token.newer}
+                assert self.handled >= {*keys}
             case "hide" if keys:
-                self.gone.add(key := chance.choice(keys))
+                self.removed.add(key := chance.choice(keys))
                 driven(inbox.mark(KIM, [key], Mark.HIDDEN))
             case "read" if keys:
-                self.dealt_with.add(key := chance.choice(keys))
+                self.handled.add(key := chance.choice(keys))
                 driven(inbox.mark(KIM, [key], Mark.READ))
-            case "mention" if len(self.shown - self.gone) < 19:
+            case "mention" if len(self.shown - self.removed) < 19:
                 self.tweets.append(f"t{len(self.tweets)}")
                 self.stage.mention(chance.choice(["nova", "orion"]), of=self.tweets[-1], protected=False)
                 self.stage.pass_time(seconds=61)  # so that every mention has a burst of its own
             case "delete" if keys:
                 burst = self.stage.ground.bursts.by_key[chance.choice(keys)]
-                self.gone |= {key for key, one in self.stage.ground.bursts.by_key.items() if one.tweet == burst.tweet}
+                self.removed |= {
+                    key
+                    for key, other_burst in self.stage.ground.bursts.by_key.items()
+                    if other_burst.tweet == burst.tweet
+                }
                 self.stage.say(DELETED_TYPE, tweet=burst.tweet, author="ada")
             case "restart":
                 self.processes.inboxes[device] = Processes(self.stage).inboxes[device]
@@ -66,7 +70,7 @@ class Devices:
                 self.stage.pass_time(seconds=chance.choice([0.2, 1, 11, 40]))
 
 
-def test_two_devices_monotone() -> None:
+def test_two_devices_never_undo_a_change() -> None:
     for seed in range(6):
         chance, devices = Random(seed), Devices()
         for turn in range(60):

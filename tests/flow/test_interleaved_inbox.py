@@ -1,4 +1,4 @@
-"""A change between any two steps of a read that is under way: whoever opens the inbox afterwards sees the change."""
+"""A change at any step of a running read is visible to every later open."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ MOST_STEPS = 200
 
 @dataclass
 class Situation:
-    """Process 0 can be suspended at each of its port calls; process 1 never is."""
+    """Process 0 suspends at each of its port calls; process 1 never does."""
 
     stage: Stage
     processes: Processes
@@ -42,10 +42,10 @@ def situation(*, warm: bool) -> Situation:
     build_reconciler(stage.system())()
     processes = Processes(stage)
     processes.inboxes[0] = inbox_of(suspended(reads_of(stage)), Metrics())
-    found = Situation(stage, processes)
+    case_ = Situation(stage, processes)
     if warm:
-        assert found.open(0) == found.open(1) == ([OLD], 1)
-    return found
+        assert case_.open(0) == case_.open(1) == ([OLD], 1)
+    return case_
 
 
 def suspended(reads: ReadPorts) -> ReadPorts:
@@ -54,29 +54,29 @@ def suspended(reads: ReadPorts) -> ReadPorts:
     return replace(reads, **gates)
 
 
-def mark(found: Situation, process: int) -> None:
-    """Mark in one go, also in process 0, whose ports suspend."""
-    run_to_end(found.processes.inboxes[process].mark(KIM, [OLD], Mark.HIDDEN))
+def mark(case_: Situation, process: int) -> None:
+    """Mark without suspension, also in process 0."""
+    run_to_end(case_.processes.inboxes[process].mark(KIM, [OLD], Mark.HIDDEN))
 
 
-def delete(found: Situation) -> None:
-    found.stage.say(DELETED_TYPE, tweet="t1", author="ada")
+def delete(case_: Situation) -> None:
+    case_.stage.say(DELETED_TYPE, tweet="t1", author="ada")
 
 
-def unfollow(found: Situation) -> None:
-    found.stage.followed("kim", "nova", sequence=9, ended=True)
+def unfollow(case_: Situation) -> None:
+    case_.stage.followed("kim", "nova", sequence=9, ended=True)
 
 
-def wipe_and_unfollow(found: Situation) -> None:
-    found.stage.ground.wipe()
-    unfollow(found)
+def wipe_and_unfollow(case_: Situation) -> None:
+    case_.stage.ground.wipe()
+    unfollow(case_)
 
 
 CHANGES: dict[str, tuple[Callable[[Situation], None], tuple[list[BurstKey], int]]] = {
-    "hidden here": (lambda found: mark(found, 0), ([], 0)),
-    "hidden in another process": (lambda found: mark(found, 1), ([], 0)),
+    "hidden here": (lambda case_: mark(case_, 0), ([], 0)),
+    "hidden in another process": (lambda case_: mark(case_, 1), ([], 0)),
     "deleted": (delete, ([], 0)),
-    "mentioned": (lambda found: found.stage.mention("nova", of="t2"), ([NEW, OLD], 2)),
+    "mentioned": (lambda case_: case_.stage.mention("nova", of="t2"), ([NEW, OLD], 2)),
     "unfollowed": (unfollow, ([], 0)),
     "wiped and unfollowed": (wipe_and_unfollow, ([], 0)),
 }
@@ -84,46 +84,46 @@ CHANGES: dict[str, tuple[Callable[[Situation], None], tuple[list[BurstKey], int]
 
 @pytest.mark.parametrize("warm", [True, False])
 @pytest.mark.parametrize("name", CHANGES)
-def test_cache_stale_never_shown_with_change_between_two_steps(name: str, *, warm: bool) -> None:
+def test_change_between_two_steps_of_a_read_is_shown(name: str, *, warm: bool) -> None:
     change, expected = CHANGES[name]
     steps = 0
     while steps < MOST_STEPS:
-        found = situation(warm=warm)
-        if warm:  # the facts are read anew, and the lists are there
-            found.processes.inboxes[0].viewers.distrust(found.processes.stage.ground.clock.now())
-        reading = found.processes.inboxes[0].open(KIM)
-        ended = run_steps(reading, steps)
-        change(found)
-        if steps % 2:  # another request of the process, before the first one has its answer
-            assert found.open(0) == expected, f"after {steps} steps, beside it"
-        if ended is None:
+        case_ = situation(warm=warm)
+        if warm:  # the facts are reloaded, and the lists are cached
+            case_.processes.inboxes[0].viewers.distrust(case_.processes.stage.ground.clock.now())
+        reading = case_.processes.inboxes[0].open(KIM)
+        result = run_steps(reading, steps)
+        change(case_)
+        if steps % 2:  # another request of the process before the first one has its response
+            assert case_.open(0) == expected, f"after {steps} steps, in a concurrent request"
+        if result is None:
             run_to_end(reading)
         for process in (0, 1, 0):
-            assert found.open(process) == expected, f"after {steps} steps, in process {process}"
-        if ended is not None:
+            assert case_.open(process) == expected, f"after {steps} steps, in process {process}"
+        if result is not None:
             break
         steps += 1
     assert 5 < steps < MOST_STEPS
 
 
 @pytest.mark.parametrize("dies", [True, False])
-def test_cache_stale_never_shown_around_change_that_is_under_way(*, dies: bool) -> None:
-    """Both processes open between any two steps of the writer, which goes on, or dies there."""
+def test_change_in_progress_never_shows_a_stale_inbox(*, dies: bool) -> None:
+    """Both processes open between any two steps of the writer, which continues or crashes there."""
     steps, ended = 0, False
     while not ended:
-        found = situation(warm=True)
-        marking = found.processes.inboxes[0].mark(KIM, [OLD], Mark.HIDDEN)
+        case_ = situation(warm=True)
+        marking = case_.processes.inboxes[0].mark(KIM, [OLD], Mark.HIDDEN)
         ended = step_through(marking, steps)
-        between = found.open(1)[0]
+        between = case_.open(1)[0]
         if dies:
             marking.close()
         elif not ended:
             run_to_end(marking)
-        member = driven(found.stage.ground.people.member(KIM))
+        member = driven(case_.stage.ground.people.member(KIM))
         assert member is not None
-        marks = driven(found.stage.ground.people.viewer(KIM, member)).marks
+        marks = driven(case_.stage.ground.people.viewer(KIM, member)).marks
         stored = [] if marks.by_burst.get(OLD) is Mark.HIDDEN else [OLD]
-        assert found.open(1)[0] == found.open(0)[0] == stored, f"after {steps} steps"
+        assert case_.open(1)[0] == case_.open(0)[0] == stored, f"after {steps} steps"
         assert between or not stored, f"after {steps} steps an item came back"
         steps += 1
     assert 5 < steps < MOST_STEPS

@@ -50,7 +50,7 @@ def test_bursts_of_sleepers_are_neither_listed_as_open_nor_kept_in_memory_until_
     ledger = Counted(stage.ground.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
     rounds(stage, dispatcher, 20)
-    assert (sum(ledger.asked), dispatcher.backlog.accounts) == (0, {})
+    assert (sum(ledger.read_sizes), dispatcher.backlog.accounts) == (0, {})
     stage.ground.clock.advance(MORNING)
     rounds(stage, dispatcher, 30)
     assert alerts_of(stage, "kim") == [3]
@@ -133,8 +133,8 @@ def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round_and_each_once_u
     assert len(dispatcher.backlog.accounts) == 400
     moving = len(dispatcher.backlog.moving)
     assert 0 < moving < 100
-    assert max(counted.asked) <= WOKEN_AT_ONCE + moving
-    assert sum(counted.asked) <= 400 + 3 * moving
+    assert max(counted.read_sizes) <= WOKEN_AT_ONCE + moving
+    assert sum(counted.read_sizes) <= 400 + 3 * moving
 
 
 @dataclass

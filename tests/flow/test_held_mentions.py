@@ -1,4 +1,4 @@
-"""A mention that is held waits, and is told once when it is let go, whoever dies on the way."""
+"""A held mention waits for a decision, and is published once after its release, despite crashes."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -29,8 +29,8 @@ def release(stage: Stage, *holds: HeldMention, **ports: Any) -> list[HeldMention
     return list(Release.of(stage.system(**ports).ports)(holds or stage.held(), "amy"))
 
 
-def holding(*mentioned: str, author: str = "bob") -> Stage:
-    """Event `e1`, held."""
+def stage_with_held_mention(*mentioned: str, author: str = "bob") -> Stage:
+    """Return a stage with the held event `e1`."""
     stage = Stage()
     stage.reach(author, Verdict.HOLD)
     stage.tweet(*(mentioned or ("nova",)), author=author, id="e1")
@@ -38,20 +38,20 @@ def holding(*mentioned: str, author: str = "bob") -> Stage:
     return stage
 
 
-def test_a_held_mention_reaches_nobody_and_waits_whole() -> None:
-    stage = holding("nova", "ghost", "lyra")
+def test_held_mention_reaches_nobody_and_is_stored_whole() -> None:
+    stage = stage_with_held_mention("nova", "ghost", "lyra")
     assert counts(stage) == {}
     [hold] = stage.held()
     assert (hold.author, hold.accounts) == ("bob", ("nova", "lyra"))
     assert hold.event is not None
     assert (hold.event.id, hold.event.mentioned) == (EventId("tweets", "e1"), ("nova", "ghost", "lyra"))
     held = (MentionRefusal.HELD, 0)
-    told = {"nova": held, "lyra": held, "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
-    assert status_of(stage, "e1") == (EventStatus.SEQUENCED, told)
+    refusals = {"nova": held, "lyra": held, "ghost": (MentionRefusal.UNKNOWN_ACCOUNT, 0)}
+    assert status_of(stage, "e1") == (EventStatus.SEQUENCED, refusals)
 
 
-def test_let_go_it_has_its_burst_and_is_held_no_longer() -> None:
-    stage = holding("nova", "ghost")
+def test_released_mention_opens_its_burst() -> None:
+    stage = stage_with_held_mention("nova", "ghost")
     assert [hold.id.id for hold in release(stage)] == ["e1"]
     assert stage.held() == []
     stage.pass_time(seconds=5)
@@ -64,8 +64,8 @@ def test_let_go_it_has_its_burst_and_is_held_no_longer() -> None:
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
-def test_one_that_waited_for_days_opens_now_and_is_late_for_nobody() -> None:
-    stage = holding()
+def test_mention_released_after_days_opens_at_its_release() -> None:
+    stage = stage_with_held_mention()
     stage.pass_time(days=5)
     now = stage.ground.clock.now()
     release(stage)
@@ -74,8 +74,8 @@ def test_one_that_waited_for_days_opens_now_and_is_late_for_nobody() -> None:
     assert (burst.opened_at, burst.accepted_at) == (now, now)
 
 
-def test_let_go_twice_it_is_told_once() -> None:
-    stage = holding()
+def test_second_release_has_no_effect() -> None:
+    stage = stage_with_held_mention()
     [hold] = stage.held()
     assert release(stage, hold) == [hold]
     assert release(stage, hold) == []
@@ -84,9 +84,9 @@ def test_let_go_twice_it_is_told_once() -> None:
     assert stage.ground.holds.audit == [("amy", ModerationDecision.RELEASED, hold.id)]
 
 
-def test_sent_again_by_the_tweet_service_it_stays_decided() -> None:
-    """Also after the day for which the gateway remembers."""
-    stage = holding()
+def test_resent_event_does_not_undo_a_release() -> None:
+    """The gateway has forgotten the event id."""
+    stage = stage_with_held_mention()
     release(stage)
     stage.sequence()
     stage.ground.recent.wipe()
@@ -95,8 +95,8 @@ def test_sent_again_by_the_tweet_service_it_stays_decided() -> None:
     assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
 
 
-def come_again(stage: Stage) -> None:
-    """The event, days later, from a tweet service that never heard that it was taken; its author may be heard again."""
+def resend_event(stage: Stage) -> None:
+    """Send the event again days later, when its author's verdict allows all mentions."""
     stage.reach("bob", Verdict.ALL)
     stage.pass_time(days=3)
     stage.ground.recent.wipe()
@@ -104,10 +104,10 @@ def come_again(stage: Stage) -> None:
     stage.sequence()
 
 
-def test_what_waits_goes_on_waiting_when_it_comes_again_though_its_author_may_be_heard_by_then() -> None:
-    stage = holding("nova", "lyra")
+def test_resent_event_stays_held_after_the_verdict_changed() -> None:
+    stage = stage_with_held_mention("nova", "lyra")
     [hold] = stage.held()
-    come_again(stage)
+    resend_event(stage)
     assert (stage.held(), counts(stage)) == ([hold], {})
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.HELD, 0), "lyra": (MentionRefusal.HELD, 0)}
     release(stage)
@@ -115,15 +115,15 @@ def test_what_waits_goes_on_waiting_when_it_comes_again_though_its_author_may_be
     assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
 
 
-@pytest.mark.parametrize("lapsed", [False, True])
-def test_what_was_dropped_stays_so_when_it_comes_again(lapsed: bool) -> None:
-    stage = holding()
+@pytest.mark.parametrize("expired", [False, True])
+def test_resent_event_does_not_undo_a_drop(expired: bool) -> None:
+    stage = stage_with_held_mention()
     [hold] = stage.held()
-    if lapsed:
+    if expired:
         stage.ground.clock.advance(WAITS)
     else:
         stage.ground.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
-    come_again(stage)
+    resend_event(stage)
     assert (stage.held(), counts(stage)) == ([], {})
     assert status_of(stage, "e1")[1]["nova"] == (MentionRefusal.DENIED, 0)
     stage.tweet("nova", author="bob", id="e2")
@@ -131,9 +131,9 @@ def test_what_was_dropped_stays_so_when_it_comes_again(lapsed: bool) -> None:
     assert counts(stage)["mention:nova#1"] == 1
 
 
-def test_what_is_dropped_before_a_router_comes_to_its_release_stays_so() -> None:
-    """Who let it go died before the decision stood, and somebody else dropped it."""
-    stage = holding()
+def test_drop_wins_over_an_unfinished_release() -> None:
+    """The releasing process crashed before it stored the decision, and another operator dropped the mention."""
+    stage = stage_with_held_mention()
     [hold] = stage.held()
     with pytest.raises(StoreUnavailable):
         release(stage, hold, holds=Refusing(stage.ground.holds, StoreUnavailable))
@@ -142,7 +142,7 @@ def test_what_is_dropped_before_a_router_comes_to_its_release_stays_so() -> None
     assert (stage.held(), counts(stage)) == ([], {})
 
 
-def test_a_router_that_holds_and_dies_finds_it_held_though_its_author_may_be_heard_by_then() -> None:
+def test_mention_stays_held_after_router_crash_and_new_verdict() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
@@ -153,7 +153,7 @@ def test_a_router_that_holds_and_dies_finds_it_held_though_its_author_may_be_hea
     assert (len(stage.held()), counts(stage)) == (1, {})
 
 
-def test_a_router_that_died_before_its_commit_holds_it_once_and_undoes_no_decision() -> None:
+def test_router_crash_does_not_hold_a_released_mention_again() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
@@ -165,15 +165,15 @@ def test_a_router_that_died_before_its_commit_holds_it_once_and_undoes_no_decisi
 
 
 @pytest.mark.parametrize("calls", range(5))
-def test_cut_off_anywhere_a_release_can_be_done_again_and_tells_once(calls: int) -> None:
-    stage = holding()
+def test_release_after_a_crash_publishes_once(calls: int) -> None:
+    stage = stage_with_held_mention()
     fuse = Fuse(calls)
-    cut = Release(log=fuse.on(stage.ground.log), holds=fuse.on(stage.ground.holds), clock=stage.ground.clock)
+    crashing = Release(log=fuse.on(stage.ground.log), holds=fuse.on(stage.ground.holds), clock=stage.ground.clock)
     try:
-        cut(stage.held(), "amy")
+        crashing(stage.held(), "amy")
     except StoreUnavailable:
         stage.sequence()
-        # Nothing is lost by it: what wasn't sent still waits.
+        # A crash loses nothing: a mention that was not sent still waits.
         assert stage.held() or stage.bursts()
         release(stage)
     stage.sequence()
@@ -181,7 +181,7 @@ def test_cut_off_anywhere_a_release_can_be_done_again_and_tells_once(calls: int)
 
 
 @pytest.mark.parametrize("calls", range(8))
-def test_a_router_that_is_cut_off_anywhere_loses_nothing_that_is_held(calls: int) -> None:
+def test_router_crash_loses_no_held_mention(calls: int) -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", "ghost", author="bob", id="e1")
@@ -199,15 +199,15 @@ def test_a_router_that_is_cut_off_anywhere_loses_nothing_that_is_held(calls: int
 
 
 @pytest.mark.parametrize(("port", "error"), [("log", LogUnavailable), ("holds", StoreUnavailable)])
-def test_a_release_that_meets_an_outage_leaves_it_waiting(port: str, error: type[NotifierError]) -> None:
-    stage = holding()
+def test_release_during_an_outage_leaves_the_mention_held(port: str, error: type[NotifierError]) -> None:
+    stage = stage_with_held_mention()
     with pytest.raises(error):
         release(stage, *stage.held(), **{port: Refusing(getattr(stage.ground, port), error)})
     assert len(stage.held()) == 1
 
 
-def test_a_deny_that_was_said_meanwhile_counts_more_than_a_release() -> None:
-    stage = holding()
+def test_deny_verdict_wins_over_a_release() -> None:
+    stage = stage_with_held_mention()
     stage.reach("bob", Verdict.DENY)
     release(stage)
     stage.sequence()
@@ -215,8 +215,8 @@ def test_a_deny_that_was_said_meanwhile_counts_more_than_a_release() -> None:
     assert status_of(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
 
 
-def test_what_was_let_go_is_still_refused_where_nobody_wants_it() -> None:
-    stage = holding()
+def test_released_mention_is_refused_by_account_preference() -> None:
+    stage = stage_with_held_mention()
     stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
     release(stage)
     stage.sequence()
@@ -224,16 +224,16 @@ def test_what_was_let_go_is_still_refused_where_nobody_wants_it() -> None:
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.NOT_WANTED, 1)}
 
 
-def test_what_is_dropped_reaches_nobody_and_is_told_as_denied() -> None:
-    stage = holding()
+def test_dropped_mention_has_status_denied() -> None:
+    stage = stage_with_held_mention()
     [hold] = stage.held()
     assert stage.ground.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
     assert release(stage, hold) == []
     assert status_of(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
 
 
-def test_what_nobody_lets_go_within_thirty_days_is_dropped() -> None:
-    stage = holding()
+def test_held_mention_is_dropped_after_thirty_days() -> None:
+    stage = stage_with_held_mention()
     [hold] = stage.held()
     stage.ground.clock.advance(WAITS)
     assert (stage.held(), release(stage, hold)) == ([], [])
@@ -241,23 +241,23 @@ def test_what_nobody_lets_go_within_thirty_days_is_dropped() -> None:
     assert (counts(stage), status_of(stage, "e1")[1]) == ({}, {"nova": (MentionRefusal.DENIED, 0)})
 
 
-def test_what_was_taken_back_while_it_waits_shows_no_text_and_is_told_to_nobody() -> None:
-    stage = holding()
+def test_retracted_held_mention_has_no_text_and_no_burst() -> None:
+    stage = stage_with_held_mention()
     stage.tweet("nova", author="bob", id="e2")
     stage.sequence()
     retractions = stage.ground.retractions
-    said = [replace(hold, event=hold.event and replace(hold.event, text="hello")) for hold in stage.held()]
-    assert with_current_text(retractions, said) == said
+    held_with_text = [replace(hold, event=hold.event and replace(hold.event, text="hello")) for hold in stage.held()]
+    assert with_current_text(retractions, held_with_text) == held_with_text
     stage.say(DELETED_TYPE, tweet="t1", author="bob")
-    assert [hold.event and hold.event.text for hold in with_current_text(retractions, said)] == ["", ""]
+    assert [hold.event and hold.event.text for hold in with_current_text(retractions, held_with_text)] == ["", ""]
     release(stage)
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([], {})
     assert status_of(stage, "e1")[1] == {"nova": (MentionRefusal.RETRACTED, 0)}
 
 
-def test_a_release_is_nothing_that_a_tweet_service_can_say() -> None:
-    stage = holding()
+def test_event_from_tweet_service_does_not_release_a_held_mention() -> None:
+    stage = stage_with_held_mention()
     [hold] = stage.held()
     assert hold.event is not None
     again = Arrival.again(hold.event, stage.ground.clock.now())

@@ -1,4 +1,4 @@
-"""The indexer: rows, then bitmaps, and the same again wherever it was cut off and whoever writes beside it."""
+"""Graph indexer: rows, then bitmaps, with the same result after crashes and concurrent writers."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,14 +22,14 @@ from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Fu
 from tests.support.fakes.audience import MemoryMemberSets
 
 
-def test_who_follows_is_in_the_bitmap_and_who_leaves_is_not() -> None:
+def test_bitmap_has_followers_and_no_unfollowed_users() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea"), graph.change_follow("ada", of=LYRA)])
     graph.indexer()([graph.change_follow("bea", Deed.UNFOLLOW), graph.change_follow("cleo", Deed.UNFOLLOW)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada"}, {"ada"})
 
 
-def test_whoever_follows_and_is_followed_is_known_from_then_on() -> None:
+def test_follower_and_followed_account_get_directory_entries() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("newcomer", of=UserId("newly_followed"))])
     assert graph.directory.accounts([UserId("newcomer"), UserId("newly_followed")]).keys() == {
@@ -38,15 +38,15 @@ def test_whoever_follows_and_is_followed_is_known_from_then_on() -> None:
     }
 
 
-def test_an_unfollow_is_not_undone_by_what_comes_late() -> None:
+def test_late_follow_does_not_undo_an_unfollow() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada", Deed.UNFOLLOW, sequence=9)])
     graph.indexer()([graph.change_follow("ada", sequence=8), graph.change_follow("bea", sequence=1)])
     assert graph.followers() == {"bea"}
 
 
-def test_blob_rebuilt() -> None:
-    """A bitmap that can't be read is made again from the rows, and never silently empty."""
+def test_unreadable_bitmap_is_rebuilt() -> None:
+    """An unreadable bitmap is rebuilt from the rows and never treated as empty."""
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea")])
     graph.indexer(sets=Corrupt(graph.sets))([graph.change_follow("cleo")])
@@ -54,46 +54,50 @@ def test_blob_rebuilt() -> None:
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (1, 3)
 
 
-def test_a_bitmap_is_made_again_from_the_rows_when_that_is_asked_for() -> None:
+def test_bitmap_is_rebuilt_from_the_rows_on_request() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_follow("bea")])
     subject = Subject(Kind.MENTION, NOVA)
-    [ada] = graph.directory.number([UserId("ada")]).values()  # bea is missing, and cleo; two are nobody
-    spoilt = ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([ada, 107, 109]))
-    graph.sets.put([spoilt], stamp(0))
+    [ada] = graph.directory.number(
+        [UserId("ada")]
+    ).values()  # drift: bea and cleo are missing, and two bits belong to no member
+    corrupt = ShardBlob(kind=SetKind.FOLLOWERS, owner=subject, shard=0, bits=from_offsets([ada, 107, 109]))
+    graph.sets.put([corrupt], stamp(0))
     graph.indexer()([graph.rebuild(0), graph.change_follow("cleo"), graph.change_follow("dan", of=LYRA)])
     assert (graph.followers(), graph.followers(LYRA)) == ({"ada", "bea", "cleo"}, {"dan"})
     assert (graph.counted("rebuilt"), graph.counted("drift")) == (1 + len(OF_WANTS), 4)
 
 
-def test_a_zombie_that_awakes_between_its_read_and_its_write_loses_and_nothing_is_lost_with_it() -> None:
+def test_stalled_indexer_does_not_overwrite_newer_bitmaps() -> None:
     graph = Graph()
     first, second = graph.change_follow("ada"), graph.change_follow("bea")
     zombie = graph.indexer(
-        sets=Asleep(graph.sets, lambda: graph.indexer()([first, second, graph.change_follow("cleo")]))
+        sets=StallsBeforeHeads(graph.sets, lambda: graph.indexer()([first, second, graph.change_follow("cleo")]))
     )
     zombie([first])
     assert graph.followers() == {"ada", "bea", "cleo"}
 
 
-def test_a_zombie_that_read_what_has_been_taken_back_since_doesn_t_bring_it_back() -> None:
+def test_stalled_indexer_does_not_restore_an_unfollowed_user() -> None:
     graph = Graph()
     first = graph.change_follow("ada")
     graph.indexer()([graph.change_follow("bea")])
-    heir = graph.indexer()
-    zombie = graph.indexer(sets=Asleep(graph.sets, lambda: heir([first, graph.change_follow("ada", Deed.UNFOLLOW)])))
+    successor = graph.indexer()
+    zombie = graph.indexer(
+        sets=StallsBeforeHeads(graph.sets, lambda: successor([first, graph.change_follow("ada", Deed.UNFOLLOW)]))
+    )
     zombie([first])
     assert graph.followers() == {"bea"}
 
 
-def test_who_has_lost_the_partition_writes_nothing() -> None:
+def test_indexer_without_its_partition_writes_nothing() -> None:
     graph = Graph(others=True)
     with pytest.raises(LogUnavailable):
         graph.indexer()([graph.change_follow("ada")])
     assert graph.followers() == set()
 
 
-def test_who_blocks_whom_is_known_on_both_sides_and_in_no_bitmap() -> None:
+def test_block_is_stored_on_both_sides_and_in_no_bitmap() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_block("nova", "ada"), graph.change_block("bea", "cleo")])
     assert graph.blocked_users() == {"nova": {"ada"}, "ada": {"nova"}, "bea": {"cleo"}, "cleo": {"bea"}}
@@ -102,7 +106,7 @@ def test_who_blocks_whom_is_known_on_both_sides_and_in_no_bitmap() -> None:
     assert graph.blocked_users() == {"bea": {"cleo"}, "cleo": {"bea"}}
 
 
-def test_an_unblock_is_not_undone_by_a_block_that_comes_late() -> None:
+def test_late_block_does_not_undo_an_unblock() -> None:
     graph = Graph()
     graph.indexer()([graph.change_block("ada", "bea", blocks=False, sequence=9)])
     graph.indexer()([graph.change_block("ada", "bea", sequence=8), graph.change_block("bea", "ada", sequence=1)])
@@ -119,21 +123,21 @@ PARTS = st.lists(
 
 @given(PARTS, st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=6), st.randoms())
 @settings(max_examples=150, deadline=None)
-def test_blocks_cut_off_anywhere_repeated_and_shuffled_are_as_if_undisturbed(
+def test_crashed_and_reordered_blocks_equal_blocks_in_order(
     parts: list[tuple[list[str], bool, int]], cuts: list[tuple[int, int]], random: Random
 ) -> None:
     graph, calm = Graph(), Graph()
     for (blocker, blocked, _), blocks, sequence in parts:
-        for each in (graph, calm):
-            each.change_block(blocker, blocked, blocks=blocks, sequence=sequence)
+        for copy in (graph, calm):
+            copy.change_block(blocker, blocked, blocks=blocks, sequence=sequence)
     for calls, size in cuts:
         fuse = Fuse(calls)
-        cut = graph.indexer(
+        crashing = graph.indexer(
             directory=fuse.on(graph.directory), partings=fuse.on(graph.partings), epochs=fuse.on(graph.epochs)
         )
         with suppress(StoreUnavailable):
-            cut(random.sample(graph.records, min(size, len(graph.records))))
-    # Whatever was cut off comes again, in whatever order the partitions have it.
+            crashing(random.sample(graph.records, min(size, len(graph.records))))
+    # Records of crashed batches are read again, in any order of the partitions.
     graph.indexer()(random.sample(graph.records, len(graph.records)))
     calm.indexer()(calm.records)
     assert graph.blocked_users() == calm.blocked_users()
@@ -149,20 +153,20 @@ DEEDS = st.lists(
 
 @given(DEEDS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
 @settings(max_examples=150, deadline=None)
-def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
+def test_indexing_after_crashes_equals_indexing_without_crashes(
     deeds: list[tuple[str, Deed | Wish, int]], cuts: list[tuple[int, int]]
 ) -> None:
     graph, calm = Graph(), Graph()
-    for who, deed, sequence in deeds:
-        for each in (graph, calm):
+    for user, deed, sequence in deeds:
+        for copy in (graph, calm):
             if isinstance(deed, Deed):
-                each.change_follow(who, deed, sequence=sequence)
+                copy.change_follow(user, deed, sequence=sequence)
             else:
-                each.change_preference(who, deed, at=sequence)
+                copy.change_preference(user, deed, at=sequence)
     done = 0
     for calls, size in cuts:
         fuse = Fuse(calls)
-        cut = graph.indexer(
+        crashing = graph.indexer(
             directory=fuse.on(graph.directory),
             follows=fuse.on(graph.follows),
             wants=fuse.on(graph.wants),
@@ -171,8 +175,8 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
         )
         try:
             while done < len(graph.records):
-                cut(graph.records[done : done + size])
-                done += size  # committed: nobody reads it again
+                crashing(graph.records[done : done + size])
+                done += size  # committed: never read again
         except StoreUnavailable:
             assert graph.shards_missing_in_head() == []
     graph.indexer()(graph.records[done:])
@@ -181,8 +185,8 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
 
 
 @dataclass(frozen=True)
-class Asleep:
-    """Between the head and the bitmap others go on."""
+class StallsBeforeHeads:
+    """Runs other code between the heads and the bitmaps."""
 
     port: MemoryMemberSets
     meanwhile: Callable[[], None]
@@ -190,9 +194,9 @@ class Asleep:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    def put_heads(self, *given: Any) -> None:
+    def put_heads(self, *args: Any) -> None:
         self.meanwhile()
-        self.port.put_heads(*given)
+        self.port.put_heads(*args)
 
-    def put(self, blobs: Sequence[ShardBlob], *given: Any) -> None:
-        self.port.put(blobs, *given)
+    def put(self, blobs: Sequence[ShardBlob], *args: Any) -> None:
+        self.port.put(blobs, *args)

@@ -1,4 +1,4 @@
-"""An import: everybody of the file follows, whatever stood before and wherever it was cut off."""
+"""Follow import: every follower of the file follows, despite earlier state and crashes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,11 +19,11 @@ from tests.flow.graph import LYRA, NOVA, Fuse, Graph
 from tests.support.fakes.imports import MemoryEdges
 
 Pair = tuple[str, str]
-"""A follower and whom."""
+"""The follower and the followed account."""
 
 
-class Said:
-    """The log, as what is said to the graph's indexer."""
+class IndexedLog:
+    """The log that the graph indexer reads."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -35,7 +35,9 @@ class Said:
 
 def importer(graph: Graph, edges: MemoryEdges, fuse: Fuse | None = None) -> Import[Rows | NumberedFollows]:
     on = fuse.on if fuse else lambda port: port
-    followers = Followers(directory=on(graph.directory), follows=on(graph.follows), log=on(Said(graph)), since=ALWAYS)
+    followers = Followers(
+        directory=on(graph.directory), follows=on(graph.follows), log=on(IndexedLog(graph)), since=ALWAYS
+    )
     return Import(matter=followers, edges=on(edges))
 
 
@@ -50,8 +52,8 @@ def rows(pairs: Sequence[Pair], of: int = 3) -> list[Rows]:
     ]
 
 
-def behind(source: Iterable[Rows], read: int) -> Iterator[Rows]:
-    return (some for some in source if some.read > read)
+def after_read(source: Iterable[Rows], read: int) -> Iterator[Rows]:
+    return (batch for batch in source if batch.read > read)
 
 
 def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
@@ -64,13 +66,13 @@ def imported(graph: Graph, pairs: Sequence[Pair]) -> None:
     assert edges.read() == 0
 
 
-def many(count: int, whom: str = "nova") -> list[Pair]:
-    return [(f"u{n}", whom) for n in range(count)]
+def pairs_to(count: int, followed: str = "nova") -> list[Pair]:
+    return [(f"u{n}", followed) for n in range(count)]
 
 
-def test_everybody_of_the_file_follows_in_shared_rows_and_in_own() -> None:
+def test_imported_followers_are_in_shared_and_own_rows() -> None:
     graph = Graph()
-    imported(graph, [*many(20), ("u3", "lyra"), ("u3", "lyra"), ("nova", "nova")])
+    imported(graph, [*pairs_to(20), ("u3", "lyra"), ("u3", "lyra"), ("nova", "nova")])
     assert graph.followers() == {f"u{n}" for n in range(20)}
     assert graph.followers(LYRA) == {"u3"}
     assert [len(row.members) for row in graph.people.blocks.values()] == [128]
@@ -78,21 +80,21 @@ def test_everybody_of_the_file_follows_in_shared_rows_and_in_own() -> None:
     assert graph.people.own[members[UserId("u3")]] == {Subject(Kind.MENTION, LYRA): ALWAYS}
 
 
-def test_a_second_import_adds_and_takes_nobody_away() -> None:
+def test_second_import_only_adds_followers() -> None:
     graph = Graph()
-    imported(graph, many(20))
+    imported(graph, pairs_to(20))
     imported(graph, [(f"u{n}", "nova") for n in range(10, 40)])
     assert graph.followers() == {f"u{n}" for n in range(40)}
 
 
-def test_who_left_by_the_graph_s_word_is_not_brought_back_by_an_import() -> None:
+def test_import_does_not_undo_an_unfollow() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("u3", Deed.UNFOLLOW, sequence=1), graph.change_follow("u30", sequence=1)])
-    imported(graph, many(20))
+    imported(graph, pairs_to(20))
     assert graph.followers() == {f"u{n}" for n in range(20) if n != 3} | {"u30"}
 
 
-def test_ids_that_are_numbers_are_found_by_their_ranges_and_the_others_by_name() -> None:
+def test_numeric_ids_are_resolved_by_range_and_others_by_name() -> None:
     graph = Graph()
     for first, member in ((1, 5_000), (100, 9_000)):
         graph.directory.enrol_range(IdRange(prefix="", first=first, count=50, member=Member(member)))
@@ -115,19 +117,21 @@ PAIRS = st.lists(st.tuples(st.integers(0, 30).map("u{}".format), st.sampled_from
 
 @given(PAIRS, st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
-def test_cut_off_anywhere_and_gone_on_it_is_as_if_undisturbed(pairs: list[Pair], cuts: list[int]) -> None:
+def test_import_after_crashes_equals_import_without_crashes(pairs: list[Pair], cuts: list[int]) -> None:
     graph, calm, edges = Graph(), Graph(), MemoryEdges()
     done = False
     for calls in (*cuts, 10_000):
-        cut = importer(graph, edges, Fuse(calls))
+        crashing = importer(graph, edges, Fuse(calls))
         try:
             if not done:
-                cut.read(behind(rows(pairs), edges.read()))
-                cut.write()
+                crashing.read(after_read(rows(pairs), edges.read()))
+                crashing.write()
                 done = True
         except StoreUnavailable:
             continue
     graph.indexer()(graph.records)
     imported(calm, pairs)
-    for whom in (NOVA, LYRA, UserId("u1")):
-        assert graph.followers(whom) == calm.followers(whom) == {a for a, b in pairs if (b == whom) and a != b}
+    for followed in (NOVA, LYRA, UserId("u1")):
+        assert (
+            graph.followers(followed) == calm.followers(followed) == {a for a, b in pairs if (b == followed) and a != b}
+        )

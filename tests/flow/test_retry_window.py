@@ -1,4 +1,4 @@
-"""Whose half hour begins when, and what becomes of an alert behind it."""
+"""The 30-minute retry window: when it opens, and what happens to an alert after it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ from tests.flow.test_catch_up import KIM, NIGHT, QUIET, alerts_of
 from tests.flow.test_ringing_killed import Dying, Killed
 from tests.support.in_memory_system import Stage
 
-AWAY, WELL = "away.example", "well.example"
+DOWN, UP = "away.example", "well.example"
 WRONG = ConfigError(reason="BadJwtToken")
 
 
@@ -42,12 +42,12 @@ def with_browsers(stage: Stage) -> Work:
 
 def breakers(work: Work) -> CircuitBreakers:
     push: Any = work.doings[Step.WEB]
-    found: CircuitBreakers = push.breakers
-    return found
+    circuit_breakers: CircuitBreakers = push.breakers
+    return circuit_breakers
 
 
 def times(stage: Stage, device: Device) -> int:
-    return sum(one.id == device.id for _, one in stage.ground.phones.arrived)
+    return sum(target.id == device.id for _, target in stage.ground.phones.arrived)
 
 
 def rounds(stage: Stage, work: Work, number: int, *, seconds: float = 1) -> None:
@@ -58,42 +58,42 @@ def rounds(stage: Stage, work: Work, number: int, *, seconds: float = 1) -> None
 
 
 def sent_to(stage: Stage) -> int:
-    """People with browsers who are in a window of any burst, and not one that keeps silent to them."""
-    found = (stage.ground.sent.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
-    return sum(count(window.told) for each in found for some in each for window in some)
+    """Return how many users with browsers are in a send batch of any burst that alerts them."""
+    logs = (stage.ground.sent.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
+    return sum(count(window.told) for log in logs for windows in log for window in windows)
 
 
-def counted(stage: Stage, work: Work, fate: str) -> float:
-    labels = {"platform": "web", "fate": fate}
+def counted(stage: Stage, work: Work, outcome: str) -> float:
+    labels = {"platform": "web", "fate": outcome}
     return work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) or 0
 
 
-def test_browsers_of_a_push_service_that_is_left_alone_for_longer_ring_once_it_is_back_and_others_at_once() -> None:
+def test_open_circuit_delays_only_the_devices_of_its_push_service() -> None:
     stage = Stage()
     work = with_browsers(stage)
-    theirs = [browser(stage, name, AWAY, *[WRONG] * 999) for name in ("kim", "lee", "roy")]
-    other = browser(stage, "lee", WELL)
+    blocked_devices = [browser(stage, name, DOWN, *[WRONG] * 999) for name in ("kim", "lee", "roy")]
+    working_device = browser(stage, "lee", UP)
     stage.mention("nova")
     rounds(stage, work, 5)
-    assert [times(stage, one) for one in [other, *theirs]] == [1, 0, 0, 0]
+    assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 0, 0, 0]
     rounds(stage, work, 2 * WORTH // timedelta(seconds=31), seconds=31)
-    for device in theirs:
+    for device in blocked_devices:
         stage.ground.phones.says[device.id].clear()
     rounds(stage, work, 10, seconds=31)
-    assert [times(stage, one) for one in [other, *theirs]] == [1, 1, 1, 1]
+    assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 1, 1, 1]
     assert not stage.ground.ledger.open()
     assert counted(stage, work, "given_up") == 0
     assert counted(stage, work, "held") > 0
 
 
-def test_who_can_not_be_asked_is_in_no_window_and_is_told_of_all_that_came_meanwhile_at_once() -> None:
-    stage, line = Stage(), f"web {AWAY}"
+def test_user_behind_open_circuit_gets_one_summary_when_it_closes() -> None:
+    stage, line = Stage(), f"web {DOWN}"
     work = with_browsers(stage)
-    kims = browser(stage, "kim", AWAY)
-    for of in ("t1", "t2"):
-        stage.mention("nova", of=of)
+    kims = browser(stage, "kim", DOWN)
+    for tweet in ("t1", "t2"):
+        stage.mention("nova", of=tweet)
         for _ in range(100):
-            # As if whoever else is asked were refused, just before.
+            # As if another device had just been refused.
             breakers(work).lines[line] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
             rounds(stage, work, 1, seconds=10)
     assert (len(stage.bursts()), sent_to(stage), times(stage, kims)) == (2, 0, 0)
@@ -103,17 +103,17 @@ def test_who_can_not_be_asked_is_in_no_window_and_is_told_of_all_that_came_meanw
     assert not stage.ground.ledger.open()
 
 
-def test_three_tries_and_half_an_hour_still_end_what_a_push_service_was_asked_for() -> None:
+def test_alert_is_given_up_after_all_tries() -> None:
     stage = Stage()
     work = with_browsers(stage)
     busy = RetryAt(at=stage.ground.clock.now(), reason="503")
-    kims = browser(stage, "kim", AWAY, *[busy] * 9)
+    kims = browser(stage, "kim", DOWN, *[busy] * 9)
     stage.mention("nova")
     rounds(stage, work, 120)
     assert (times(stage, kims), counted(stage, work, "retry"), counted(stage, work, "given_up")) == (0, TRIES - 1, 1)
 
 
-def test_a_retry_whose_half_hour_is_slept_through_is_in_the_app_alone_and_counted() -> None:
+def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
     stage = Stage()
     stage.ground.phones.says[phone(stage, "kim").id] = [RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")]
     work = build_slice_worker(stage.system())
@@ -130,9 +130,9 @@ def test_a_retry_whose_half_hour_is_slept_through_is_in_the_app_alone_and_counte
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1
 
 
-def test_a_retry_that_is_no_news_any_more_wakes_nobody() -> None:
+def test_late_retry_is_sent_silently() -> None:
     stage = Stage()
-    for name, minutes in (("kim", 10), ("roy", 20)):  # P0 both
+    for name, minutes in (("kim", 10), ("roy", 20)):  # both are in P0
         wait = RetryAt(at=stage.ground.clock.now() + timedelta(minutes=minutes), reason="429")
         stage.ground.phones.says[phone(stage, name).id] = [wait]
     work = build_slice_worker(stage.system())
@@ -144,7 +144,7 @@ def test_a_retry_that_is_no_news_any_more_wakes_nobody() -> None:
     assert (alerts_of(stage, "kim"), alerts_of(stage, "roy")) == ([0], [0])
 
 
-def test_one_device_that_gets_too_many_neither_stops_nor_slows_the_others() -> None:
+def test_rate_limited_device_does_not_slow_the_provider() -> None:
     def share(receipt: RetryAt) -> float:
         stage = Stage()
         stage.ground.phones.says[phone(stage, "kim").id] = [receipt]
@@ -157,24 +157,24 @@ def test_one_device_that_gets_too_many_neither_stops_nor_slows_the_others() -> N
     assert share(RetryAt(at=at, reason="QUOTA_EXCEEDED")) < 1.0
 
 
-def test_what_a_breaker_held_is_no_refusal_and_is_counted_apart() -> None:
+def test_alert_held_by_a_breaker_is_counted_as_held() -> None:
     stage = Stage()
     work = with_browsers(stage)
     for name in ("kim", "lee", "roy"):
-        browser(stage, name, AWAY, WRONG)
+        browser(stage, name, DOWN, WRONG)
     stage.mention("nova")
     rounds(stage, work, 5)
-    # One of a tier in its window was asked, which is about all of the line; the next of that window wasn't.
+    # The first device of the batch was tried, which opens the circuit of the line; the next one was not.
     assert (counted(stage, work, "retry"), counted(stage, work, "held")) == (1, 1)
     assert stage.ground.paces.paces[Platform.WEB].share == 1.0
 
 
 @pytest.mark.parametrize("method", ["intend", "close"])
 @pytest.mark.parametrize("behind", [False, True])
-def test_a_crash_leaves_nobody_in_doubt_who_could_not_be_asked(method: str, behind: bool) -> None:
+def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, behind: bool) -> None:
     stage = Stage()
     with_browsers(stage)
-    theirs, other = browser(stage, "kim", AWAY), browser(stage, "roy", WELL)
+    blocked_device, working_device = browser(stage, "kim", DOWN), browser(stage, "roy", UP)
     dying: Any = Dying(stage.ground.sent, method, behind=behind)
     work = build_slice_worker(stage.system(sent=dying))
     stage.mention("nova")
@@ -182,42 +182,42 @@ def test_a_crash_leaves_nobody_in_doubt_who_could_not_be_asked(method: str, behi
     stage.work(Pool.P0, Pool.P1, Pool.P2)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    breakers(work).lines[f"web {AWAY}"] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
+    breakers(work).lines[f"web {DOWN}"] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
     with pytest.raises(Killed):
         stage.work(Pool.WEB, by=work)
     assert sent_to(stage) == (0 if (method, behind) == ("intend", False) else 1)
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
-    assert times(stage, theirs) == 1
-    assert times(stage, other) == (2 if (method, behind) == ("close", False) else 1)
+    assert times(stage, blocked_device) == 1
+    assert times(stage, working_device) == (2 if (method, behind) == ("close", False) else 1)
 
 
-class Slow:
-    """A turn goes by over whoever is looked at."""
+class SlowCaps:
+    """Checking the frequency cap takes longer than a worker may hold its slice."""
 
     def __init__(self, stage: Stage, caps: Any) -> None:
         self._stage, self._caps = stage, caps
 
-    def spend(self, *of: Any) -> Any:
+    def spend(self, *args: Any) -> Any:
         self._stage.pass_time(seconds=HAND_BACK_AFTER.total_seconds())
-        return self._caps.spend(*of)
+        return self._caps.spend(*args)
 
 
-def test_who_can_not_be_asked_takes_nobody_else_s_turn_however_long_it_takes_to_find_out() -> None:
-    stage, line = Stage(), f"web {AWAY}"
+def test_device_behind_open_circuit_does_not_take_a_turn_from_others() -> None:
+    stage, line = Stage(), f"web {DOWN}"
     work = with_browsers(stage)
     push: Any = work.doings[Step.WEB]
     slow = replace(
         push,
         batch_devices=1,
         selection=replace(push.selection, batch_devices=1),
-        caps=Slow(stage, push.caps),
+        caps=SlowCaps(stage, push.caps),
     )
     work = replace(work, doings={**work.doings, Step.WEB: slow})
     first, second = sorted(("kim", "roy"), key=lambda name: stage.scene.people[name].member)
-    theirs, other = browser(stage, first, AWAY), browser(stage, second, WELL)
+    blocked_device, working_device = browser(stage, first, DOWN), browser(stage, second, UP)
     breakers(work).settings = BreakerSettings(rest=timedelta(hours=9))
     breakers(work).lines[line] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
     stage.mention("nova")
     rounds(stage, work, 20)
-    assert (times(stage, theirs), times(stage, other)) == (0, 1)
+    assert (times(stage, blocked_device), times(stage, working_device)) == (0, 1)
