@@ -1,4 +1,4 @@
-"""A process that is killed around a stop, at any point: no record is lost, and no more are buried than allowed."""
+"""Crashes around a stop of a lane lose no record and exceed no dead-letter limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ EFFECTS = ("swap", "put", "commit")
 
 
 class Killed(BaseException):
-    """Nothing catches it, as nothing catches SIGKILL."""
+    """No code catches it, like SIGKILL."""
 
 
 @dataclass
 class Killer:
-    """Kills the process at one of its effects: before it takes effect, or right after."""
+    """Kills the process at one of its effects, before or after it."""
 
     at: int
     after: bool
@@ -63,7 +63,7 @@ class Mortal:
 
 @dataclass
 class Deployments:
-    """One lane with records, and the processes that read it one after another."""
+    """One lane with records, and successive processes that read it."""
 
     killer: Killer
     ground: Ground = field(default_factory=Ground)
@@ -81,9 +81,9 @@ class Deployments:
         self.handled.update(record.record.value for record in records)
 
     def runs(self, *, fixed: bool) -> None:
-        """One process, until it has nothing to do. Raises LaneStopped and Killed."""
+        """Run one process until it is idle. Raises LaneStopped and Killed."""
         self.lives += 1
-        self.ground.clock.advance(timedelta(seconds=6))  # the lease of the last process is over
+        self.ground.clock.advance(timedelta(seconds=6))  # the lease of the last process has expired
         g, owner, metrics = self.ground, f"pump-{self.lives}", Metrics()
         guard = LaneGuard(
             lane=LANE,
@@ -118,14 +118,14 @@ class Deployments:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("at", range(1, 9))
-def test_crash_around_a_stop_loses_nothing_and_buries_no_more_than_allowed(at: int, after: bool) -> None:
+def test_crash_around_a_stop_loses_nothing_and_keeps_the_limit(at: int, after: bool) -> None:
     lane = Deployments(Killer(at=at, after=after))
     for _ in range(4):  # a restart loop of the bad deployment
         with pytest.raises((Killed, LaneStopped)):
             lane.runs(fixed=False)
         assert lane.buried() | lane.waiting() == lane.all()
         assert len(lane.buried()) <= LIMIT.in_a_row
-    # Three counts and letters, and the stop. The commit follows only in a process that lives on.
+    # Three counts and dead letters, and the stop. The commit follows only in a process that survives.
     assert lane.killer.effects >= 7
     assert lane.ground.lane_tallies.read([LANE])[LANE].stop is not None
     lane.ground.lane_tallies.resume(LANE, "ada", "fixed", lane.ground.clock.now())
@@ -135,7 +135,7 @@ def test_crash_around_a_stop_loses_nothing_and_buries_no_more_than_allowed(at: i
     assert len(lane.buried()) == LIMIT.in_a_row
 
 
-def test_restarts_of_a_stopped_lane_bury_nothing_more() -> None:
+def test_restart_of_a_stopped_lane_adds_no_dead_letters() -> None:
     lane = Deployments(Killer(at=0, after=False))
     for _ in range(20):
         with pytest.raises(LaneStopped):
@@ -144,7 +144,7 @@ def test_restarts_of_a_stopped_lane_bury_nothing_more() -> None:
     assert len(lane.waiting()) == RECORDS - LIMIT.in_a_row
 
 
-def test_each_resume_without_a_fix_buries_one_run_at_most_and_goes_on() -> None:
+def test_resume_without_a_fix_adds_dead_letters_up_to_the_limit() -> None:
     lane = Deployments(Killer(at=0, after=False))
     counts = []
     for _ in range(2):

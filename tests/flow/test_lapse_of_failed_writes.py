@@ -1,4 +1,4 @@
-"""A write that fails may still take effect: where Redis has no mark of it, the store says that facts may be old."""
+"""Without an invalidation mark in Redis, a failed write is recorded as a lapse in the store."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ class Lapses:
 
 
 class Changes:
-    """A change feed of which only lapses are written."""
+    """A change feed that only counts lapses."""
 
     def __init__(self) -> None:
         self.lapses = 0
@@ -29,23 +29,23 @@ class Changes:
         self.lapses += 1
 
 
-@pytest.mark.parametrize("away", [False, True])
-def test_failed_write_without_a_mark_is_a_lapse(away: bool) -> None:
+@pytest.mark.parametrize("redis_down", [False, True])
+def test_failed_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
     ground, lapses = Stage().ground, Lapses()
-    ground.versions.away = away
+    ground.versions.away = redis_down
     invalidation = Invalidation(versions=MemoryViewerVersions(ground.versions), lapses=lapses, nonces=ground.nonces)
     with pytest.raises(StoreUnavailable), invalidation.changing([EVERYBODY]):
         raise StoreUnavailable("The answer is lost.")
-    assert lapses.recorded == away
+    assert lapses.recorded == redis_down
 
 
-@pytest.mark.parametrize("away", [False, True])
-def test_failed_write_of_a_user_without_a_mark_is_a_lapse(away: bool) -> None:
+@pytest.mark.parametrize("redis_down", [False, True])
+def test_failed_user_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
     ground, changes = Stage().ground, Changes()
-    ground.versions.away = away
+    ground.versions.away = redis_down
     invalidation = AsyncInvalidation(
         versions=MemoryInboxVersions(ground.versions),
-        changes=changes,  # type: ignore[arg-type] # the part of it that is called
+        changes=changes,  # type: ignore[arg-type] # only the method that is called
         nonces=ground.nonces,
     )
 
@@ -55,4 +55,4 @@ def test_failed_write_of_a_user_without_a_mark_is_a_lapse(away: bool) -> None:
 
     with pytest.raises(StoreUnavailable):
         asyncio.run(write())
-    assert changes.lapses == away
+    assert changes.lapses == redis_down

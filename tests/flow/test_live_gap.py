@@ -1,4 +1,4 @@
-"""Words that the live bus lost: what an open page and its badge show once the hub hears again."""
+"""Messages that the live bus lost: open streams and badges are correct after the hub refreshes."""
 
 from notifier.domain.upstream.validation import DELETED_TYPE
 from tests.cli.reads import reads_of
@@ -8,7 +8,7 @@ from tests.support.in_memory_system import Stage
 from tests.support.simulator.inbox_visits import driven
 
 
-def test_badge_of_stream_forgets_retraction_that_the_bus_lost() -> None:
+def test_stream_badge_drops_a_retraction_lost_by_the_bus() -> None:
     stage = Stage()
     stage.mention("nova")
     live = LiveProcess(reads_of(stage), stage.ground.bus, stage.ground.bursts)

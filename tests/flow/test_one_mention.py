@@ -1,4 +1,4 @@
-"""One mention from the gateway to tab and phone, and what happens when parts of it don't work."""
+"""One mention from the gateway to inbox and alert, and failures on the way."""
 
 import pytest
 
@@ -20,10 +20,10 @@ from tests.support.simulator.inbox_visits import driven
 
 def facts(stage: Stage) -> set[Fact]:
     accounts = stage.ground.archive.accounts()
-    return {one.ended.fact for account in accounts for one in account.standings.values() if one.ended}
+    return {status.ended.fact for progress in accounts for status in progress.standings.values() if status.ended}
 
 
-def test_a_mention_reaches_tab_row_and_phone() -> None:
+def test_mention_reaches_inbox_row_and_device() -> None:
     stage = Stage()
     stage.mention("nova")
     assert stage.sees("kim") == ["mention:nova#1"]
@@ -35,13 +35,13 @@ def test_a_mention_reaches_tab_row_and_phone() -> None:
     assert alerted == {members[name] for name in ("kim", "lee", "roy")}
 
 
-def test_the_mentioned_account_has_its_own_item() -> None:
+def test_mentioned_account_gets_self_item() -> None:
     stage = Stage()
     stage.mention("nova")
     assert stage.sees("nova") == ["self:nova#1"]
 
 
-def test_an_event_sent_twice_is_one_mention() -> None:
+def test_repeated_event_is_one_mention() -> None:
     stage = Stage()
     stage.tweet("nova", id="e1")
     stage.ground.recent.wipe()
@@ -51,7 +51,7 @@ def test_an_event_sent_twice_is_one_mention() -> None:
 
 
 @pytest.mark.parametrize("garbled", ["", "x", "�" * 32, "0" * 31, "0" * 33])
-def test_a_garbled_digest_is_no_conflict_and_counts_nothing_twice(garbled: str) -> None:
+def test_corrupt_event_digest_is_no_conflict_and_no_second_mention(garbled: str) -> None:
     stage = Stage()
     stage.tweet("nova", id="e1")
     recent = stage.ground.recent
@@ -62,23 +62,23 @@ def test_a_garbled_digest_is_no_conflict_and_counts_nothing_twice(garbled: str) 
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "refusal"),
     [
         ("ghost", MentionRefusal.UNKNOWN_ACCOUNT),
         ("gone", MentionRefusal.DELETED_ACCOUNT),
         ("ada", MentionRefusal.SELF_MENTION),
     ],
 )
-def test_a_refused_account_has_no_burst_and_a_reason(name: str, why: MentionRefusal) -> None:
+def test_refused_account_has_a_reason_and_no_burst(name: str, refusal: MentionRefusal) -> None:
     stage = Stage()
     stage.tweet(name, "nova", id="e1")
     stage.sequence()
-    refused = [o for o in stage.ground.bursts.outcomes("tweets", "e1") if o.refusal]
-    assert [(o.account, o.refusal) for o in refused] == [(name, why)]
+    refused = [outcome for outcome in stage.ground.bursts.outcomes("tweets", "e1") if outcome.refusal]
+    assert [(outcome.account, outcome.refusal) for outcome in refused] == [(name, refusal)]
     assert {key.subject.owner for key in stage.ground.bursts.by_key} == {"nova"}
 
 
-def test_an_outage_of_the_store_dead_letters_nothing_and_loses_nothing() -> None:
+def test_store_outage_loses_nothing_and_writes_no_dead_letters() -> None:
     stage = Stage()
     stage.tweet("nova")
     for stream, port in ((topics.MENTIONS, "directory"), (topics.MENTIONS_CELEBRITY, "bursts")):
@@ -87,9 +87,9 @@ def test_an_outage_of_the_store_dead_letters_nothing_and_loses_nothing() -> None
             with pytest.raises(StoreUnavailable):
                 pump.step()
         pump.consumer.close()
-        one = stage.pump(stream)
-        assert one.step() == 1
-        one.consumer.close()
+        recovered = stage.pump(stream)
+        assert recovered.step() == 1
+        recovered.consumer.close()
     stage.sequence()
     stage.dispatch()
     down = build_slice_worker(stage.system(inbox=Refusing(stage.ground.inbox, StoreUnavailable)))
@@ -99,7 +99,7 @@ def test_an_outage_of_the_store_dead_letters_nothing_and_loses_nothing() -> None
     assert facts(stage) == {Fact.DONE}
 
 
-def test_a_poison_record_goes_to_the_dead_letters_and_the_lane_goes_on() -> None:
+def test_poison_record_becomes_dead_letter_and_lane_continues() -> None:
     stage = Stage()
     stage.ground.log.append([Record(stream=topics.MENTIONS_CELEBRITY, key="mention:nova", value=b"not a mention")])
     stage.mention("nova")
@@ -108,7 +108,7 @@ def test_a_poison_record_goes_to_the_dead_letters_and_the_lane_goes_on() -> None
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
-def test_a_slice_that_fails_by_itself_dies_of_the_fifth_attempt_with_a_letter() -> None:
+def test_broken_slice_becomes_dead_letter_after_five_attempts() -> None:
     stage = Stage()
     stage.mention("nova")
     broken = build_slice_worker(stage.system(inbox=Broken(stage.ground.inbox)))
@@ -127,7 +127,7 @@ def test_a_slice_that_fails_by_itself_dies_of_the_fifth_attempt_with_a_letter() 
     assert stage.sees("lee") == stage.sees("kim") == ["mention:nova#1"]
 
 
-def test_rows_come_before_phones() -> None:
+def test_rows_are_written_before_alerts_are_queued() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
@@ -136,10 +136,10 @@ def test_rows_come_before_phones() -> None:
     stage.pass_time(seconds=1)
     stage.dispatch()
     assert stage.ground.queue.waiting[Pool.FCM]
-    assert not [p for p in stage.ground.queue.waiting[Pool.FCM] if p.tier is Tier.P2]
+    assert not [slice_ for slice_ in stage.ground.queue.waiting[Pool.FCM] if slice_.tier is Tier.P2]
 
 
-def test_nobody_marks_what_they_do_not_see() -> None:
+def test_marking_invisible_burst_is_rejected() -> None:
     stage = Stage()
     stage.mention("nova")
     [key] = stage.bursts()

@@ -1,4 +1,4 @@
-"""The overview: what it says while a burst runs, is held back and ends, and while the cache is away."""
+"""The operations overview during a burst, a pause and a cache outage."""
 
 from datetime import timedelta
 
@@ -14,17 +14,17 @@ from tests.support.in_memory_system import NOVA, Stage
 
 
 def running(overview: Overview) -> BurstOverview:
-    found = overview.read().running
-    assert found is not None
-    return found
+    burst = overview.read().running
+    assert burst is not None
+    return burst
 
 
-def states(found: BurstOverview, tier: Tier) -> set[State]:
-    [filling] = [each for each in found.fillings if each.tier is tier]
+def states(burst: BurstOverview, tier: Tier) -> set[State]:
+    [filling] = [filling for filling in burst.fillings if filling.tier is tier]
     return {span.state for span in filling.spans}
 
 
-def test_with_nothing_to_do_there_is_no_burst_and_nobody_is_behind() -> None:
+def test_idle_system_has_no_burst_and_no_delay() -> None:
     stage = Stage()
     stage.dispatch()
     snapshot = build_overview(stage.system()).read()
@@ -32,7 +32,7 @@ def test_with_nothing_to_do_there_is_no_burst_and_nobody_is_behind() -> None:
     assert snapshot.seconds_behind(Pool.P1) == 0.0
 
 
-def test_a_burst_fills_from_planned_to_delivered_and_its_books_balance() -> None:
+def test_burst_goes_from_planned_to_done_and_balances() -> None:
     stage = Stage()
     overview = build_overview(stage.system())
     stage.mention("nova")
@@ -51,7 +51,7 @@ def test_a_burst_fills_from_planned_to_delivered_and_its_books_balance() -> None
     assert all(filling.seconds is not None for filling in last.fillings)
 
 
-def test_a_paused_tier_is_parked_and_is_not_called_late() -> None:
+def test_paused_tier_is_parked_and_not_late() -> None:
     stage = Stage()
     overview = build_overview(stage.system())
     stage.throttle(Tier.P2, seconds=60)
@@ -67,7 +67,7 @@ def test_a_paused_tier_is_parked_and_is_not_called_late() -> None:
     assert snapshot.seconds_behind(Pool.P2) is None
 
 
-def test_how_far_a_tier_is_behind_is_counted_from_its_oldest_burst() -> None:
+def test_delay_of_a_tier_is_the_age_of_its_oldest_burst() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(seconds=2)
@@ -75,7 +75,7 @@ def test_how_far_a_tier_is_behind_is_counted_from_its_oldest_burst() -> None:
     assert build_overview(stage.system()).read().seconds_behind(Pool.P1) == 2.0
 
 
-def test_mentions_a_second_are_what_the_bursts_grew_by() -> None:
+def test_mention_rate_is_the_growth_of_the_bursts() -> None:
     stage = Stage()
     overview = build_overview(stage.system())
     stage.mention("nova")
@@ -88,19 +88,19 @@ def test_mentions_a_second_are_what_the_bursts_grew_by() -> None:
     assert overview.read().mentions_per_second == 0.0
 
 
-def test_the_pace_is_of_the_last_seconds_whoever_asks() -> None:
+def test_delivery_rate_covers_the_last_seconds() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
     stage.work()
     reached = sum(filling.people for filling in running(build_overview(stage.system())).fillings)
     overview = build_overview(stage.system())
-    assert overview.read().pace.deliveries == (reached + 1) / 3  # nova has an item of her own
+    assert overview.read().pace.deliveries == (reached + 1) / 3  # plus nova's own item
     stage.pass_time(seconds=4)
     assert overview.read().pace.deliveries == 0.0
 
 
-def test_a_large_burst_stays_in_view_while_small_ones_come_and_go() -> None:
+def test_large_burst_stays_in_view_despite_smaller_newer_ones() -> None:
     stage = Stage()
     overview = build_overview(stage.system())
     stage.mention("nova")
@@ -109,7 +109,7 @@ def test_a_large_burst_stays_in_view_while_small_ones_come_and_go() -> None:
     assert running(overview).burst.key.subject == NOVA
 
 
-def test_a_seal_is_read_once() -> None:
+def test_snapshot_is_read_once() -> None:
     stage = Stage()
     overview = build_overview(stage.system())
     stage.mention("nova")
@@ -119,7 +119,7 @@ def test_a_seal_is_read_once() -> None:
     assert running(overview).books == before
 
 
-def test_without_the_cache_everything_else_is_told() -> None:
+def test_overview_is_complete_without_the_cache() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.deliver()
@@ -130,7 +130,7 @@ def test_without_the_cache_everything_else_is_told() -> None:
     assert snapshot.running.books.balanced
 
 
-def test_an_emptied_cache_has_another_generation() -> None:
+def test_wiped_cache_gets_a_new_generation() -> None:
     stage = Stage()
     system = stage.system()
     overview, reconciler = build_overview(system), build_reconciler(system)
@@ -143,10 +143,12 @@ def test_an_emptied_cache_has_another_generation() -> None:
     assert overview.read().cache.generation not in (None, before)
 
 
-def test_slices_left_are_told_by_pool() -> None:
+def test_remaining_slices_are_counted_per_pool() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
-    behind = build_overview(stage.system()).read().cache.behind
-    assert behind[Pool.P1].slices > 0
-    assert stage.ground.clock.now() - timedelta(seconds=1) < (behind[Pool.P1].since or stage.ground.clock.now())
+    backlog_by_pool = build_overview(stage.system()).read().cache.behind
+    assert backlog_by_pool[Pool.P1].slices > 0
+    assert stage.ground.clock.now() - timedelta(seconds=1) < (
+        backlog_by_pool[Pool.P1].since or stage.ground.clock.now()
+    )

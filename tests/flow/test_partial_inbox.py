@@ -1,4 +1,4 @@
-"""A partial page promises nothing, and loses nothing: the next whole page shows everything."""
+"""A partial page has no cursor, and the next whole page shows everything."""
 
 from random import Random
 
@@ -7,34 +7,34 @@ from tests.flow.inboxes import KIM
 from tests.support.simulator.inbox_visits import driven
 
 
-def test_partial_cursor_safe() -> None:
-    """The client keeps its list, and hands in the token of its last whole page; then the store answers again."""
+def test_partial_page_hides_no_unseen_item() -> None:
+    """The client keeps its list and sends the token of its last whole page once the store answers."""
     partial_pages = 0
     for seed in range(8):
         chance = Random(seed)
-        troubled = FailingSystem(chance)
+        system = FailingSystem(chance)
         for _ in range(40):
-            troubled.change()
+            system.change()
             process = chance.randrange(2)
-            before = troubled.open(process, failing=0.0)
+            before = system.open(process, failing=0.0)
             assert before is not None
-            troubled.change()
-            opening = troubled.open(process, failing=0.5)
+            system.change()
+            opening = system.open(process, failing=0.5)
             if opening is None or not opening.page.partial:
                 continue
             partial_pages += 1
             page = opening.page
             assert (page.next, page.seen, opening.badge) == (None, None, None)
-            everything = [key_of(item) for item in troubled.everything()]
+            all_keys = [key_of(item) for item in system.everything()]
             shown = [key_of(item) for item in before.page.items]
-            assert {key_of(item) for item in page.items} <= {*everything, *shown}
-            unseen = {key_of(item) for item in troubled.everything() if item.unread} - {*shown}
+            assert {key_of(item) for item in page.items} <= {*all_keys, *shown}
+            unseen = {key_of(item) for item in system.everything() if item.unread} - {*shown}
             assert before.page.seen is not None
-            driven(troubled.processes.inboxes[process].see(KIM, before.page.seen))
-            assert [key_of(item) for item in troubled.all_pages(process)] == everything
-            assert unseen == {key_of(item) for item in troubled.all_pages(process) if item.unread} - {*shown}
-            after = troubled.open(process, failing=0.0)
+            driven(system.processes.inboxes[process].see(KIM, before.page.seen))
+            assert [key_of(item) for item in system.all_pages(process)] == all_keys
+            assert unseen == {key_of(item) for item in system.all_pages(process) if item.unread} - {*shown}
+            after = system.open(process, failing=0.0)
             assert after is not None
             assert not after.page.partial
-            assert [key_of(item) for item in after.page.items] == everything[:20]
+            assert [key_of(item) for item in after.page.items] == all_keys[:20]
     assert partial_pages > 20

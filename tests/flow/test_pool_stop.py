@@ -1,4 +1,4 @@
-"""A pool that is stopped by the dead-letter limit: its slices wait in the ledger, and the other pools go on."""
+"""A pool stopped by the dead-letter limit: its slices wait in the ledger and other pools continue."""
 
 from typing import Any
 
@@ -28,12 +28,13 @@ def broken(stage: Stage, **ports: Any) -> Work:
 def p1(stage: Stage) -> list[Slice]:
     accounts = stage.ground.archive.accounts()
     return sorted(
-        (work_slice for account in accounts for work_slice in account.standings if work_slice.pool is Pool.P1), key=str
+        (work_slice for progress in accounts for work_slice in progress.standings if work_slice.pool is Pool.P1),
+        key=str,
     )
 
 
 def fail(stage: Stage, work_slice: Slice, work: Work) -> list[object]:
-    """All attempts of a slice, each after the last one's claim."""
+    """Run all attempts of a slice, each after the previous claim expired."""
     outcomes: list[object] = []
     for _ in range(ATTEMPTS):
         outcomes.append(work(work_slice))
@@ -43,12 +44,12 @@ def fail(stage: Stage, work_slice: Slice, work: Work) -> list[object]:
 
 def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
     accounts = stage.ground.archive.accounts()
-    standings = [state for account in accounts for state in account.standings.values() if state.slice.pool is pool]
-    return {state.ended.fact if state.ended else None for state in standings}
+    statuses = [state for progress in accounts for state in progress.standings.values() if state.slice.pool is pool]
+    return {state.ended.fact if state.ended else None for state in statuses}
 
 
 def stopped_at_p1() -> tuple[Stage, list[Slice]]:
-    """The first slice of P1 died, and the second one wasn't allowed to."""
+    """The first slice of P1 became a dead letter; the second one exceeded the limit."""
     stage = stage_of()
     slices = p1(stage)
     work = broken(stage)
@@ -57,7 +58,7 @@ def stopped_at_p1() -> tuple[Stage, list[Slice]]:
     return stage, slices
 
 
-def test_slice_beyond_the_limit_is_not_buried() -> None:
+def test_slice_beyond_the_limit_is_no_dead_letter() -> None:
     stage, slices = stopped_at_p1()
     assert [letter.id for letter in stage.ground.dead_letters.list(9)] == [str(slices[0])]
     stop = stage.ground.lane_tallies.read(["p1"])["p1"].stop
@@ -72,7 +73,7 @@ def test_worker_of_a_stopped_pool_claims_nothing() -> None:
     assert build_slice_worker(stage.system(claims=claims))(slices[1]) == STOPPED
 
 
-def test_dispatcher_queues_nothing_of_a_stopped_pool_and_the_others_go_on() -> None:
+def test_dispatcher_skips_a_stopped_pool_and_serves_the_others() -> None:
     stage, _ = stopped_at_p1()
     for _ in range(40):
         stage.dispatch()
@@ -91,7 +92,7 @@ def test_gauge_of_a_stopped_pool_is_set_by_the_dispatcher() -> None:
     assert values == {pool: float(pool is Pool.P1) for pool in Pool}
 
 
-def test_resumed_pool_delivers_what_waited() -> None:
+def test_resumed_pool_delivers_waiting_slices() -> None:
     stage, slices = stopped_at_p1()
     stage.ground.lane_tallies.resume("p1", "ada", "fixed", stage.ground.clock.now())
     stage.deliver(rounds=200)
@@ -101,7 +102,7 @@ def test_resumed_pool_delivers_what_waited() -> None:
     assert stage.reached(second_subject)
 
 
-def test_finished_slice_ends_the_row() -> None:
+def test_finished_slice_resets_the_dead_letter_count() -> None:
     stage = stage_of(in_a_row=1)
     slices = p1(stage)
     work = build_slice_worker(stage.system())

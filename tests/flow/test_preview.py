@@ -1,4 +1,4 @@
-"""The preview agrees with the burst that comes right behind it, and leaves nothing."""
+"""The preview equals the burst that follows it, and writes nothing."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -39,66 +39,68 @@ def preview(
     return list(build_preview(stage.system()).estimate(event))
 
 
-def seals(stage: Stage, key: BurstKey) -> list[Seal]:
+def snapshots(stage: Stage, key: BurstKey) -> list[Seal]:
     return list(stage.ground.archive.seals(key))
 
 
 def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:
-    return sum(count(one.alerted(tier)) for one in seals(stage, key))
+    return sum(count(snapshot.alerted(tier)) for snapshot in snapshots(stage, key))
 
 
-def told(found: Previewed) -> Mapping[Tier, tuple[int, int, int]]:
-    assert found.tiers is not None
-    return {tier: (one.people, one.phones, one.rows) for tier, one in found.tiers.items()}
+def forecast_tiers(previewed: Previewed) -> Mapping[Tier, tuple[int, int, int]]:
+    assert previewed.tiers is not None
+    return {tier: (forecast_.people, forecast_.phones, forecast_.rows) for tier, forecast_ in previewed.tiers.items()}
 
 
 def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
-    """By the seals, and by what the ledger counted."""
-    standings = stage.ground.ledger.read([key])[key].standings.values()
-    entries = [s.ended for s in standings if s.ended and s.slice.step is Step.ROWS]
+    """Return the numbers by the snapshots and by the ledger."""
+    statuses = stage.ground.ledger.read([key])[key].standings.values()
+    entries = [status.ended for status in statuses if status.ended and status.slice.step is Step.ROWS]
     phones = {tier: alerted(stage, key, tier) for tier in TIERS}
     return {
         tier: (
-            sum(e.people for e in entries if e.slice.tier is tier),
+            sum(entry.people for entry in entries if entry.slice.tier is tier),
             phones[tier],
-            sum(e.rows for e in entries if e.slice.tier is tier),
+            sum(entry.rows for entry in entries if entry.slice.tier is tier),
         )
         for tier in TIERS
     }
 
 
 @pytest.mark.parametrize(
-    ("whom", "author", "protected"), [("nova", "ada", False), ("lyra", "ada", False), ("nova", "eve", True)]
+    ("account", "author", "protected"), [("nova", "ada", False), ("lyra", "ada", False), ("nova", "eve", True)]
 )
-def test_preview_equals_actual(whom: str, author: str, protected: bool) -> None:
+def test_preview_equals_actual(account: str, author: str, protected: bool) -> None:
     stage = Stage()
-    [found] = preview(stage, whom, author=author, protected=protected)
+    [previewed] = preview(stage, account, author=author, protected=protected)
     assert stage.bursts() == stage.bursts(LYRA) == []
-    stage.mention(whom, author=author, protected=protected)
+    stage.mention(account, author=author, protected=protected)
     stage.deliver()
-    [key] = stage.bursts(NOVA if whom == "nova" else LYRA)
-    assert found.burst is not None
-    assert (found.burst.key, found.joins) == (key, False)
-    assert told(found) == actual(stage, key)
-    assert found.dormant == sum(one.dormant for one in seals(stage, key))
-    assert sum((found.suppressed or {}).values()) == sum(sum(one.suppressed.values()) for one in seals(stage, key))
+    [key] = stage.bursts(NOVA if account == "nova" else LYRA)
+    assert previewed.burst is not None
+    assert (previewed.burst.key, previewed.joins) == (key, False)
+    assert forecast_tiers(previewed) == actual(stage, key)
+    assert previewed.dormant == sum(snapshot.dormant for snapshot in snapshots(stage, key))
+    assert sum((previewed.suppressed or {}).values()) == sum(
+        sum(snapshot.suppressed.values()) for snapshot in snapshots(stage, key)
+    )
 
 
 @pytest.mark.parametrize(("tiers", "phones"), [("p0,p1", [2, 1, 1, 1]), ("p2", [0, 0, 2, 1]), ("", [0, 0, 1, 1])])
-def test_phones_ring_of_the_tiers_that_the_operator_names_and_of_whoever_asked(tiers: str, phones: list[int]) -> None:
+def test_preview_counts_devices_of_configured_tiers_and_of_opt_ins(tiers: str, phones: list[int]) -> None:
     stage = Stage(settings={"push": PushSettings(tiers=tiers)})
-    for name in ("max", "pat", "quinn"):  # of whom pat hasn't asked
+    for name in ("max", "pat", "quinn"):  # pat has not asked for alerts
         stage.scene.change(Changed(person=name, what="push"))
-    [found] = preview(stage, "nova")
+    [previewed] = preview(stage, "nova")
     stage.mention("nova")
     stage.deliver()
     [key] = stage.bursts(NOVA)
     assert [alerted(stage, key, tier) for tier in Tier] == phones
-    assert told(found) == actual(stage, key)
-    assert found.dormant_phones == phones[-1]
+    assert forecast_tiers(previewed) == actual(stage, key)
+    assert previewed.dormant_phones == phones[-1]
 
 
-def test_the_day_s_first_leaves_out_nobody_who_wants_that_alone_and_the_second_does() -> None:
+def test_preview_suppresses_volume_first_from_the_second_burst_on() -> None:
     stage = Stage()
     [first] = preview(stage, "nova")
     stage.mention("nova")
@@ -111,44 +113,44 @@ def test_the_day_s_first_leaves_out_nobody_who_wants_that_alone_and_the_second_d
     assert ("first" in (first.suppressed or {}), (second.suppressed or {}).get("first")) == (False, 1)
 
 
-def test_while_a_burst_is_open_a_mention_joins_it() -> None:
+def test_preview_joins_an_open_burst() -> None:
     stage = Stage()
     stage.mention("nova")
-    [found] = preview(stage, "nova", author="bob")
-    assert found.burst is not None
-    assert (found.joins, found.burst.count, found.tiers) == (True, 2, None)
+    [previewed] = preview(stage, "nova", author="bob")
+    assert previewed.burst is not None
+    assert (previewed.joins, previewed.burst.count, previewed.tiers) == (True, 2, None)
 
 
-def test_beyond_the_purse_a_protected_mention_is_pulled_alone() -> None:
+def test_preview_of_protected_mention_beyond_the_budget_is_pull_only() -> None:
     stage = Stage()
     for _ in range(6):
         stage.mention("nova", author="eve", protected=True)
-    [found] = preview(stage, "nova", author="eve", protected=True)
-    assert found.burst is not None
-    assert (found.burst.pull_only, found.tiers) == (True, None)
+    [previewed] = preview(stage, "nova", author="eve", protected=True)
+    assert previewed.burst is not None
+    assert (previewed.burst.pull_only, previewed.tiers) == (True, None)
 
 
-def test_whose_mentions_reach_nobody_is_told_so_and_whose_ring_no_phone_too() -> None:
+def test_preview_shows_refusals_and_verdicts_without_alerts() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.DENY)
-    assert [found.refusal for found in preview(stage, "nova", "nobody", author="bob")] == [
+    assert [previewed.refusal for previewed in preview(stage, "nova", "nobody", author="bob")] == [
         MentionRefusal.DENIED,
         MentionRefusal.UNKNOWN_ACCOUNT,
     ]
     stage.reach("bob", Verdict.ROW)
     [quiet] = preview(stage, "nova", author="bob")
     assert quiet.tiers is not None
-    assert not any(one.phones for one in quiet.tiers.values())
+    assert not any(tier.phones for tier in quiet.tiers.values())
 
 
-def test_the_seconds_are_those_of_the_last_burst_or_of_a_throttle_and_none_of_a_pause(
+def test_preview_duration_follows_last_burst_throttle_and_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(forecast, "MANY", 1)
     stage = Stage()
     [before] = preview(stage, "nova")
     assert before.tiers is not None
-    assert [one.seconds for one in before.tiers.values() if one.people] == [None] * 3
+    assert [tier.seconds for tier in before.tiers.values() if tier.people] == [None] * 3
     stage.mention("nova")
     stage.deliver()
     stage.pass_time(minutes=5)
@@ -165,35 +167,39 @@ def test_the_seconds_are_those_of_the_last_burst_or_of_a_throttle_and_none_of_a_
     assert (paused.tiers[Tier.P1].seconds, paused.tiers[Tier.P1].held_by) == (None, "t1")
 
 
-def test_of_a_tweet_that_was_taken_back_it_says_so_and_the_real_one_right_behind_it_opens_nothing() -> None:
+def test_preview_of_retracted_tweet_shows_the_refusal() -> None:
     stage = Stage()
     delete(stage, "t1")
     stage.say(EDITED_TYPE, tweet="t2", author="ada", mentions=["lyra"], text="edited", sequence=1)
-    [gone], [nova, lyra] = preview(stage, "nova"), preview(stage, "nova", "lyra", of="t2")
-    assert [found.refusal for found in (gone, nova, lyra)] == [MentionRefusal.RETRACTED, MentionRefusal.RETRACTED, None]
-    assert (gone.burst, gone.tiers, gone.suppressed) == (None, None, None)
+    [deleted], [nova, lyra] = preview(stage, "nova"), preview(stage, "nova", "lyra", of="t2")
+    assert [previewed.refusal for previewed in (deleted, nova, lyra)] == [
+        MentionRefusal.RETRACTED,
+        MentionRefusal.RETRACTED,
+        None,
+    ]
+    assert (deleted.burst, deleted.tiers, deleted.suppressed) == (None, None, None)
     stage.mention("nova", of="t1")
     stage.mention("nova", "lyra", of="t2")
     assert (stage.bursts(), len(stage.bursts(LYRA))) == ([], 1)
 
 
-def test_of_what_an_author_wrote_before_being_protected_it_says_whose_followers_get_it() -> None:
+def test_preview_of_protected_author_is_restricted_to_followers() -> None:
     stage = Stage()
     stage.say(PROTECTED_TYPE, user="eve")
-    [found] = preview(stage, "nova", author="eve")
-    assert found.burst is not None
-    assert found.burst.restricted_to == "eve"
+    [previewed] = preview(stage, "nova", author="eve")
+    assert previewed.burst is not None
+    assert previewed.burst.restricted_to == "eve"
     stage.mention("nova", author="eve")
     stage.deliver()
     [key] = stage.bursts()
-    assert told(found) == actual(stage, key)
+    assert forecast_tiers(previewed) == actual(stage, key)
 
 
-def test_what_is_held_is_held_when_it_comes_again() -> None:
+def test_preview_of_a_held_event_is_held() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="dry")
     stage.sequence()
     stage.reach("bob", Verdict.ALL)
-    [found] = preview(stage, "nova", author="bob")
-    assert found.refusal is MentionRefusal.HELD
+    [previewed] = preview(stage, "nova", author="bob")
+    assert previewed.refusal is MentionRefusal.HELD

@@ -1,4 +1,4 @@
-"""Alerts: who is spared them, what a throttle may not cost, and what happens when nobody can say."""
+"""Alerts: suppression, throttles, expiry, leases, and unavailable suppression data."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,21 +32,21 @@ LEE = UserId("lee")
 """Follows nova with a device, and is in P1; kim is in P0 and always alerted."""
 
 
-ASLEEP = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""Where it is nine in the evening when it is noon by UTC."""
+QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+"""Quiet hours start at noon UTC, 21:00 in Tokyo."""
 
 
 def rows_only(stage: Stage) -> None:
-    """The rows stand, and no phone has rung."""
+    """Write the rows and send no alert."""
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)
 
 
 def alerted(stage: Stage) -> set[str]:
     names = {person.member: name for name, person in stage.scene.people.items()}
-    told = [device.member for sent, device in stage.ground.phones.arrived if sent.burst.subject == NOVA]
-    assert len(told) == len(set(told))
-    return {names[member] for member in told}
+    members = [device.member for sent, device in stage.ground.phones.arrived if sent.burst.subject == NOVA]
+    assert len(members) == len(set(members))
+    return {names[member] for member in members}
 
 
 def sees(stage: Stage) -> None:
@@ -59,7 +59,7 @@ def marks(mark: Mark) -> Callable[[Stage], None]:
     return lambda stage: driven(stage.tab().mark(LEE, stage.bursts(), mark))
 
 
-DEEDS: dict[str, Callable[[Stage], None]] = {
+ACTIONS: dict[str, Callable[[Stage], None]] = {
     "saw it": sees,
     "read it": marks(Mark.READ),
     "hid it": marks(Mark.HIDDEN),
@@ -77,22 +77,22 @@ DEEDS: dict[str, Callable[[Stage], None]] = {
     "wants less": lambda stage: stage.ground.people.volume(LEE, NOVA, Volume.OFF),
     "wants nothing of everything": lambda stage: stage.ground.people.arrange(LEE, OverallWish(volume=Volume.OFF)),
     "wants no alerts": lambda stage: stage.ground.people.arrange(LEE, OverallWish(push=False)),
-    "went to bed": lambda stage: stage.ground.people.arrange(LEE, ASLEEP),
+    "went to bed": lambda stage: stage.ground.people.arrange(LEE, QUIET),
 }
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_nobody_is_alerted_who_dealt_with_it_before_the_phones_rang(deed: str) -> None:
+@pytest.mark.parametrize("action", ACTIONS)
+def test_user_action_before_the_alert_suppresses_it(action: str) -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
     stage.pass_time(seconds=3)
-    DEEDS[deed](stage)
-    stage.deliver_others()  # who sleeps may still be told in the morning
+    ACTIONS[action](stage)
+    stage.deliver_others()  # users in quiet hours may still get an alert later
     assert alerted(stage) == {"kim", "roy"}
 
 
-def test_whoever_blocked_the_opener_before_it_opened_is_not_alerted_and_sees_it_when_others_join() -> None:
+def test_user_who_blocked_the_opener_gets_no_alert_but_sees_the_burst() -> None:
     stage = Stage()
     stage.mention("nova", author="bob")
     stage.mention("nova", author="ada")
@@ -102,7 +102,7 @@ def test_whoever_blocked_the_opener_before_it_opened_is_not_alerted_and_sees_it_
 
 
 @pytest.mark.parametrize(("tier", "names"), [(Tier.P0, {"kim", "roy"}), (Tier.P1, {"lee"})])
-def test_a_throttle_that_is_longer_than_news_are_news_costs_no_alert(tier: Tier, names: set[str]) -> None:
+def test_long_throttle_loses_no_alert(tier: Tier, names: set[str]) -> None:
     stage = Stage()
     pause = 2 * STALE
     stage.throttle(tier, seconds=pause.total_seconds())
@@ -114,7 +114,7 @@ def test_a_throttle_that_is_longer_than_news_are_news_costs_no_alert(tier: Tier,
     assert alerted(stage) == {"kim", "roy", "lee"}
 
 
-def test_an_alert_is_worth_a_day() -> None:
+def test_alert_is_sent_within_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
@@ -124,7 +124,7 @@ def test_an_alert_is_worth_a_day() -> None:
     assert alerted(stage) == {"kim", "lee", "roy"}
 
 
-def test_an_alert_of_yesterday_is_dropped_and_counted() -> None:
+def test_alert_expires_after_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
@@ -134,7 +134,7 @@ def test_an_alert_of_yesterday_is_dropped_and_counted() -> None:
     assert pushes(stage) == {Fact.PULLED}
 
 
-def test_whose_rows_were_left_to_the_pull_path_are_told_all_the_same() -> None:
+def test_users_of_pulled_slices_still_get_alerts() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.ground.clock.advance(TERMS[Pool.P1].worth)
@@ -143,37 +143,39 @@ def test_whose_rows_were_left_to_the_pull_path_are_told_all_the_same() -> None:
 
 
 def pushes(stage: Stage) -> set[Fact]:
-    [account] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
-    return {s.ended.fact for s in account.standings.values() if s.ended and s.slice.step is Step.FCM}
+    [progress] = [progress for progress in stage.ground.archive.accounts() if progress.plan.burst.subject == NOVA]
+    return {
+        status.ended.fact for status in progress.standings.values() if status.ended and status.slice.step is Step.FCM
+    }
 
 
-def test_a_slice_whose_reading_takes_longer_than_its_claim_keeps_it() -> None:
+def test_claim_is_renewed_during_slow_reads() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.deliver()
     [key] = stage.bursts()
     burst, clock, claims = stage.ground.bursts.by_key[key], stage.ground.clock, stage.ground.claims
-    piece = Slice(key, Step.FCM, Tier.P0, 0, 4)
+    slice_ = Slice(key, Step.FCM, Tier.P0, 0, 4)
 
     class Everywhere:
         def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
             return {shard: from_offsets([1]) for shard in shards}
 
     class Slow:
-        def drafts(self, *given: Any) -> Iterator[Any]:
-            clock.advance(piece.terms.claim / 2)
+        def drafts(self, *args: Any) -> Iterator[Any]:
+            clock.advance(slice_.terms.claim / 2)
             return iter(())
 
-    parts: Any = {"seals": Everywhere(), "selection": Slow()}
-    claim = claims.claim(piece, "one", clock.now(), clock.now() + piece.terms.claim)
+    pipeline_ports: Any = {"seals": Everywhere(), "selection": Slow()}
+    claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.terms.claim)
     assert claim is not None
-    replace(build_push_pipeline(stage.system()), **parts)(burst, piece, SliceLease(claim, claims, clock))
-    assert claims.claim(piece, "other", clock.now(), clock.now() + piece.terms.claim) is None
+    replace(build_push_pipeline(stage.system()), **pipeline_ports)(burst, slice_, SliceLease(claim, claims, clock))
+    assert claims.claim(slice_, "other", clock.now(), clock.now() + slice_.terms.claim) is None
 
 
 @dataclass(frozen=True)
-class Rivals:
-    """Somebody who has lost the slice notes right before its holder that it waits for the morning."""
+class LateWrites:
+    """A worker that lost the slice records a wait of 8 hours right before the current worker."""
 
     ledger: Ledger
 
@@ -186,53 +188,53 @@ class Rivals:
         return self.ledger.record(entries)
 
 
-def test_a_slice_waits_for_what_its_holder_says_and_not_for_what_somebody_noted_who_had_lost_it() -> None:
+def test_only_lease_holder_can_defer_slice() -> None:
     stage = Stage()
     stage.ground.phones.away = True
     stage.mention("nova")
     rows_only(stage)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    rivals: Any = Rivals(stage.ground.ledger)
-    stage.work(Pool.FCM, by=build_slice_worker(stage.system(ledger=rivals)))
+    late_writes: Any = LateWrites(stage.ground.ledger)
+    stage.work(Pool.FCM, by=build_slice_worker(stage.system(ledger=late_writes)))
     stage.ground.phones.away = False
     stage.deliver(rounds=90)
     assert alerted(stage) == {"kim", "lee", "roy"}
 
 
-def test_who_has_lost_a_slice_says_nothing_of_what_it_waits_for() -> None:
+def test_worker_that_lost_its_lease_records_no_wait() -> None:
     stage = Stage()
     stage.mention("nova")
     [key] = stage.bursts()
-    clock, piece = stage.ground.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
+    clock, slice_ = stage.ground.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
 
-    def overslept(burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
-        clock.advance(piece.terms.claim)
+    def stall_past_lease(burst: Burst, slice_: Slice, hold: SliceLease) -> LedgerEntry:
+        clock.advance(slice_.terms.claim)
         now = clock.now()
-        assert stage.ground.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
-        return LedgerEntry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
+        assert stage.ground.claims.claim(slice_, "other", now, now + slice_.terms.claim) is not None
+        return LedgerEntry(slice=slice_, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())
-    outcome = replace(work, doings={**work.doings, Step.FCM: overslept})(piece)
+    outcome = replace(work, doings={**work.doings, Step.FCM: stall_past_lease})(slice_)
     assert outcome == Again(reason="the claim was lost")
-    assert stage.ground.ledger.read([key])[key].standings[piece].waits_until is None
+    assert stage.ground.ledger.read([key])[key].standings[slice_].waits_until is None
 
 
-class Silent:
-    """Nobody can say who is to be spared."""
+class UnknownSuppressions:
+    """Push suppressions cannot be read."""
 
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
         raise StoreUnavailable("for a test")
 
 
-def test_while_nobody_can_say_who_is_spared_no_phone_rings_and_the_slice_waits() -> None:
+def test_slice_waits_while_suppressions_are_unavailable() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    silent: Any = Silent()
-    outcomes = stage.work(Pool.FCM, by=build_slice_worker(stage.system(spared=silent)))
+    unknown_suppressions: Any = UnknownSuppressions()
+    outcomes = stage.work(Pool.FCM, by=build_slice_worker(stage.system(spared=unknown_suppressions)))
     assert Again in {type(outcome) for outcome in outcomes}
     assert alerted(stage) == set()
     stage.pass_time(seconds=30)

@@ -1,4 +1,4 @@
-"""A bitmap that a worker can't read is made again from the rows, and its burst waits for it instead of dying of it."""
+"""An unreadable bitmap is rebuilt from the rows, and the burst waits for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +25,10 @@ def damaged(kind: SetKind, owner: Subject | None = NOVA) -> Stage:
 
 def facts(stage: Stage) -> set[Fact]:
     return {
-        standing.ended.fact
-        for account in stage.ground.archive.accounts()
-        for standing in account.standings.values()
-        if standing.ended
+        status.ended.fact
+        for progress in stage.ground.archive.accounts()
+        for status in progress.standings.values()
+        if status.ended
     }
 
 
@@ -38,7 +38,7 @@ def reached(stage: Stage, *, protected: bool = False) -> set[int]:
 
 
 def delivered(stage: Stage, seconds: int = 1) -> set[int]:
-    """Until no burst is open; what workers ask of the indexer is heard between two of their tries."""
+    """Run workers until no burst is open; the indexer handles their rebuild orders between attempts."""
     for _ in range(60):
         stage.dispatch()
         stage.work()
@@ -52,48 +52,46 @@ def delivered(stage: Stage, seconds: int = 1) -> set[int]:
 @pytest.mark.parametrize(
     ("kind", "owner"), [(SetKind.FOLLOWERS, NOVA), (SetKind.MUTED, NOVA), (SetKind.OVERALL_OFF, None)]
 )
-def test_a_burst_waits_for_a_bitmap_that_can_not_be_read_and_reaches_whom_it_should(
-    kind: SetKind, owner: Subject | None
-) -> None:
+def test_burst_waits_for_the_rebuild_of_an_unreadable_bitmap(kind: SetKind, owner: Subject | None) -> None:
     stage = damaged(kind, owner)
     assert reached(stage) == reached(Stage()) != set()
     assert (facts(stage), list(stage.ground.dead_letters.list(9))) == ({Fact.DONE}, [])
 
 
-def test_a_restricted_burst_waits_for_the_bitmap_of_its_authors_followers() -> None:
+def test_restricted_burst_waits_for_the_authors_follower_bitmap() -> None:
     whole, stage = Stage(), damaged(SetKind.FOLLOWERS, Subject(NOVA.kind, UserId("ada")))
-    for each in (whole, stage):
-        each.followed("kim", "ada", sequence=1)
+    for stage_ in (whole, stage):
+        stage_.followed("kim", "ada", sequence=1)
     stage.ports.sets.standing = True  # type: ignore[attr-defined]  # it is a Damaged
     assert reached(stage, protected=True) == reached(whole, protected=True)
     assert facts(stage) == {Fact.DONE}
 
 
-def test_an_indexer_that_is_away_is_not_asked_by_every_try() -> None:
+def test_rebuild_is_not_ordered_by_every_attempt() -> None:
     stage = damaged(SetKind.FOLLOWERS)
     stage.mention("nova")
     work = build_slice_worker(stage.system())
-    asked: list[int] = []
+    orders: list[int] = []
     for _ in range(12):
         stage.dispatch()
         stage.work(by=work)
-        asked.append(len(list(stage.ground.log.waiting("follows", "indexer", 999))))
+        orders.append(len(list(stage.ground.log.waiting("follows", "indexer", 999))))
         stage.pass_time(seconds=1)
-    assert asked[0] > 0
-    assert asked == [asked[0]] * 10 + [2 * asked[0]] * 2
+    assert orders[0] > 0
+    assert orders == [orders[0]] * 10 + [2 * orders[0]] * 2
 
 
-def test_who_dies_while_asking_asks_again() -> None:
+def test_rebuild_is_ordered_again_after_a_crash() -> None:
     stage = damaged(SetKind.FOLLOWERS)
     stage.mention("nova")
     stage.dispatch()
-    cut = build_slice_worker(stage.system(log=Deaf(stage.ports.log)))
-    assert Again in {type(outcome) for outcome in stage.work(by=cut)}
+    crashing = build_slice_worker(stage.system(log=UnwritableLog(stage.ports.log)))
+    assert Again in {type(outcome) for outcome in stage.work(by=crashing)}
     assert (delivered(stage), facts(stage)) == (reached(Stage()), {Fact.DONE})
 
 
-def test_a_slice_waits_for_its_claim_between_two_tries_and_dies_of_a_bitmap_that_no_rows_give_back() -> None:
-    """Who was active is known by its bitmaps alone, which the roll-up makes each minute."""
+def test_slice_dies_of_a_bitmap_that_cannot_be_rebuilt() -> None:
+    """Active users are known only by their bitmaps, which no rows can restore; the roll-up writes them each minute."""
     stage = damaged(SetKind.ACTIVE_24H, None)
     stage.mention("nova")
     for _ in range(2 * ATTEMPTS):
@@ -105,7 +103,7 @@ def test_a_slice_waits_for_its_claim_between_two_tries_and_dies_of_a_bitmap_that
 
 
 @dataclass(frozen=True)
-class Deaf:
+class UnwritableLog:
     port: Any
 
     def __getattr__(self, name: str) -> Any:

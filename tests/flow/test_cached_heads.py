@@ -1,4 +1,4 @@
-"""A coordinator doesn't read again what it published itself, and is never misled by what it remembers."""
+"""A coordinator reuses the heads that it published, and detects outdated ones."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,52 +36,52 @@ class Counted:
 
 
 def mentioned(stage: Stage, *names: str) -> Sequence[Logged]:
-    """A second later, as the router has written it for the coordinator of celebrities."""
+    """Mention accounts a second later and return the router's records for the celebrity coordinator."""
     stage.pass_time(seconds=1)
     stage.tweet(*names)
     router = stage.pump(topics.MENTIONS)
     assert router.step() == 1
     router.consumer.close()
     consumer = stage.ground.log.subscribe(topics.MENTIONS_CELEBRITY, "test", "test")
-    found = consumer.poll(100, timedelta(0))
-    consumer.commit({one.partition: one.offset for one in found})
+    records = consumer.poll(100, timedelta(0))
+    consumer.commit({logged.partition: logged.offset for logged in records})
     consumer.close()
-    return found
+    return records
 
 
 def coordinators(stage: Stage) -> tuple[Counted, Coordinator, Coordinator]:
-    """Of two processes, and what the first reads."""
+    """Return the recorded reads of the first of two coordinators, and both."""
     counted = Counted(stage.ground.heads)
     return counted, build_coordinator(stage.system(heads=counted)), build_coordinator(stage.system())
 
 
-def counted_in(stage: Stage) -> int:
-    """Mentions, in all of the celebrity's bursts."""
+def mention_count(stage: Stage) -> int:
+    """Count the mentions in all of nova's bursts."""
     return sum(burst.count for key, burst in stage.ground.bursts.by_key.items() if key.subject == NOVA)
 
 
-def test_what_it_published_it_does_not_read_again() -> None:
+def test_coordinator_does_not_reload_its_own_heads() -> None:
     stage = Stage()
-    counted, one, _ = coordinators(stage)
+    counted, coordinator, _ = coordinators(stage)
     for _ in range(3):
-        one(mentioned(stage, "nova"))
+        coordinator(mentioned(stage, "nova"))
     assert counted.loaded == [NOVA]
-    assert counted_in(stage) == 3
+    assert mention_count(stage) == 3
 
 
-def test_what_another_changed_meanwhile_is_read_and_decided_anew() -> None:
+def test_head_changed_by_another_coordinator_is_reloaded() -> None:
     stage = Stage()
-    counted, one, other = coordinators(stage)
-    one(mentioned(stage, "nova"))
-    other(mentioned(stage, "nova"))
-    one(mentioned(stage, "nova"))
+    counted, coordinator, rival = coordinators(stage)
+    coordinator(mentioned(stage, "nova"))
+    rival(mentioned(stage, "nova"))
+    coordinator(mentioned(stage, "nova"))
     assert counted.loaded == [NOVA, NOVA]
-    assert counted_in(stage) == 3
+    assert mention_count(stage) == 3
     assert stage.ground.heads.unpublished(9) == []
 
 
-def test_what_another_planned_while_one_halted_keeps_its_moment() -> None:
-    """The one has found the head not published, and looks again when the burst is late and its rows are written."""
+def test_stalled_publisher_keeps_the_planned_opening_time() -> None:
+    """The stalled publisher read an unpublished head. It continues when the burst is late and its rows are written."""
     stage = Stage()
     with pytest.raises(StoreUnavailable):
         build_coordinator(stage.system(ledger=Unplanned(stage.ground.ledger)))(mentioned(stage, "nova"))
@@ -99,50 +99,50 @@ def test_what_another_planned_while_one_halted_keeps_its_moment() -> None:
     assert stage.ground.heads.unpublished(9) == []
 
 
-def test_what_another_decided_and_could_not_publish_is_published_first() -> None:
+def test_unpublished_head_of_another_coordinator_is_published_first() -> None:
     stage = Stage()
-    _, one, _ = coordinators(stage)
-    dying = build_coordinator(stage.system(ledger=Unplanned(stage.ground.ledger)))
-    one(mentioned(stage, "nova"))
+    _, coordinator, _ = coordinators(stage)
+    crashing = build_coordinator(stage.system(ledger=Unplanned(stage.ground.ledger)))
+    coordinator(mentioned(stage, "nova"))
     stage.pass_time(hours=10)
     with pytest.raises(StoreUnavailable):
-        dying(mentioned(stage, "nova"))
+        crashing(mentioned(stage, "nova"))
     assert stage.ground.heads.unpublished(9) == [NOVA]
-    one(mentioned(stage, "nova"))
-    assert (len(stage.bursts()), counted_in(stage)) == (2, 3)
+    coordinator(mentioned(stage, "nova"))
+    assert (len(stage.bursts()), mention_count(stage)) == (2, 3)
     assert set(stage.ground.ledger.read(stage.bursts())) == set(stage.bursts())
 
 
-def test_a_record_that_comes_twice_changes_nothing_even_where_the_head_is_remembered() -> None:
+def test_repeated_record_changes_nothing_with_a_cached_head() -> None:
     stage = Stage()
-    _, one, other = coordinators(stage)
+    _, coordinator, rival = coordinators(stage)
     first, second = mentioned(stage, "nova"), mentioned(stage, "nova")
-    one(first)
-    other([*first, *second])
-    one([*first, *second])
-    one(second)
-    assert counted_in(stage) == 2
+    coordinator(first)
+    rival([*first, *second])
+    coordinator([*first, *second])
+    coordinator(second)
+    assert mention_count(stage) == 2
 
 
-def test_what_could_not_be_published_is_read_again() -> None:
+def test_head_is_reloaded_after_a_failed_publication() -> None:
     stage = Stage()
-    counted, one, _ = coordinators(stage)
-    one(mentioned(stage, "nova"))
+    counted, coordinator, _ = coordinators(stage)
+    coordinator(mentioned(stage, "nova"))
     stage.pass_time(hours=10)
     records = mentioned(stage, "nova")
     with pytest.raises(StoreUnavailable):
-        replace(one, publisher=replace(one.publisher, ledger=Unplanned(stage.ground.ledger)))(records)
-    one(records)
+        replace(coordinator, publisher=replace(coordinator.publisher, ledger=Unplanned(stage.ground.ledger)))(records)
+    coordinator(records)
     assert counted.loaded == [NOVA, NOVA]
-    assert (len(stage.bursts()), counted_in(stage)) == (2, 2)
+    assert (len(stage.bursts()), mention_count(stage)) == (2, 2)
     assert stage.ground.heads.unpublished(9) == []
 
 
-def test_no_more_heads_are_remembered_than_a_storm_has() -> None:
+def test_number_of_cached_heads_is_bounded() -> None:
     stage = Stage()
-    _, one, _ = coordinators(stage)
-    one.own.update(
+    _, coordinator, _ = coordinators(stage)
+    coordinator.own.update(
         {star: Head.fresh(star) for star in (Subject(NOVA.kind, UserId(f"star{n}")) for n in range(OWN + 1))}
     )
-    one(mentioned(stage, "nova"))
-    assert set(one.own) == {NOVA}
+    coordinator(mentioned(stage, "nova"))
+    assert set(coordinator.own) == {NOVA}

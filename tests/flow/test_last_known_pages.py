@@ -1,4 +1,4 @@
-"""The tab while the store answers nobody: what the person was last shown, and nothing that would be news."""
+"""During a store outage, the inbox shows the user's last known page and nothing newer."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +10,7 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.domain.users.subject_preferences import Volume
 from notifier.domain.users.visibility import Mark
-from notifier.flow.inbox import last_known_pages as lately
+from notifier.flow.inbox import last_known_pages
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.last_known_pages import KEPT, Lately
 from notifier.flow.inbox.page import Page
@@ -35,87 +35,87 @@ def opened(tab: Tab, limit: int = 20) -> Page:
     return page
 
 
-def dark(tab: Tab) -> Tab:
-    """The same process, when nothing of the store answers any more."""
+def unavailable(tab: Tab) -> Tab:
+    """Return the inbox of the same process during a store outage."""
     refusing: Callable[[object], Refusing] = lambda port: Refusing(port, StoreUnavailable)  # noqa: E731
     return replace(tab, people=refusing(tab.people), timeline=refusing(tab.timeline))
 
 
-def test_an_outage_shows_the_last_page_again_as_a_partial_one() -> None:
+def test_outage_shows_the_last_page_as_partial() -> None:
     tab = mentioned(3).tab()
     whole = opened(tab)
-    again = opened(dark(tab))
+    again = opened(unavailable(tab))
     assert again.partial
     assert not whole.partial
     assert [item.entry for item in again.items] == [item.entry for item in whole.items]
     assert again.next is None
     assert again.seen is None
-    assert len(opened(dark(tab), limit=2).items) == 2
+    assert len(opened(unavailable(tab), limit=2).items) == 2
 
 
-def test_whoever_was_shown_nothing_yet_is_refused_and_so_is_an_older_page() -> None:
+def test_outage_rejects_new_viewers_and_older_pages() -> None:
     tab = mentioned(3).tab()
     with pytest.raises(StoreUnavailable):
-        opened(dark(tab))
+        opened(unavailable(tab))
     first = opened(tab, limit=1)
     with pytest.raises(StoreUnavailable):
-        driven(dark(tab).open(KIM, after=first.next, limit=1))
+        driven(unavailable(tab).open(KIM, after=first.next, limit=1))
 
 
-def test_a_reader_of_marks_that_came_since_finds_them() -> None:
+def test_last_known_page_includes_later_marks() -> None:
     tab = mentioned(3).tab()
     page = opened(tab)
-    hidden, read, other = (item.entry.key for item in page.items)
+    hidden, read, unread_key = (item.entry.key for item in page.items)
     driven(tab.mark(KIM, [hidden], Mark.HIDDEN))
     driven(tab.mark(KIM, [read], Mark.READ))
-    shown = opened(dark(tab)).items
-    assert [(item.entry.key, item.unread) for item in shown] == [(read, False), (other, True)]
+    shown = opened(unavailable(tab)).items
+    assert [(item.entry.key, item.unread) for item in shown] == [(read, False), (unread_key, True)]
     assert page.seen is not None
     driven(tab.see(KIM, page.seen))
-    assert [item.unread for item in opened(dark(tab)).items] == [False, False]
+    assert [item.unread for item in opened(unavailable(tab)).items] == [False, False]
 
 
-def test_it_is_forgotten_when_it_is_old_and_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_last_known_page_is_evicted_by_age_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = mentioned()
     tab = stage.tab()
     page = opened(tab)
     stage.pass_time(seconds=KEPT.total_seconds() + 1)
     with pytest.raises(StoreUnavailable):
-        opened(dark(tab))
-    monkeypatch.setattr(lately, "MOST", 2)
-    kept, now = Lately(), page.look.now
+        opened(unavailable(tab))
+    monkeypatch.setattr(last_known_pages, "MOST", 2)
+    pages, now = Lately(), page.look.now
     users = [UserId("a"), UserId("b"), UserId("c")]
     for user in users:
-        kept.keep(replace(page, look=replace(page.look, viewer=replace(page.look.viewer, user=user))))
-    assert [user for user in users if kept.again(user, now, 20)] == users[1:]
+        pages.keep(replace(page, look=replace(page.look, viewer=replace(page.look.viewer, user=user))))
+    assert [user for user in users if pages.again(user, now, 20)] == users[1:]
 
 
-def test_a_burst_that_ended_meanwhile_is_not_shown_again() -> None:
+def test_last_known_page_omits_expired_bursts() -> None:
     tab = mentioned().tab()
     page = opened(tab)
-    kept = Lately()
-    kept.keep(replace(page, look=replace(page.look, now=page.look.now + timedelta(days=400))))
-    found = kept.again(KIM, page.look.now + timedelta(days=400), 20)
-    assert found is not None
-    assert not found.items
+    pages = Lately()
+    pages.keep(replace(page, look=replace(page.look, now=page.look.now + timedelta(days=400))))
+    page_after = pages.again(KIM, page.look.now + timedelta(days=400), 20)
+    assert page_after is not None
+    assert not page_after.items
 
 
-def test_of_a_viewer_only_that_is_kept_which_decides_about_the_page() -> None:
+def test_last_known_page_keeps_only_viewer_facts_it_needs() -> None:
     tab = mentioned(2).tab()
     page = opened(tab)
     subjects, keys = {item.entry.key.subject for item in page.items}, {item.entry.key for item in page.items}
     viewer = page.look.viewer
-    many = {Subject(Kind.MENTION, UserId(f"star{n}")): page.look.now for n in range(500)}
-    marks = {BurstKey(subject, 1): Mark.READ for subject in many}
+    other_follows = {Subject(Kind.MENTION, UserId(f"star{n}")): page.look.now for n in range(500)}
+    marks = {BurstKey(subject, 1): Mark.READ for subject in other_follows}
     crowded = replace(
         viewer,
-        follows={**viewer.follows, **many},
-        volume=dict.fromkeys(many, Volume.OFF),
+        follows={**viewer.follows, **other_follows},
+        volume=dict.fromkeys(other_follows, Volume.OFF),
         marks=replace(viewer.marks, by_burst={**viewer.marks.by_burst, **marks}, also_seen=frozenset(marks)),
     )
-    kept = Lately()
-    kept.keep(replace(page, look=replace(page.look, viewer=crowded)))
-    again = kept.again(KIM, page.look.now, limit=20)
+    pages = Lately()
+    pages.keep(replace(page, look=replace(page.look, viewer=crowded)))
+    again = pages.again(KIM, page.look.now, limit=20)
     assert again is not None
     assert [item.entry for item in again.items] == [item.entry for item in page.items]
     narrowed = again.look.viewer
@@ -125,10 +125,10 @@ def test_of_a_viewer_only_that_is_kept_which_decides_about_the_page() -> None:
     assert set(narrowed.marks.by_burst) <= keys
 
 
-def test_what_is_too_old_to_be_shown_again_is_kept_no_longer() -> None:
+def test_expired_page_is_evicted_when_a_page_is_added() -> None:
     page = opened(mentioned().tab())
-    kept = Lately()
-    kept.keep(page)
-    other = replace(page.look, viewer=replace(page.look.viewer, user=UserId("lee")), now=page.look.now + 2 * KEPT)
-    kept.keep(replace(page, look=other))
-    assert list(kept._pages) == ["lee"]
+    pages = Lately()
+    pages.keep(page)
+    look_of_lee = replace(page.look, viewer=replace(page.look.viewer, user=UserId("lee")), now=page.look.now + 2 * KEPT)
+    pages.keep(replace(page, look=look_of_lee))
+    assert list(pages._pages) == ["lee"]
