@@ -17,8 +17,8 @@ from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_outcomes, phone
+from tests.flow.test_alerts_after_crash import Dying, Killed
 from tests.flow.test_catch_up import KIM, NIGHT, QUIET, alerts_of
-from tests.flow.test_ringing_killed import Dying, Killed
 from tests.support.in_memory_system import Stage
 
 DOWN, UP = "away.example", "well.example"

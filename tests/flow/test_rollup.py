@@ -1,4 +1,4 @@
-"""The roll-up: from looks to the sets of tiers, wherever it is cut off, whoever runs beside it, and without Redis."""
+"""Activity roll-up: from visits to active sets, despite crashes, concurrent leaders and Redis loss."""
 
 from datetime import timedelta
 from itertools import count
@@ -27,7 +27,7 @@ from tests.flow.activity_world import (
 from tests.support.failing_ports import Refusing
 
 
-def test_who_looked_is_active_after_the_next_round() -> None:
+def test_visitor_is_active_after_the_next_round() -> None:
     world = World()
     job = world.job()
     job.run()
@@ -38,7 +38,7 @@ def test_who_looked_is_active_after_the_next_round() -> None:
 
 
 @pytest.mark.parametrize("kind", OF_THE_ACTIVE)
-def test_who_doesn_t_come_back_leaves_each_set_in_time(kind: SetKind) -> None:
+def test_idle_user_leaves_each_active_set_in_time(kind: SetKind) -> None:
     world = World()
     world.visit(1)
     job = world.job()
@@ -52,7 +52,7 @@ def test_who_doesn_t_come_back_leaves_each_set_in_time(kind: SetKind) -> None:
     assert world.active(kind) == []
 
 
-def test_hours_are_joined_and_not_replaced() -> None:
+def test_active_sets_are_the_union_of_hours() -> None:
     world = World()
     job = world.job()
     for member in range(30):
@@ -63,7 +63,7 @@ def test_hours_are_joined_and_not_replaced() -> None:
     assert world.active(WEEKLY) == world.active(MONTHLY) == list(range(30))
 
 
-def test_what_was_loaded_stays_whoever_comes_and_goes() -> None:
+def test_imported_active_members_stay() -> None:
     world = World()
     for kind, places in ((DAILY, (5,)), (WEEKLY, (5, 6)), (MONTHLY, (5, 6, 7))):
         world.import_active(kind, *places)
@@ -77,7 +77,7 @@ def test_what_was_loaded_stays_whoever_comes_and_goes() -> None:
 
 
 @pytest.mark.parametrize(("reach", "days"), [(7, 7), (14, 14), (30, 30)])
-def test_p2_reaches_as_far_as_it_is_told_whoever_looked_before_it_was(reach: int, days: int) -> None:
+def test_monthly_set_covers_the_configured_days(reach: int, days: int) -> None:
     world = World()
     world.visit(1)
     world.job().run()
@@ -90,7 +90,7 @@ def test_p2_reaches_as_far_as_it_is_told_whoever_looked_before_it_was(reach: int
     assert world.active(MONTHLY) == []
 
 
-def test_a_round_in_which_nobody_came_writes_no_bitmap() -> None:
+def test_round_without_visits_writes_no_bitmap() -> None:
     world = World()
     world.visit(1)
     job = world.job()
@@ -102,7 +102,7 @@ def test_a_round_in_which_nobody_came_writes_no_bitmap() -> None:
     job.run()
 
 
-def test_who_looked_on_a_clock_that_is_behind_counts_all_the_same() -> None:
+def test_visit_recorded_by_a_slow_clock_counts() -> None:
     world = World()
     job = world.job()
     job.run()
@@ -112,7 +112,7 @@ def test_who_looked_on_a_clock_that_is_behind_counts_all_the_same() -> None:
     assert world.active() == [1]
 
 
-def test_an_heir_takes_what_was_told_while_nobody_led() -> None:
+def test_successor_processes_visits_without_a_leader() -> None:
     world = World()
     world.job("a").run()
     for hour in range(5):
@@ -122,7 +122,7 @@ def test_an_heir_takes_what_was_told_while_nobody_led() -> None:
     assert world.active() == [0, 1, 2, 3, 4]
 
 
-def test_a_leader_that_was_kept_from_its_rounds_for_hours_takes_them_all() -> None:
+def test_delayed_leader_processes_all_missed_hours() -> None:
     world = World()
     job = world.job()
     job.run()
@@ -133,7 +133,7 @@ def test_a_leader_that_was_kept_from_its_rounds_for_hours_takes_them_all() -> No
     assert world.active() == [0, 1, 2, 3, 4]
 
 
-def test_while_another_leads_nothing_is_done() -> None:
+def test_job_does_nothing_while_another_leads() -> None:
     world = World()
     world.job("a").run()
     world.visit(1)
@@ -141,32 +141,32 @@ def test_while_another_leads_nothing_is_done() -> None:
     assert world.active() == []
 
 
-def test_activity_or_merge() -> None:
-    """Two jobs in turns, each thinking that it leads, lose none of each other's members."""
+def test_concurrent_leaders_lose_no_members() -> None:
+    """Two jobs that both believe to lead lose no members of each other."""
     world = World()
-    one, other = world.job("a"), world.job("b")
+    first, second = world.job("a"), world.job("b")
     for round in range(6):
         world.visit(2 * round)
-        one.run()
+        first.run()
         world.visit(2 * round + 1)
         world.clock.advance(3 * MINUTE)
-        other.run()
+        second.run()
         world.clock.advance(3 * MINUTE)
-    one.run()
-    other.run()
+    first.run()
+    second.run()
     assert world.all_active() == [list(range(12))] * 3
 
 
-def test_a_zombie_that_awakes_between_its_read_and_its_write_loses() -> None:
+def test_stalled_leader_does_not_overwrite_newer_sets() -> None:
     world = World()
     world.visit(1)
 
-    def heir() -> None:
+    def successor() -> None:
         world.clock.advance(3 * MINUTE)
         world.visit(2)
         world.job("b").run()
 
-    world.job("a", sets=StallsBeforeWrite(world.sets, heir)).run()
+    world.job("a", sets=StallsBeforeWrite(world.sets, successor)).run()
     assert world.all_active() == [[1, 2]] * 3
     world.clock.advance(HOUR)
     world.job("b").run()
@@ -174,8 +174,8 @@ def test_a_zombie_that_awakes_between_its_read_and_its_write_loses() -> None:
 
 
 @pytest.mark.parametrize("port", ["directory", "hours", "stays", "sets"])
-def test_cut_off_before_and_after_any_of_its_calls_nothing_is_lost_and_twice_is_once(port: str) -> None:
-    """Dead at the nth call, before or after its effect; then itself again, and then an heir."""
+def test_crash_at_any_call_loses_no_activity(port: str) -> None:
+    """The job crashes at the nth call, before or after its effect; then it runs again, and then a successor."""
     for nth, after in ((n, after) for n in count() for after in (False, True)):
         world = World()
         world.import_active(MONTHLY, 9)
@@ -196,8 +196,8 @@ def test_cut_off_before_and_after_any_of_its_calls_nothing_is_lost_and_twice_is_
         assert world.all_active() == [[1, 3, SHARD_MEMBERS + 2]] * 2 + [[1, 3, 9, SHARD_MEMBERS + 2]]
 
 
-def test_activity_lost_tiers_from_snapshot() -> None:
-    """Redis is emptied: what was published stays, through the next hours and under another leader, and it is said."""
+def test_redis_wipe_keeps_published_active_sets() -> None:
+    """After a Redis wipe, published sets stay for the next hours and under another leader, and the wipe is counted."""
     world = World()
     job = world.job()
     world.visit(1)
@@ -215,7 +215,7 @@ def test_activity_lost_tiers_from_snapshot() -> None:
     assert (world.all_active(), world.counted("activity_emptied")) == ([[1, 3]] * 3, 1)
 
 
-def test_while_redis_is_away_nobody_grows_idle() -> None:
+def test_redis_outage_makes_no_user_idle() -> None:
     world = World()
     world.visit(1)
     job = world.job()
@@ -227,7 +227,7 @@ def test_while_redis_is_away_nobody_grows_idle() -> None:
     assert world.all_active() == [[1]] * 3
 
 
-def test_a_clock_that_is_set_back_an_hour_drops_nobody_and_loses_nobody() -> None:
+def test_clock_set_back_an_hour_loses_no_members() -> None:
     world = World()
     world.visit(1)
     job = world.job()
@@ -242,7 +242,7 @@ def test_a_clock_that_is_set_back_an_hour_drops_nobody_and_loses_nobody() -> Non
     assert world.all_active() == [[1, 2, 3]] * 3
 
 
-def test_shards_of_which_something_can_t_be_read_stand_alone() -> None:
+def test_unreadable_shards_do_not_affect_others() -> None:
     world = World()
     world.directory.enrol([DirectoryEntry(user=UserId("far"), member=Member(40 * SHARD_MEMBERS))])
     world.visit(1, 40 * SHARD_MEMBERS)

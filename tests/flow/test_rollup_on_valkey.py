@@ -1,4 +1,4 @@
-"""From a tab that is opened to the tiers, through a real Valkey and SQLite: who looks is active a round later."""
+"""From an opened inbox to the tiers on Valkey and SQLite: visitors are active a round later."""
 
 import asyncio
 from collections.abc import Iterator
@@ -32,40 +32,40 @@ __all__ = ["valkey", "valkey_server"]
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 LOADED, IDLE = 1, 2
-"""Both follow her; one was active by an import."""
+"""Both follow nova; the first was active by an import."""
 
 
 @dataclass(frozen=True)
-class Place:
+class TestSystem:
     stage: Stage
     system: System
     valkey: Valkey
 
     def look(self, member: int) -> None:
-        """As the API notes it when a tab is opened."""
+        """Record a visit like the API does when the inbox is opened."""
         viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
         look = InboxView(viewer=viewer, member=Member(member), now=self.stage.ground.clock.now())
 
-        async def noted() -> None:
+        async def record() -> None:
             async with connect_async(self.valkey.patient) as client:
-                noting = Noting(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
-                noting.observe(OpenedInbox(look=look, after=None, page=None, badge=None))
-                assert noting.going is not None
-                await noting.going
+                recorder = Noting(activity=RedisActivity(client), metrics=Metrics(), pause=_at_once)
+                recorder.observe(OpenedInbox(look=look, after=None, page=None, badge=None))
+                assert recorder.going is not None
+                await recorder.going
 
-        asyncio.run(noted())
+        asyncio.run(record())
 
     def tiers(self) -> dict[Tier, list[Member]]:
         live = self.system.ports.sets.live(NOVA, [0])[0]
-        found = divide(live, first_of_day=False, rows_for_dormant=False)
-        return {tier: members(bits, 0) for tier, bits in found.tiers.items() if bits.any()}
+        audience = divide(live, first_of_day=False, rows_for_dormant=False)
+        return {tier: members(bits, 0) for tier, bits in audience.tiers.items() if bits.any()}
 
 
 async def _at_once(_: float) -> None: ...
 
 
 @pytest.fixture
-def place(tmp_path: Path, valkey: Valkey) -> Iterator[Place]:
+def world(tmp_path: Path, valkey: Valkey) -> Iterator[TestSystem]:
     files, stage = migrated(tmp_path), Stage()
     core = files.core
     ports = replace(
@@ -82,46 +82,46 @@ def place(tmp_path: Path, valkey: Valkey) -> Iterator[Place]:
     )
     ports.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([LOADED, IDLE]))])
     ports.stays.put([Stay(kind=SetKind.ACTIVE_30D, until=FOREVER, shard=0, bits=from_offsets([LOADED]))])
-    yield Place(stage, build_system(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)
+    yield TestSystem(stage, build_system(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)
     files.close()
 
 
-def test_who_opens_the_tab_is_in_the_first_bulk_a_round_later_and_idle_again_after_a_day(place: Place) -> None:
-    job = build_activity_roll_up(place.system)
+def test_visitor_is_in_p1_a_round_later_and_idle_after_a_day(world: TestSystem) -> None:
+    job = build_activity_roll_up(world.system)
     job.run()
-    assert place.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
-    place.look(IDLE)
-    place.stage.pass_time(minutes=1)
+    assert world.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
+    world.look(IDLE)
+    world.stage.pass_time(minutes=1)
     job.run()
-    assert place.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
-    place.stage.pass_time(hours=25)
+    assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
+    world.stage.pass_time(hours=25)
     job.run()
-    assert place.tiers() == {Tier.P2: [LOADED, IDLE]}
-    place.stage.pass_time(days=31)
+    assert world.tiers() == {Tier.P2: [LOADED, IDLE]}
+    world.stage.pass_time(days=31)
     job.run()
-    assert place.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
+    assert world.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
 
 
-def test_a_valkey_that_is_emptied_in_between_takes_nobody_s_tier(place: Place) -> None:
-    job = build_activity_roll_up(place.system)
-    place.look(IDLE)
+def test_valkey_wipe_changes_no_tiers(world: TestSystem) -> None:
+    job = build_activity_roll_up(world.system)
+    world.look(IDLE)
     job.run()
-    place.valkey.wipe()
-    place.stage.pass_time(hours=2)
+    world.valkey.wipe()
+    world.stage.pass_time(hours=2)
     job.run()
-    place.stage.pass_time(minutes=3)
-    build_activity_roll_up(replace(place.system, owner="b")).run()
-    assert place.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
-    assert place.system.ports.active_hours.last_rolled_up() == place.stage.ground.clock.now()
+    world.stage.pass_time(minutes=3)
+    build_activity_roll_up(replace(world.system, owner="b")).run()
+    assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
+    assert world.system.ports.active_hours.last_rolled_up() == world.stage.ground.clock.now()
 
 
-def test_a_process_that_starts_again_knows_who_is_active(place: Place) -> None:
-    place.look(IDLE)
-    build_activity_roll_up(place.system).run()
-    place.stage.pass_time(hours=5)
-    place.valkey.wipe()
+def test_restarted_process_knows_active_members(world: TestSystem) -> None:
+    world.look(IDLE)
+    build_activity_roll_up(world.system).run()
+    world.stage.pass_time(hours=5)
+    world.valkey.wipe()
     for owner in ("b", "c"):
-        place.stage.pass_time(minutes=3)
-        build_activity_roll_up(replace(place.system, owner=owner)).run()
-    assert place.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
-    assert timedelta(0) < place.system.settings.roll_up_every <= timedelta(minutes=1)
+        world.stage.pass_time(minutes=3)
+        build_activity_roll_up(replace(world.system, owner=owner)).run()
+    assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
+    assert timedelta(0) < world.system.settings.roll_up_every <= timedelta(minutes=1)

@@ -1,4 +1,4 @@
-"""What becomes of alerts by what their provider says."""
+"""Outcomes of alerts by the receipt of their provider."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -15,17 +15,17 @@ from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outco
 from tests.support.in_memory_system import Stage
 
 
-def test_who_could_not_be_reached_is_tried_again_and_nobody_else_is() -> None:
+def test_retry_goes_only_to_the_failed_device() -> None:
     stage = Stage()
-    again = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
-    stage.ground.phones.says[phone(stage, "lee").id] = [again]
+    retry = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
+    stage.ground.phones.says[phone(stage, "lee").id] = [retry]
     stage.mention("nova")
     stage.deliver(rounds=60)
     assert (set(alert_counts(stage).values()), alert_outcomes(stage, "lee")) == ({1}, [AlertOutcome.RETRY])
     assert len(alert_counts(stage)) == 3
 
 
-def test_what_a_provider_asks_for_is_waited_for() -> None:
+def test_retry_waits_for_the_time_that_the_provider_sets() -> None:
     stage = Stage()
     wait = timedelta(minutes=10)
     stage.ground.phones.says[phone(stage, "lee").id] = [RetryAt(at=stage.ground.clock.now() + wait, reason="429")]
@@ -38,7 +38,7 @@ def test_what_a_provider_asks_for_is_waited_for() -> None:
     assert alert_count(stage, "lee") == 1
 
 
-def test_after_three_tries_an_alert_is_in_the_app_alone() -> None:
+def test_alert_is_given_up_after_three_tries() -> None:
     stage = Stage()
     busy = RetryAt(at=stage.ground.clock.now(), reason="busy")
     stage.ground.phones.says[phone(stage, "lee").id] = [busy] * 9
@@ -48,7 +48,7 @@ def test_after_three_tries_an_alert_is_in_the_app_alone() -> None:
     assert alert_outcomes(stage, "lee") == [AlertOutcome.RETRY] * (TRIES - 1) + [AlertOutcome.GIVEN_UP]
 
 
-def test_who_asks_for_more_than_half_an_hour_is_asked_no_more() -> None:
+def test_alert_with_too_late_a_retry_time_is_given_up() -> None:
     stage = Stage()
     late = RetryAt(at=stage.ground.clock.now() + timedelta(hours=1), reason="429")
     stage.ground.phones.says[phone(stage, "lee").id] = [late]
@@ -57,7 +57,7 @@ def test_who_asks_for_more_than_half_an_hour_is_asked_no_more() -> None:
     assert (alert_count(stage, "lee"), alert_outcomes(stage, "lee")) == (0, [AlertOutcome.GIVEN_UP])
 
 
-def test_what_may_have_arrived_is_sent_again_with_the_same_ids() -> None:
+def test_alert_without_a_receipt_is_resent_with_the_same_ids() -> None:
     stage = Stage()
     stage.ground.phones.says[phone(stage, "lee").id] = [Unknown(reason="no answer")]
     stage.mention("nova")
@@ -68,7 +68,7 @@ def test_what_may_have_arrived_is_sent_again_with_the_same_ids() -> None:
     assert len({(alert.id, alert.collapse_id) for alert in sent}) == 1
 
 
-def test_a_token_that_is_gone_is_dropped_and_rings_no_more() -> None:
+def test_device_with_invalid_token_is_dropped() -> None:
     stage = Stage()
     stage.ground.phones.says[phone(stage, "lee").id] = [DropToken(reason="UNREGISTERED")]
     stage.mention("nova")
@@ -77,7 +77,7 @@ def test_a_token_that_is_gone_is_dropped_and_rings_no_more() -> None:
     assert (stage.ground.devices.of([lee]), alert_outcomes(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
 
 
-def test_a_drop_of_before_the_device_was_registered_again_doesn_t_count() -> None:
+def test_drop_from_before_a_registration_keeps_the_device() -> None:
     stage = Stage()
     old = phone(stage, "lee")
     stage.ground.phones.says[old.id] = [DropToken(reason="410", at=old.registered_at - timedelta(hours=1))]
@@ -86,7 +86,7 @@ def test_a_drop_of_before_the_device_was_registered_again_doesn_t_count() -> Non
     assert phone(stage, "lee") == old
 
 
-def test_a_payload_that_is_refused_is_nobody_else_s_trouble() -> None:
+def test_refused_payload_does_not_affect_other_users() -> None:
     stage = Stage()
     stage.ground.phones.says[phone(stage, "kim").id] = [PayloadError(reason="too large")]
     stage.mention("nova")
@@ -98,7 +98,7 @@ def test_a_payload_that_is_refused_is_nobody_else_s_trouble() -> None:
     )
 
 
-def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_everybody_is_told() -> None:
+def test_wrong_key_stops_alerts_until_it_is_fixed() -> None:
     stage = Stage()
     wrong = ConfigError(reason="InvalidProviderToken")
     for name in ("kim", "lee", "roy"):
@@ -109,7 +109,7 @@ def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_every
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    refused = sum(1 - len(said) for said in stage.ground.phones.says.values())
+    refused = sum(1 - len(receipts) for receipts in stage.ground.phones.says.values())
     assert (refused, stage.ground.phones.arrived) == (1, [])
     for _ in range(120):
         stage.dispatch()
@@ -119,7 +119,7 @@ def test_a_wrong_key_stops_all_alerts_costs_no_token_and_once_it_is_mended_every
     assert {alert_count(stage, name) for name in ("kim", "lee", "roy")} == {1}
 
 
-def test_a_provider_that_is_away_for_the_whole_burst_rings_everybody_once_it_is_back() -> None:
+def test_alerts_are_sent_once_after_a_provider_outage() -> None:
     stage = Stage()
     stage.ground.phones.away = True
     stage.mention("nova")
@@ -131,9 +131,9 @@ def test_a_provider_that_is_away_for_the_whole_burst_rings_everybody_once_it_is_
     assert (set(alert_counts(stage).values()), len(alert_counts(stage))) == ({1}, 3)
 
 
-def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
+def test_open_circuit_does_not_start_the_retry_window() -> None:
     stage = Stage()
-    names = ("kim", "roy")  # of one tier and shard, each in a window of their own
+    names = ("kim", "roy")  # of one tier and shard, each in a send batch of their own
     refused: dict[DeviceId, list[Receipt]] = {
         phone(stage, name).id: [ConfigError(reason="key")] * 999 for name in names
     }
@@ -150,12 +150,12 @@ def test_while_a_provider_is_left_alone_nobody_s_half_hour_begins() -> None:
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=seconds)
-    # Of one the provider was asked in vain for all that time, of the other never; neither has lost anything by it.
+    # One was tried in vain all that time, the other never. Neither alert is given up.
     assert (alert_count(stage, "kim"), alert_count(stage, "roy")) == (1, 1)
     assert AlertOutcome.GIVEN_UP not in [*alert_outcomes(stage, "kim"), *alert_outcomes(stage, "roy")]
 
 
-def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> None:
+def test_unreadable_send_log_stops_alerts() -> None:
     from notifier.domain.errors import StoreUnavailable
     from tests.support.failing_ports import Refusing
 
@@ -172,26 +172,26 @@ def test_while_the_record_of_what_was_sent_cannot_be_read_nothing_is_sent() -> N
     assert len(alert_counts(stage)) == 3
 
 
-def test_somebody_with_many_devices_is_told_on_each_once() -> None:
+def test_user_with_many_devices_gets_one_alert_on_each() -> None:
     stage = Stage()
     lee = Member(stage.scene.people["lee"].member)
     now = stage.ground.clock.now()
-    more = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10)]
-    stage.ground.devices.write(more)
+    devices = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10)]
+    stage.ground.devices.write(devices)
     stage.mention("nova")
     stage.deliver()
     assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (13, {1})
 
 
-def test_an_account_with_ten_thousand_devices_is_told_on_each_once_and_keeps_nobody_waiting() -> None:
-    """As no registration lets anybody have; but the store is others' to fill, too."""
+def test_user_with_ten_thousand_devices_delays_nobody() -> None:
+    """Registration prevents this, but other writers fill the store, too."""
     stage = Stage()
     lee = Member(stage.scene.people["lee"].member)
     now = stage.ground.clock.now()
-    more = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10_000)]
-    stage.ground.devices.write(more)
+    devices = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10_000)]
+    stage.ground.devices.write(devices)
     stage.mention("nova")
     stage.deliver(rounds=60)
     assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (10_003, {1})
-    windows = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
-    assert sum(bool(count(window.people)) for some in windows.values() for window in some) <= 3
+    send_log = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
+    assert sum(bool(count(batch.people)) for batches in send_log.values() for batch in batches) <= 3

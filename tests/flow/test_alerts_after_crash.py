@@ -1,4 +1,4 @@
-"""What becomes of alerts over which a worker dies."""
+"""Alerts after a worker was killed."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,22 +19,22 @@ from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_counts, alert_outcomes, phone
 from tests.support.in_memory_system import Stage
 
-NIGHT = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
-"""From noon by UTC, for eight hours."""
+QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
+"""Quiet hours from noon UTC, for eight hours."""
 
 
 class Killed(BaseException):
-    """As by SIGKILL: nothing of the system catches it."""
+    """No code of the system catches it, like SIGKILL."""
 
 
 class Dying:
-    """The worker is killed at its n-th call of this method: before its effect, or behind it."""
+    """Kills the worker at its first calls of a method, before or after their effect."""
 
-    def __init__(self, sent: SendLog, method: str, *, behind: bool) -> None:
-        self.sent, self.method, self.behind, self.left = sent, method, behind, 1
+    def __init__(self, sent: SendLog, method: str, *, after: bool) -> None:
+        self.sent, self.method, self.after, self.remaining = sent, method, after, 1
 
-    def read(self, *given: Any) -> Any:
-        return self.sent.read(*given)
+    def read(self, *args: Any) -> Any:
+        return self.sent.read(*args)
 
     def intend(self, windows: Sequence[tuple[Sending, Window]]) -> Any:
         return self._call("intend", windows)
@@ -43,15 +43,15 @@ class Dying:
         self._call("close", windows)
 
     def _call(self, method: str, windows: Sequence[tuple[Sending, Window]]) -> Any:
-        fatal = method == self.method and self.left > 0
-        self.left -= fatal
-        found = None if fatal and not self.behind else getattr(self.sent, method)(windows)
+        fatal = method == self.method and self.remaining > 0
+        self.remaining -= fatal
+        result = None if fatal and not self.after else getattr(self.sent, method)(windows)
         if fatal:
             raise Killed
-        return found
+        return result
 
 
-def killed(stage: Stage, sent: Dying) -> None:
+def run_until_killed(stage: Stage, sent: Dying) -> None:
     stage.mention("nova")
     dying: Any = sent
     stage.dispatch()
@@ -63,43 +63,43 @@ def killed(stage: Stage, sent: Dying) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "behind", "times"),
+    ("method", "after", "times"),
     [
-        pytest.param("intend", False, {1}, id="before it is noted"),
-        pytest.param("intend", True, {1}, id="once it is noted"),
-        pytest.param("close", False, {1, 2}, id="once it is sent"),
-        pytest.param("close", True, {1}, id="once that is noted"),
+        pytest.param("intend", False, {1}, id="before the intent is stored"),
+        pytest.param("intend", True, {1}, id="after the intent is stored"),
+        pytest.param("close", False, {1, 2}, id="after the alerts are sent"),
+        pytest.param("close", True, {1}, id="after the result is stored"),
     ],
 )
-def test_a_worker_that_is_killed_rings_nobody_twice_but_for_the_window_it_died_over(
-    method: str, behind: bool, times: set[int]
-) -> None:
+def test_killed_worker_repeats_at_most_the_alerts_of_one_batch(method: str, after: bool, times: set[int]) -> None:
     stage = Stage()
-    killed(stage, Dying(stage.ground.sent, method, behind=behind))
+    run_until_killed(stage, Dying(stage.ground.sent, method, after=after))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert len(alert_counts(stage)) == 3
     assert set(alert_counts(stage).values()) == times
     for device in {device.id for _, device in stage.ground.phones.arrived}:
-        mine = [sent.collapse_id for sent, one in stage.ground.phones.arrived if one.id == device]
-        assert len(set(mine)) == len({sent.burst for sent, one in stage.ground.phones.arrived if one.id == device})
+        collapse_ids = [sent.collapse_id for sent, target in stage.ground.phones.arrived if target.id == device]
+        assert len(set(collapse_ids)) == len(
+            {sent.burst for sent, target in stage.ground.phones.arrived if target.id == device}
+        )
 
 
-def test_whoever_sleeps_by_the_time_a_crash_is_found_is_not_woken_by_what_may_have_arrived() -> None:
+def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
     stage = Stage()
-    killed(stage, Dying(stage.ground.sent, "close", behind=False))
+    run_until_killed(stage, Dying(stage.ground.sent, "close", after=False))
     assert alert_count(stage, "kim") == 1
-    stage.ground.people.arrange(UserId("kim"), NIGHT)
+    stage.ground.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(seconds=60)
     stage.deliver_others()
     assert (alert_count(stage, "kim"), alert_count(stage, "lee")) == (1, 1)
 
 
-def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_times() -> None:
+def test_batch_that_kills_every_worker_is_sent_at_most_three_times() -> None:
     stage = Stage()
-    dying = Dying(stage.ground.sent, "close", behind=False)
-    dying.left = 9
-    killed(stage, dying)
+    dying = Dying(stage.ground.sent, "close", after=False)
+    dying.remaining = 9
+    run_until_killed(stage, dying)
     deadly: Any = dying
     for _ in range(9):
         stage.pass_time(seconds=40)
@@ -110,14 +110,14 @@ def test_a_window_over_which_every_worker_dies_rings_nobody_more_than_three_time
     assert set(alert_counts(stage).values()) <= set(range(1, TRIES + 1))
 
 
-def test_a_worker_that_dies_over_what_is_given_up_leaves_it_to_be_given_up_and_rings_nobody() -> None:
+def test_worker_killed_while_giving_up_sends_no_alert() -> None:
     stage = Stage()
     stage.ground.phones.says[phone(stage, "kim").id] = [RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")]
     stage.mention("nova")
     stage.deliver_others()
-    stage.ground.people.arrange(UserId("kim"), NIGHT)
+    stage.ground.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(hours=8)
-    dying: Any = Dying(stage.ground.sent, "close", behind=False)
+    dying: Any = Dying(stage.ground.sent, "close", after=False)
     stage.dispatch()
     with pytest.raises(Killed):
         stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=dying)))
@@ -127,14 +127,16 @@ def test_a_worker_that_dies_over_what_is_given_up_leaves_it_to_be_given_up_and_r
     assert alert_outcomes(stage, "kim")[-1] is AlertOutcome.GIVEN_UP
 
 
-def test_what_waited_for_one_person_s_device_rings_for_nobody_else_who_has_it_by_now() -> None:
+def test_retry_is_not_sent_to_the_new_user_of_a_device() -> None:
     stage = Stage()
-    again = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
-    roys, kims = phone(stage, "roy"), phone(stage, "kim")  # of one tier, shard and window
-    stage.ground.phones.says |= {roys.id: [again], kims.id: [again]}
+    retry = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
+    roys_device, kims_device = phone(stage, "roy"), phone(stage, "kim")  # of one tier, shard and send batch
+    stage.ground.phones.says |= {roys_device.id: [retry], kims_device.id: [retry]}
     stage.mention("nova")
     stage.deliver_others()
     stage.pass_time(seconds=1)
-    stage.ground.devices.write([replace(roys, member=kims.member, registered_at=stage.ground.clock.now())])
+    stage.ground.devices.write(
+        [replace(roys_device, member=kims_device.member, registered_at=stage.ground.clock.now())]
+    )
     stage.deliver(rounds=60)
-    assert (alert_counts(stage)[str(kims.address)], alert_counts(stage)[str(roys.address)]) == (1, 0)
+    assert (alert_counts(stage)[str(kims_device.address)], alert_counts(stage)[str(roys_device.address)]) == (1, 0)

@@ -1,4 +1,4 @@
-"""What is taken back is gone for whoever reads next, whenever it was said and whoever dies meanwhile."""
+"""Retracted content is hidden from every later read, regardless of event order and crashes."""
 
 from datetime import timedelta
 
@@ -19,8 +19,8 @@ from tests.support.in_memory_system import Stage
 SELF_NOVA = Subject(Kind.SELF, UserId("nova"))
 
 
-def test_retraction_hidden_at_once() -> None:
-    """By whoever reads once it is accepted, before anybody has read the log."""
+def test_retracted_burst_is_hidden_at_once() -> None:
+    """Every read after the acceptance omits the burst, before any consumer reads the log."""
     stage = Stage()
     stage.mention("nova")
     assert stage.sees("kim") == ["mention:nova#1"]
@@ -30,8 +30,8 @@ def test_retraction_hidden_at_once() -> None:
     assert burst(stage).text == ""
 
 
-def test_what_is_only_in_the_log_is_hidden_once_the_retractor_has_read_it() -> None:
-    """As of a stream, or of an outage that ended before the retractor came to it."""
+def test_retraction_only_in_the_log_takes_effect_when_it_is_read() -> None:
+    """The gateway did not settle it, for example because of an outage."""
     stage = Stage()
     stage.mention("nova")
     delete_in_log_only(stage)
@@ -40,7 +40,7 @@ def test_what_is_only_in_the_log_is_hidden_once_the_retractor_has_read_it() -> N
     assert stage.sees("kim") == []
 
 
-def test_delete_before_mention() -> None:
+def test_deletion_before_the_mention_prevents_a_burst() -> None:
     stage = Stage()
     delete(stage)
     stage.mention("nova")
@@ -49,8 +49,8 @@ def test_delete_before_mention() -> None:
 
 
 @pytest.mark.parametrize("method", ["known", "write"])
-def test_who_is_deleted_while_the_coordinator_writes_is_hidden_when_it_is_done(method: str) -> None:
-    """It has asked what stands, and the deletion has followed the trails before the mention was on them."""
+def test_deletion_during_sequencing_hides_the_mention(method: str) -> None:
+    """The coordinator has read the retractions, and the deletion has read the mentions before this one was written."""
     stage = Stage()
     stage.tweet("nova")
     stalling = Stalling(stage.ground.bursts, method, lambda: delete(stage))
@@ -60,7 +60,7 @@ def test_who_is_deleted_while_the_coordinator_writes_is_hidden_when_it_is_done(m
     assert stage.sees("kim") == stage.sees("nova") == []
 
 
-def test_of_a_shared_burst_the_mention_alone_is_gone() -> None:
+def test_deletion_removes_only_its_mention_from_a_shared_burst() -> None:
     stage = Stage()
     for author in ("ada", "eve", "bob"):
         stage.mention("nova", author=author, of=f"of {author}")
@@ -70,13 +70,13 @@ def test_of_a_shared_burst_the_mention_alone_is_gone() -> None:
     delete(stage, "of ada")
     assert (burst(stage).count, burst(stage).mentioners) == (1, ("bob",))
     assert (burst(stage).tweet, burst(stage).text, burst(stage).silent) == ("of bob", "of bob", True)
-    assert stage.sees("max") == []  # who has blocked bob
+    assert stage.sees("max") == []  # max has blocked bob
     assert names(stage, "kim") == [("bob",)]
     delete(stage, "of bob", "bob")
     assert stage.sees("kim") == []
 
 
-def test_who_has_mentioned_twice_is_named_until_both_are_gone() -> None:
+def test_author_is_named_until_all_their_mentions_are_deleted() -> None:
     stage = Stage()
     for tweet in ("t1", "t2", "t3"):
         stage.mention("nova", author="eve" if tweet == "t2" else "ada", of=tweet)
@@ -86,7 +86,7 @@ def test_who_has_mentioned_twice_is_named_until_both_are_gone() -> None:
     assert (burst(stage).mentioners, burst(stage).tweet, burst(stage).count) == (("eve",), "t2", 1)
 
 
-def test_the_same_said_twice_or_read_again_takes_one_away_once() -> None:
+def test_repeated_deletion_has_one_effect() -> None:
     stage = Stage()
     for author in ("ada", "eve"):
         stage.mention("nova", author=author, of=author)
@@ -96,7 +96,7 @@ def test_the_same_said_twice_or_read_again_takes_one_away_once() -> None:
     assert (burst(stage).count, burst(stage).mentioners) == (1, ("eve",))
 
 
-def test_nobody_takes_back_what_somebody_else_has_written_nor_keeps_its_author_from_it() -> None:
+def test_deletion_by_another_author_has_no_effect() -> None:
     stage = Stage()
     stage.mention("nova")
     delete(stage, "t1", "bob")
@@ -106,7 +106,7 @@ def test_nobody_takes_back_what_somebody_else_has_written_nor_keeps_its_author_f
     assert stage.sees("kim") == []
 
 
-def test_an_edited_tweet_says_what_it_says_now_to_those_it_still_names() -> None:
+def test_edit_changes_text_and_mentioned_accounts() -> None:
     stage = Stage()
     stage.mention("nova", "orion")
     edit(stage, "orion")
@@ -118,7 +118,7 @@ def test_an_edited_tweet_says_what_it_says_now_to_those_it_still_names() -> None
     assert [item.burst.text for item in stage.items("kim")] == ["back"]
 
 
-def test_an_edit_that_comes_before_the_mention_counts_for_it() -> None:
+def test_edit_before_the_mention_applies_to_it() -> None:
     stage = Stage()
     edit(stage, "orion")
     stage.mention("nova", "orion")
@@ -126,18 +126,18 @@ def test_an_edit_that_comes_before_the_mention_counts_for_it() -> None:
     assert [item.burst.text for item in stage.items("kim")] == ["edited"]
 
 
-def test_who_is_protected_leaves_what_all_may_see() -> None:
+def test_protection_removes_the_authors_mentions_from_public_bursts() -> None:
     stage = Stage()
     for author in ("ada", "eve"):
         stage.mention("nova", author=author, of=author)
     stage.say(PROTECTED_TYPE, user="eve")
     assert (burst(stage).count, burst(stage).mentioners, burst(stage).restricted_to) == (1, ("ada",), None)
-    delete(stage, "eve", "eve")  # which had left already
+    delete(stage, "eve", "eve")  # eve's mention had been removed before
     assert burst(stage).count == 1
 
 
-def test_restricted_never_leaks() -> None:
-    """What the protected alone have said is left to their followers, and a deletion later takes it from them."""
+def test_restricted_burst_is_never_shown_to_others() -> None:
+    """A burst by a protected author alone is restricted to followers, and a later deletion hides it from them."""
     stage = Stage()
     stage.mention("nova", author="eve")
     stage.say(PROTECTED_TYPE, user="eve")
@@ -148,13 +148,13 @@ def test_restricted_never_leaks() -> None:
         "roy": [],
     }
     stage.pass_time(seconds=1)
-    stage.mention("nova", author="eve", of="later")  # public again, by what the tweet service says
+    stage.mention("nova", author="eve", of="later")  # the tweet service says that it is public
     assert stage.sees("lee") == ["mention:nova#2"]
     delete(stage, "t1", "eve")
     assert stage.sees("kim") == ["mention:nova#2"]
 
 
-def test_a_mention_from_before_its_author_was_protected_is_restricted_when_it_comes() -> None:
+def test_mention_from_before_the_protection_is_restricted() -> None:
     stage = Stage()
     stage.tweet("nova", author="eve")
     stage.say(PROTECTED_TYPE, user="eve")
@@ -163,18 +163,18 @@ def test_a_mention_from_before_its_author_was_protected_is_restricted_when_it_co
     assert (stage.sees("kim"), stage.sees("lee")) == (["mention:nova#1"], [])
 
 
-def test_of_the_erased_nothing_is_left_of_what_they_have_said() -> None:
+def test_erasure_clears_all_texts_of_the_author() -> None:
     stage = Stage()
     stage.mention("nova", author="eve", of="t1")
     stage.pass_time(hours=30)
     stage.mention("nova", "orion", author="eve", of="t2")
     stage.say(ERASED_TYPE, user="eve")
     assert stage.sees("kim") == stage.sees("nova") == []
-    assert all(one.text == "" for one in stage.ground.bursts.by_key.values())
-    assert all(one.text == "" for one in stage.ground.bursts.mentions.values())
+    assert all(burst.text == "" for burst in stage.ground.bursts.by_key.values())
+    assert all(mention.text == "" for mention in stage.ground.bursts.mentions.values())
 
 
-def test_what_is_left_empty_is_joined_by_nobody() -> None:
+def test_mention_after_a_full_deletion_opens_a_new_burst() -> None:
     stage = Stage()
     stage.mention("nova")
     delete(stage)
@@ -185,7 +185,7 @@ def test_what_is_left_empty_is_joined_by_nobody() -> None:
     assert burst(stage).first_of_day
 
 
-def test_the_next_of_a_day_is_not_its_first_where_one_stands() -> None:
+def test_later_burst_is_not_first_of_day_while_the_first_remains() -> None:
     stage = Stage(collapse=timedelta(0))
     stage.mention("orion", of="t1")
     stage.mention("orion", of="t2")
@@ -195,8 +195,8 @@ def test_the_next_of_a_day_is_not_its_first_where_one_stands() -> None:
     assert [stage.ground.bursts.by_key[key].first_of_day for key in stage.bursts(orion)] == [True, False, False]
 
 
-def test_where_the_first_of_a_day_is_taken_back_while_a_later_one_is_open_the_next_is_the_first() -> None:
-    """Lee wants a day's first alone."""
+def test_burst_after_a_deleted_first_of_day_is_the_first() -> None:
+    """Lee has volume `first`."""
     stage = Stage()
     stage.mention("nova", of="t1")
     stage.pass_time(minutes=2)
@@ -210,18 +210,18 @@ def test_where_the_first_of_a_day_is_taken_back_while_a_later_one_is_open_the_ne
     assert stage.sees("lee") == ["mention:nova#3"]
 
 
-def test_who_takes_every_tweet_back_buys_no_more_fan_outs_than_the_budget_has() -> None:
+def test_deletions_do_not_refund_the_fanout_budget() -> None:
     stage = Stage()
     for n in range(9):
         stage.mention("nova", of=f"t{n}")
         delete(stage, f"t{n}")
     bursts = [stage.ground.bursts.by_key[key] for key in stage.bursts()]
-    assert [one.pull_only for one in bursts] == [False] * 6 + [True] * 3
+    assert [burst.pull_only for burst in bursts] == [False] * 6 + [True] * 3
     stage.mention("nova", author="eve", of="last")
     assert stage.sees("kim") == ["mention:nova#10"]
 
 
-def test_no_phone_rings_for_what_was_taken_back_and_its_books_balance() -> None:
+def test_retracted_burst_causes_no_alert_and_balances() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
@@ -233,7 +233,7 @@ def test_no_phone_rings_for_what_was_taken_back_and_its_books_balance() -> None:
     )
 
 
-def test_no_phone_rings_on_in_a_slice_that_had_begun() -> None:
+def test_retraction_during_a_push_slice_stops_its_alerts() -> None:
     stage = Stage()
     stage.mention("nova")
     reading = Stalling(stage.ground.bursts, "read", lambda: delete(stage))
@@ -248,8 +248,8 @@ def test_no_phone_rings_on_in_a_slice_that_had_begun() -> None:
 
 
 @pytest.mark.parametrize("port", ["heads", "bursts"])
-def test_who_dies_in_between_leaves_it_to_the_next(port: str) -> None:
-    """Before the head is swapped, and behind it: the head has decided, and nothing of it is written."""
+def test_retraction_completes_after_a_crash(port: str) -> None:
+    """The crash is before the swap of the head, or after it and before any write."""
     stage = Stage()
     stage.mention("nova")
     stage.mention("nova", author="eve", of="t2")
@@ -263,8 +263,8 @@ def test_who_dies_in_between_leaves_it_to_the_next(port: str) -> None:
     assert stage.ground.heads.unpublished(9) == []
 
 
-def test_a_mention_that_comes_with_its_own_retraction_in_flight_is_counted_right() -> None:
-    """A coordinator that keeps the head as it was has its swap refused, and decides anew."""
+def test_mention_concurrent_with_a_deletion_is_counted_correctly() -> None:
+    """A coordinator with an outdated head fails its swap and decides again."""
     stage = Stage()
     coordinator = build_coordinator(stage.system())
     stage.mention("nova")

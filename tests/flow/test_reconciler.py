@@ -1,4 +1,4 @@
-"""The reconciler's round: whoever missed an announcement, the index gets it; what fails fails alone."""
+"""The reconciler repairs the pull index and finishes interrupted work; a failed duty does not stop others."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The head of one subject makes no sense; the others are as they are."""
+    """Raises Poison for the head of one subject."""
 
     heads: Heads
     bad: Subject = NOVA
@@ -43,8 +43,8 @@ class Unreadable:
 
 
 @dataclass
-class Forgetful:
-    """A log that is asked to forget, and nothing else."""
+class RecordedLog:
+    """A log that records calls of `forget`."""
 
     forgotten: list[datetime] = field(default_factory=list)
 
@@ -55,7 +55,7 @@ class Forgetful:
 
 @dataclass
 class Paged:
-    """Two bursts a page, whatever was asked for."""
+    """Returns at most two bursts a page."""
 
     recent: RecentBursts
     pages: int = 0
@@ -70,7 +70,7 @@ def failed(reconciler: Reconciler, duty: str) -> float:
 
 
 def unpublished(stage: Stage, *names: str) -> None:
-    """Their coordinator could not say its last word."""
+    """Decide bursts that their coordinator cannot publish."""
     stage.tweet(*names)
     stage.pump(topics.MENTIONS).step()
     for stream in (topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD):
@@ -78,7 +78,7 @@ def unpublished(stage: Stage, *names: str) -> None:
             stage.pump(stream, sets=Refusing(stage.ground.sets, StoreUnavailable)).step()
 
 
-def test_what_redis_refused_is_announced_by_whoever_compares_next() -> None:
+def test_reconciler_announces_what_redis_refused() -> None:
     stage = Stage()
     reconciler = build_reconciler(stage.system())
     reconciler()
@@ -93,7 +93,7 @@ def test_what_redis_refused_is_announced_by_whoever_compares_next() -> None:
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
-def test_an_index_is_rebuilt_page_by_page() -> None:
+def test_index_is_rebuilt_page_by_page() -> None:
     stage = Stage(collapse=timedelta(0))
     for _ in range(5):
         stage.mention("lyra")
@@ -105,7 +105,7 @@ def test_an_index_is_rebuilt_page_by_page() -> None:
     assert len(stage.ground.pull.lists[LYRA].opened) == 5
 
 
-def test_a_head_that_cannot_be_read_keeps_no_other_unfinished() -> None:
+def test_unreadable_head_does_not_block_other_heads() -> None:
     stage = Stage()
     unpublished(stage, "nova", "lyra")
     assert set(stage.ground.heads.unpublished(9)) >= {NOVA, LYRA}
@@ -116,10 +116,10 @@ def test_a_head_that_cannot_be_read_keeps_no_other_unfinished() -> None:
     assert failed(reconciler, "heads") == 1
 
 
-def test_a_duty_that_fails_leaves_the_others_to_be_done() -> None:
+def test_failed_duty_does_not_stop_the_others() -> None:
     stage = Stage()
     stage.mention("nova")
-    log = Forgetful()
+    log = RecordedLog()
     broken = {name: Refusing(getattr(stage.ground, name), Poison) for name in ("inbox", "ledger", "pull")}
     reconciler = build_reconciler(stage.system(**broken, log=log))
     reconciler()
@@ -127,13 +127,13 @@ def test_a_duty_that_fails_leaves_the_others_to_be_done() -> None:
     assert log.forgotten == [stage.ground.clock.now() - LOG_KEPT_FOR]
 
 
-def test_an_outage_ends_the_round() -> None:
+def test_store_outage_ends_the_round() -> None:
     stage = Stage()
     with pytest.raises(StoreUnavailable):
         build_reconciler(stage.system(heads=Refusing(stage.ground.heads, StoreUnavailable)))()
 
 
-def test_a_record_of_an_unreadable_head_is_a_dead_letter_and_the_batch_goes_on() -> None:
+def test_record_of_an_unreadable_head_becomes_a_dead_letter() -> None:
     stage = Stage()
     stage.tweet("nova")
     stage.tweet("lyra")
@@ -149,31 +149,31 @@ def test_a_record_of_an_unreadable_head_is_a_dead_letter_and_the_batch_goes_on()
 
 @dataclass(frozen=True)
 class Miscounted:
-    """A ledger whose ended slices tell of more people, or fewer, than their seals."""
+    """A ledger in which one finished slice has more or fewer people than its snapshot."""
 
     ledger: Ledger
-    by: int
+    difference: int
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.ledger, name)
 
     def read(self, bursts: Collection[BurstKey]) -> Mapping[BurstKey, BurstProgress]:
-        return {key: self._miscounted(account) for key, account in self.ledger.read(bursts).items()}
+        return {key: self._miscounted(progress) for key, progress in self.ledger.read(bursts).items()}
 
-    def _miscounted(self, account: BurstProgress) -> BurstProgress:
-        """One of the slices of the followers' burst that reached somebody."""
-        for piece, standing in account.standings.items():
-            if piece.burst.subject == NOVA and standing.ended and standing.ended.people:
-                ended = replace(standing.ended, people=standing.ended.people + self.by)
-                return replace(account, standings={**account.standings, piece: replace(standing, ended=ended)})
-        return account
+    def _miscounted(self, progress: BurstProgress) -> BurstProgress:
+        """Change the people of one finished slice of the followers' burst."""
+        for slice_, status in progress.standings.items():
+            if slice_.burst.subject == NOVA and status.ended and status.ended.people:
+                ended = replace(status.ended, people=status.ended.people + self.difference)
+                return replace(progress, standings={**progress.standings, slice_: replace(status, ended=ended)})
+        return progress
 
 
-@pytest.mark.parametrize(("by", "unbalanced"), [(0, 0), (1, 1), (-1, 1)])
-def test_a_settled_burst_whose_books_do_not_balance_is_counted_once(by: int, unbalanced: int) -> None:
+@pytest.mark.parametrize(("difference", "unbalanced"), [(0, 0), (1, 1), (-1, 1)])
+def test_unbalanced_settled_burst_is_counted_once(difference: int, unbalanced: int) -> None:
     stage = Stage()
     stage.mention("nova")
-    reconciler = build_reconciler(stage.system(ledger=Miscounted(stage.ground.ledger, by)))
+    reconciler = build_reconciler(stage.system(ledger=Miscounted(stage.ground.ledger, difference)))
     reconciler()
     stage.deliver()
     reconciler()
@@ -181,7 +181,7 @@ def test_a_settled_burst_whose_books_do_not_balance_is_counted_once(by: int, unb
     assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == unbalanced
 
 
-def test_books_whose_seals_have_expired_count_as_nothing() -> None:
+def test_burst_with_expired_snapshots_is_not_counted_as_unbalanced() -> None:
     stage = Stage()
     stage.mention("nova")
     reconciler = build_reconciler(stage.system())
@@ -193,18 +193,18 @@ def test_books_whose_seals_have_expired_count_as_nothing() -> None:
     assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == 0
 
 
-def test_how_many_mentions_are_held_is_told_once_a_minute() -> None:
+def test_number_of_held_mentions_is_updated_once_a_minute() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     reconciler = build_reconciler(stage.system())
 
-    def told() -> float | None:
+    def gauge() -> float | None:
         reconciler()
         return reconciler.metrics.registry.get_sample_value("notifier_held")
 
-    assert told() == 0
+    assert gauge() == 0
     stage.mention("nova", "lyra", author="bob")
     stage.mention("nova", author="bob")
-    assert told() == 0
+    assert gauge() == 0
     stage.pass_time(minutes=1)
-    assert told() == 2
+    assert gauge() == 2

@@ -1,4 +1,4 @@
-"""Phones have slices only where a seal says that somebody is to be alerted."""
+"""Push slices exist only for tiers whose audience snapshots contain users to alert."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -35,14 +35,14 @@ SETS: Mapping[SetKind, Iterable[int]] = {
 }
 
 
-class Room:
-    """One shard, in which four follow nova."""
+class OneShard:
+    """One shard with four followers of nova."""
 
-    def __init__(self, **phones: Iterable[int]) -> None:
+    def __init__(self, **devices: Iterable[int]) -> None:
         self.clock, self.claims = ManualClock(), MemoryClaims()
         self.ledger, self.seals = MemoryLedger(self.claims), MemorySeals(self.clock)
         sets = MemoryMemberSets(MemoryDirectory())
-        for kind, places in {**SETS, **{SetKind(name): some for name, some in phones.items()}}.items():
+        for kind, places in {**SETS, **{SetKind(name): members_ for name, members_ in devices.items()}}.items():
             sets.put([ShardBlob(kind=kind, owner=_owner(kind), shard=0, bits=from_offsets(places))])
         self.burst = replace(burst(), opened_at=self.clock.now())
         self.ledger.plan([plan(self.burst, SetHead(total=4, counts=(4,)))])
@@ -55,18 +55,18 @@ class Room:
         )
 
     def deliver(self) -> None:
-        for piece in [piece for piece in self._account().standings if piece.step is Step.ROWS]:
+        for slice_ in [slice_ for slice_ in self._account().standings if slice_.step is Step.ROWS]:
             now = self.clock.now()
-            claim = self.claims.claim(piece, "test", now, now + piece.terms.claim)
+            claim = self.claims.claim(slice_, "test", now, now + slice_.terms.claim)
             assert claim is not None
-            self.ledger.record([self.delivery(self.burst, piece, SliceLease(claim, self.claims, self.clock))])
+            self.ledger.record([self.delivery(self.burst, slice_, SliceLease(claim, self.claims, self.clock))])
 
-    def left(self) -> set[tuple[Step, Tier]]:
-        """Slices of phones that the account has."""
-        return {(piece.step, piece.tier) for piece in self._account().standings if piece.step is not Step.ROWS}
+    def push_slices(self) -> set[tuple[Step, Tier]]:
+        """Return the remaining push slices."""
+        return {(slice_.step, slice_.tier) for slice_ in self._account().standings if slice_.step is not Step.ROWS}
 
     def phones(self) -> Mapping[Tier, int | None]:
-        ended = [one.ended for one in self._account().standings.values() if one.ended]
+        ended = [status.ended for status in self._account().standings.values() if status.ended]
         return {entry.slice.tier: entry.phones for entry in ended}
 
     def _account(self) -> BurstProgress:
@@ -77,40 +77,40 @@ def _owner(kind: SetKind) -> Subject | None:
     return NOVA if kind is SetKind.FOLLOWERS else None
 
 
-def of(*tiers: Tier) -> set[tuple[Step, Tier]]:
+def push_slices_of(*tiers: Tier) -> set[tuple[Step, Tier]]:
     return {(step, tier) for step in PHONES for tier in tiers}
 
 
-def test_a_burst_whose_followers_have_no_device_leaves_no_phones_to_ring() -> None:
-    room = Room(asked=(LATE, DORMANT))
-    assert room.left() == of(*Tier)
-    room.deliver()
-    assert (room.left(), room.phones()) == (set(), {Tier.P0: 0, Tier.P1: 0, Tier.P2: 0})
+def test_burst_without_devices_has_no_push_slices() -> None:
+    shard = OneShard(asked=(LATE, DORMANT))
+    assert shard.left() == push_slices_of(*Tier)
+    shard.deliver()
+    assert (shard.left(), shard.phones()) == (set(), {Tier.P0: 0, Tier.P1: 0, Tier.P2: 0})
 
 
 @pytest.mark.parametrize(
-    ("phones", "left"),
+    ("devices", "expected"),
     [
-        ({"push": [VIP]}, of(Tier.P0)),
-        ({"push": [ACTIVE]}, of(Tier.P1)),
+        ({"push": [VIP]}, push_slices_of(Tier.P0)),
+        ({"push": [ACTIVE]}, push_slices_of(Tier.P1)),
         ({"push": [LATE, DORMANT]}, set()),
-        ({"push": [LATE], "asked": [LATE]}, of(Tier.P2, Tier.DORMANT)),
-        ({"push": [DORMANT], "asked": [DORMANT]}, of(Tier.P2, Tier.DORMANT)),
+        ({"push": [LATE], "asked": [LATE]}, push_slices_of(Tier.P2, Tier.DORMANT)),
+        ({"push": [DORMANT], "asked": [DORMANT]}, push_slices_of(Tier.P2, Tier.DORMANT)),
         ({"push": [VIP, DORMANT], "asked": [DORMANT], "no_push": [VIP, DORMANT]}, set()),
     ],
 )
-def test_a_single_device_of_who_is_to_be_alerted_leaves_the_slices_of_its_rows(
-    phones: Mapping[str, Iterable[int]], left: set[tuple[Step, Tier]]
+def test_one_device_keeps_the_push_slices_of_its_tier(
+    devices: Mapping[str, Iterable[int]], expected: set[tuple[Step, Tier]]
 ) -> None:
-    room = Room(**phones)
-    room.deliver()
-    assert room.left() == left
+    shard = OneShard(**devices)
+    shard.deliver()
+    assert shard.left() == expected
 
 
-def test_phones_that_follow_rows_which_were_left_to_the_pull_path_are_counted_too() -> None:
-    room = Room(push=[VIP])
-    room.clock.advance(TERMS[Pool.P2].worth + timedelta(seconds=1))
-    room.deliver()
-    account = room.ledger.read([room.burst.key])[room.burst.key]
-    assert {one.ended.fact for one in account.standings.values() if one.ended} == {Fact.PULLED}
-    assert (room.left(), room.phones()) == (of(Tier.P0), {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0})
+def test_devices_of_pulled_slices_are_counted() -> None:
+    shard = OneShard(push=[VIP])
+    shard.clock.advance(TERMS[Pool.P2].worth + timedelta(seconds=1))
+    shard.deliver()
+    progress = shard.ledger.read([shard.burst.key])[shard.burst.key]
+    assert {status.ended.fact for status in progress.standings.values() if status.ended} == {Fact.PULLED}
+    assert (shard.left(), shard.phones()) == (push_slices_of(Tier.P0), {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0})

@@ -1,4 +1,4 @@
-"""The registrar: rows, then entries and bitmaps; the same again wherever it was cut off, whoever writes beside it."""
+"""Account indexer: flag rows, then entries and bitmaps, with the same result after crashes and concurrent writers."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +20,7 @@ from tests.flow.graph import Corrupt, Fuse
 from tests.flow.stalling import Stalling
 
 
-def test_who_is_flagged_is_in_the_bitmap_and_whose_flag_is_taken_is_not() -> None:
+def test_vip_bitmap_follows_the_flags() -> None:
     registry = Registry()
     registry.registrar()(
         [registry.change("ada", vip=True), registry.change("bea", vip=True), registry.change("cleo", vip=True)]
@@ -29,7 +29,7 @@ def test_who_is_flagged_is_in_the_bitmap_and_whose_flag_is_taken_is_not() -> Non
     assert registry.vips() == {"ada", "cleo"}
 
 
-def test_verified_and_deleted_are_in_the_directory_and_leave_the_rest_of_an_entry_alone() -> None:
+def test_verified_and_deleted_flags_are_in_the_directory_entry() -> None:
     registry = Registry()
     [member] = registry.directory.number([UserId("ada")]).values()
     registry.registrar()([registry.change("ada", verified=True), registry.change("bea", deleted=True)])
@@ -39,14 +39,14 @@ def test_verified_and_deleted_are_in_the_directory_and_leave_the_rest_of_an_entr
     assert registry.entries() == {"ada": (True, False), "bea": (False, False)}
 
 
-def test_what_comes_late_changes_nothing() -> None:
+def test_late_account_change_has_no_effect() -> None:
     registry = Registry()
     registry.registrar()([registry.change("ada", sequence=9, vip=False, verified=True)])
     registry.registrar()([registry.change("ada", sequence=8, vip=True, verified=False, deleted=True)])
     assert (registry.vips(), registry.entries()) == (set(), {"ada": (True, True)})
 
 
-def test_a_bitmap_that_can_t_be_read_is_made_again_from_the_rows() -> None:
+def test_unreadable_bitmap_is_rebuilt_from_the_rows() -> None:
     registry = Registry()
     registry.registrar()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
     registry.registrar(sets=Corrupt(registry.sets))([registry.change("cleo", vip=True)])
@@ -54,25 +54,25 @@ def test_a_bitmap_that_can_t_be_read_is_made_again_from_the_rows() -> None:
     assert (registry.counted("rebuilt"), registry.counted("drift")) == (1, 3)
 
 
-def test_a_bitmap_is_made_again_when_that_is_asked_for() -> None:
+def test_bitmap_is_rebuilt_on_request() -> None:
     registry = Registry()
     registry.registrar()([registry.change("ada", vip=True), registry.change("bea", vip=True)])
-    spoilt = ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
-    registry.sets.put([spoilt], stamp(1))
+    corrupt = ShardBlob(kind=SetKind.VIP, owner=None, shard=0, bits=from_offsets([1, 7, 9]))
+    registry.sets.put([corrupt], stamp(1))
     registry.registrar()([registry.rebuild(0), registry.change("cleo", vip=True)])
     assert registry.vips() == {"ada", "bea", "cleo"}
 
 
-def test_a_zombie_that_awakes_before_its_bitmap_loses_and_nothing_is_lost_with_it() -> None:
+def test_stalled_indexer_does_not_overwrite_newer_bitmap() -> None:
     registry = Registry()
     first, second = registry.change("ada", vip=True), registry.change("ada", vip=False)
-    heir = [first, second, registry.change("bea", vip=True)]
-    zombie = registry.registrar(sets=Stalling(registry.sets, "read", lambda: registry.registrar()(heir)))
+    newer_records = [first, second, registry.change("bea", vip=True)]
+    zombie = registry.registrar(sets=Stalling(registry.sets, "read", lambda: registry.registrar()(newer_records)))
     zombie([first])
     assert registry.vips() == {"bea"}
 
 
-def test_a_zombie_s_entry_does_not_stay() -> None:
+def test_stalled_indexer_does_not_leave_an_outdated_entry() -> None:
     registry = Registry()
     first, second = registry.change("ada", verified=True), registry.change("ada", verified=False)
     zombie = registry.registrar(flags=Stalling(registry.flags, "standing", lambda: registry.registrar()([second])))
@@ -80,14 +80,14 @@ def test_a_zombie_s_entry_does_not_stay() -> None:
     assert registry.entries() == {"ada": (False, False)}
 
 
-def test_who_has_lost_the_partition_writes_nothing() -> None:
+def test_indexer_without_its_partition_writes_nothing() -> None:
     registry = Registry(others=True)
     with pytest.raises(LogUnavailable):
         registry.registrar()([registry.change("ada", vip=True)])
     assert (registry.vips(), registry.flags.kept) == (set(), {})
 
 
-WORDS = st.lists(
+CHANGES = st.lists(
     st.tuples(
         st.sampled_from(["ada", "bea", "cleo"]),
         st.dictionaries(st.sampled_from([str(flag) for flag in Flag]), st.booleans(), min_size=1),
@@ -97,24 +97,24 @@ WORDS = st.lists(
 )
 
 
-@given(WORDS, st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), max_size=6))
+@given(CHANGES, st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), max_size=6))
 @settings(max_examples=200, deadline=None)
-def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
-    words: list[tuple[str, dict[str, bool], int]], cuts: list[tuple[int, int]]
+def test_indexing_after_crashes_equals_indexing_without_crashes(
+    changes: list[tuple[str, dict[str, bool], int]], cuts: list[tuple[int, int]]
 ) -> None:
     registry, calm = Registry(), Registry()
-    for who, said, sequence in words:
-        for each in (registry, calm):
-            each.change(who, sequence=sequence, **said)
+    for user, flags, sequence in changes:
+        for copy in (registry, calm):
+            copy.change(user, sequence=sequence, **flags)
     done = 0
     for calls, size in cuts:
         fuse = Fuse(calls)
         ports = {name: fuse.on(getattr(registry, name)) for name in ("directory", "flags", "sets", "epochs")}
-        cut = registry.registrar(**ports)
+        crashing = registry.registrar(**ports)
         try:
             while done < len(registry.records):
-                cut(registry.records[done : done + size])
-                done += size  # committed: nobody reads it again
+                crashing(registry.records[done : done + size])
+                done += size  # committed: never read again
         except StoreUnavailable:
             continue
     registry.registrar()(registry.records[done:])
@@ -123,15 +123,17 @@ def test_cut_off_anywhere_and_done_again_it_is_as_if_undisturbed(
 
 
 @pytest.mark.parametrize("calls", range(16))
-def test_an_account_that_is_deleted_loses_its_devices_wherever_that_is_cut_off(calls: int) -> None:
+def test_deleted_account_loses_its_devices_despite_crashes(calls: int) -> None:
     registry, fuse = Registry(), Fuse(calls)
     [member] = registry.directory.number([UserId("ada")]).values()
-    book = registry.phonebook
-    book.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="UTC")
-    said = [registry.change("ada", deleted=True), registry.change("bea", deleted=False)]
+    device_registry = registry.phonebook
+    device_registry.register(member, FirebaseToken(token="t" * 140), locale="en", time_zone="UTC")
+    records = [registry.change("ada", deleted=True), registry.change("bea", deleted=False)]
     ports = {name: fuse.on(getattr(registry, name)) for name in ("directory", "flags", "sets", "epochs")}
-    fused = replace(book, devices=fuse.on(book.devices), log=fuse.on(book.log))
+    crashing_registry = replace(
+        device_registry, devices=fuse.on(device_registry.devices), log=fuse.on(device_registry.log)
+    )
     with suppress(StoreUnavailable):
-        registry.registrar(**ports, phonebook=fused)(said)
-    registry.registrar()(said)
-    assert (book.of(member), registry.entries()["ada"]) == ([], (False, True))
+        registry.registrar(**ports, phonebook=crashing_registry)(records)
+    registry.registrar()(records)
+    assert (device_registry.of(member), registry.entries()["ada"]) == ([], (False, True))

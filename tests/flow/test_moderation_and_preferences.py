@@ -1,4 +1,4 @@
-"""How far a mention carries: by an operator's word, by the account's own wish, and by the cap."""
+"""How far mentions carry: verdicts, account preferences and the alert cap of authors."""
 
 from collections import Counter
 from dataclasses import replace
@@ -19,8 +19,8 @@ from tests.support.failing_ports import Refusing
 from tests.support.in_memory_system import LYRA, Stage
 
 
-def test_a_standing_counts_from_the_next_mention_on_and_no_registrar_undoes_it() -> None:
-    """Whoever writes the directory's entry of the mentioner, with what was true before, says nothing of it."""
+def test_verdict_applies_to_next_mention_and_survives_entry_writes() -> None:
+    """A later write of the author's directory entry must not change the verdict."""
     stage = Stage()
     [before] = stage.ground.directory.accounts([UserId("bob")]).values()
     stage.reach("bob", Verdict.DENY)
@@ -32,8 +32,8 @@ def test_a_standing_counts_from_the_next_mention_on_and_no_registrar_undoes_it()
     assert counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
 
 
-def test_whose_mentions_wake_no_phone_wakes_not_even_that_of_the_account_itself() -> None:
-    """As of a flood that is aimed at one account; another's rings it at once, and is no part of that."""
+def test_verdict_row_suppresses_alerts_of_the_mentioned_account() -> None:
+    """In a flood aimed at one account, mentions by other authors still alert it at once."""
     stage = Stage()
     stage.reach("bob", Verdict.ROW)
     stage.mention("nova", author="bob")
@@ -44,8 +44,8 @@ def test_whose_mentions_wake_no_phone_wakes_not_even_that_of_the_account_itself(
     assert "self:nova#2" in {str(sent.burst) for sent, _ in stage.ground.phones.arrived}
 
 
-def test_a_mention_of_nobody_s_and_by_nobody_known_is_judged_all_the_same() -> None:
-    """An operator may say something of who was never heard of: a flood comes from new accounts."""
+def test_verdict_applies_to_an_unknown_author() -> None:
+    """Operators may set verdicts for unknown authors: a flood comes from new accounts."""
     stage = Stage()
     stage.reach("newcomer", Verdict.HOLD)
     stage.mention("nova", author="newcomer")
@@ -53,7 +53,7 @@ def test_a_mention_of_nobody_s_and_by_nobody_known_is_judged_all_the_same() -> N
 
 
 @pytest.mark.parametrize(
-    ("wish", "author", "verified", "told"),
+    ("allowed", "author", "verified", "reaches_followers"),
     [
         (MentionsAllowed.ALL, "ada", False, True),
         (MentionsAllowed.FOLLOWED, "ada", True, False),
@@ -63,21 +63,21 @@ def test_a_mention_of_nobody_s_and_by_nobody_known_is_judged_all_the_same() -> N
         (MentionsAllowed.NONE, "eve", True, False),
     ],
 )
-def test_an_account_says_whose_mentions_its_followers_are_told(
-    wish: MentionsAllowed, author: str, told: bool, *, verified: bool
+def test_account_preference_decides_which_mentions_reach_followers(
+    allowed: MentionsAllowed, author: str, reaches_followers: bool, *, verified: bool
 ) -> None:
-    """She follows eve. What she doesn't want she is told herself all the same."""
+    """Nova follows eve. Mentions that she does not allow are still in her own inbox."""
     stage = Stage()
     [entry] = stage.ground.directory.accounts([UserId(author)]).values()
     stage.ground.directory.enrol([replace(entry, verified=verified)])
-    stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=wish))
+    stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=allowed))
     stage.tweet("nova", author=author, id="e1")
     stage.sequence()
-    assert set(counts(stage)) == {"self:nova#1", *(["mention:nova#1"] if told else [])}
-    assert status_of(stage, "e1")[1] == {"nova": (None, 2) if told else (MentionRefusal.NOT_WANTED, 1)}
+    assert set(counts(stage)) == {"self:nova#1", *(["mention:nova#1"] if reaches_followers else [])}
+    assert status_of(stage, "e1")[1] == {"nova": (None, 2) if reaches_followers else (MentionRefusal.NOT_WANTED, 1)}
 
 
-def test_who_is_followed_is_asked_at_each_mention() -> None:
+def test_follows_are_checked_at_each_mention() -> None:
     stage = Stage()
     stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.FOLLOWED))
     stage.mention("nova", author="ada")
@@ -88,20 +88,20 @@ def test_who_is_followed_is_asked_at_each_mention() -> None:
     assert counts(stage) == {"self:nova#1": 3, "mention:nova#1": 1}
 
 
-def test_a_whole_batch_asks_the_store_a_fixed_number_of_times() -> None:
-    stage, asked = Stage(), Counting()
+def test_batch_costs_a_fixed_number_of_store_calls() -> None:
+    stage, calls = Stage(), Counting()
     for name in ("nova", "lyra"):
         stage.ground.people.arrange(UserId(name), OverallWish(mentions=MentionsAllowed.FOLLOWED))
     for n in range(20):
         stage.tweet("nova", "lyra", author=("ada", "bob", "eve")[n % 3])
     ports = {
-        name: asked.on(name, getattr(stage.ground, name)) for name in ("directory", "reaches", "overalls", "follows")
+        name: calls.on(name, getattr(stage.ground, name)) for name in ("directory", "reaches", "overalls", "follows")
     }
     build_router(stage.system(**ports))(list(stage.ground.log.waiting(topics.MENTIONS, "router", 99)))
-    assert asked.calls == {"directory": 1, "reaches": 1, "overalls": 1, "follows": 1}
+    assert calls.calls == {"directory": 1, "reaches": 1, "overalls": 1, "follows": 1}
 
 
-def test_what_is_refused_spends_nothing_of_the_cap() -> None:
+def test_refused_mentions_do_not_consume_the_cap() -> None:
     stage = Stage()
     stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
     for _ in range(30):
@@ -111,21 +111,21 @@ def test_what_is_refused_spends_nothing_of_the_cap() -> None:
     assert burst.verdict is Verdict.ALL
 
 
-def test_beyond_the_cap_mentions_of_celebrities_wake_no_phone() -> None:
+def test_celebrity_mentions_beyond_the_cap_cause_no_alerts() -> None:
     stage = Stage()
     for _ in range(22):
         stage.tweet("nova", "orion", author="bob")
     records = list(stage.ground.log.waiting(topics.MENTIONS, "router", 99))
     build_router(stage.system())(records[:21])
     build_router(stage.system(buckets=Refusing(stage.ground.buckets, CacheUnavailable)))(records[21:])
-    verdicts = {lane: Counter(one.verdict for one in _routed(stage, lane)) for lane in Lane}
-    # Without the cache one more passes; of who is no celebrity nobody counts; and each has its own.
+    verdicts = {lane: Counter(mention.verdict for mention in _routed(stage, lane)) for lane in Lane}
+    # One more passes without the cache. Standard mentions have no cap, and each account has an item of its own.
     assert verdicts == {Lane.CELEBRITY: {Verdict.ALL: 21, Verdict.ROW: 1}, Lane.STANDARD: {Verdict.ALL: 66}}
 
 
 def _routed(stage: Stage, lane: Lane) -> list[Mention]:
-    found = stage.ground.log.waiting(topics.LANE_STREAM[lane], "coordinator", 999)
-    return [unpack(Mention, logged.record.value) for logged in found]
+    records = stage.ground.log.waiting(topics.LANE_STREAM[lane], "coordinator", 999)
+    return [unpack(Mention, logged.record.value) for logged in records]
 
 
 class Counting:

@@ -1,4 +1,4 @@
-"""A burst of which only sleepers are left costs the dispatcher nothing, and is told all the same when they wake."""
+"""Deferred bursts cost the dispatcher nothing and resume when their quiet hours end."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -25,11 +25,11 @@ from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleeper
 from tests.support.in_memory_system import NOVA, Stage
 
 MORNING = NIGHT
-"""After the opening of the first."""
+"""After the first burst opened."""
 
 
-def night(bursts: int = 3) -> Stage:
-    """All have been told who are awake."""
+def stage_with_deferred_bursts(bursts: int = 3) -> Stage:
+    """Open bursts that have alerted everyone outside quiet hours."""
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
     mentions(stage, bursts)
@@ -43,8 +43,8 @@ def rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1
         stage.pass_time(seconds=seconds)
 
 
-def test_bursts_of_sleepers_are_neither_listed_as_open_nor_kept_in_memory_until_they_wake() -> None:
-    stage = night()
+def test_deferred_bursts_are_neither_open_nor_in_memory() -> None:
+    stage = stage_with_deferred_bursts()
     assert list(stage.ground.ledger.open()) == []
     assert stage.ground.sleepers.count() == 3
     ledger = Counted(stage.ground.ledger)
@@ -57,7 +57,7 @@ def test_bursts_of_sleepers_are_neither_listed_as_open_nor_kept_in_memory_until_
     assert stage.ground.ledger.unsettled() == []
 
 
-def test_who_laid_them_down_wakes_them_at_their_moment() -> None:
+def test_dispatcher_resumes_its_deferred_burst_in_time() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
     stage.mention("nova")
@@ -70,8 +70,8 @@ def test_who_laid_them_down_wakes_them_at_their_moment() -> None:
     assert (stage.ground.sleepers.count(), alerts_of(stage, "kim")) == (0, [0])
 
 
-def test_a_successor_wakes_what_its_predecessor_laid_down() -> None:
-    stage = night(1)
+def test_successor_resumes_deferred_bursts() -> None:
+    stage = stage_with_deferred_bursts(1)
     successor = build_dispatcher(stage.system())
     morning = stage.ground.clock.now() + MORNING
     stage.ground.clock.advance(MORNING - timedelta(minutes=10))
@@ -83,7 +83,7 @@ def test_a_successor_wakes_what_its_predecessor_laid_down() -> None:
     assert alerts_of(stage, "kim") == [0]
 
 
-def test_what_goes_on_soon_stays_at_hand() -> None:
+def test_burst_that_resumes_soon_is_not_deferred() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
     stage.ground.clock.advance(NIGHT - FAR)
@@ -96,7 +96,7 @@ def test_what_goes_on_soon_stays_at_hand() -> None:
     assert alerts_of(stage, "kim") == [0]
 
 
-def test_a_burst_with_other_work_left_does_not_sleep() -> None:
+def test_burst_with_other_work_is_not_deferred() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
     stage.throttle(Tier.P2, seconds=600)
@@ -107,24 +107,24 @@ def test_a_burst_with_other_work_left_does_not_sleep() -> None:
 
 
 def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]:
-    """Its rows stand, and each of its phones' slices was queued once and has let go."""
-    for piece in plan.slices():
-        if piece.step is Step.ROWS:
-            yield LedgerEntry(slice=piece, fact=Fact.DONE, at=now)
+    """Yield entries of finished rows, and of push slices that were queued once and then deferred."""
+    for slice_ in plan.slices():
+        if slice_.step is Step.ROWS:
+            yield LedgerEntry(slice=slice_, fact=Fact.DONE, at=now)
         else:
-            yield LedgerEntry(slice=piece, fact=Fact.DISPATCHED, n=1, at=now)
-            yield LedgerEntry(slice=piece, fact=Fact.WAITS, n=1, at=until)
+            yield LedgerEntry(slice=slice_, fact=Fact.DISPATCHED, n=1, at=now)
+            yield LedgerEntry(slice=slice_, fact=Fact.WAITS, n=1, at=until)
 
 
-def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round_and_each_once_until_its_turn_comes() -> None:
+def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
     stage, ledger = Stage(), MemoryLedger(MemoryClaims())
     clock, sleepers, counted = stage.ground.clock, MemorySleepers(ledger), Counted(ledger)
     began = clock.now()
     until = began + timedelta(hours=2)
     plans = [plan(BurstKey(NOVA, n), opened_at=began) for n in range(1, 401)]
     ledger.plan(plans)
-    ledger.record([entry for each in plans for entry in waiting(each, until, began)])
-    sleepers.lay([Sleeper(burst=each.burst, opened_at=began, until=until) for each in plans], began)
+    ledger.record([entry for plan_ in plans for entry in waiting(plan_, until, began)])
+    sleepers.lay([Sleeper(burst=plan_.burst, opened_at=began, until=until) for plan_ in plans], began)
     dispatcher = build_dispatcher(stage.system(ledger=counted, sleepers=sleepers))
     clock.advance(timedelta(hours=2))
     for _ in range(13):
@@ -139,7 +139,7 @@ def test_of_many_that_wake_at_one_moment_few_are_read_in_a_round_and_each_once_u
 
 @dataclass
 class Failing:
-    """Dies in the middle of a call: in both lists is what it had to do with."""
+    """Crashes in the middle of a call, when its bursts are in both lists."""
 
     sleepers: MemorySleepers
     ledger: MemoryLedger
@@ -149,8 +149,8 @@ class Failing:
     def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
         self.sleepers.lay(sleepers, now)
         if self.at == "lay" and not self.died:
-            for one in sleepers:
-                self.ledger.reopen(one.burst)
+            for sleeper in sleepers:
+                self.ledger.reopen(sleeper.burst)
             self._die("lay")
 
     def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
@@ -167,14 +167,14 @@ class Failing:
 
 
 @pytest.mark.parametrize("at", ["lay", "wake"])
-def test_who_dies_between_the_two_lists_keeps_nobody_from_being_told_once(at: str) -> None:
+def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
     dying = Failing(stage.ground.sleepers, stage.ground.ledger, at)
     morning = stage.ground.clock.now() + MORNING
     dispatcher: Any = None
 
-    def some(number: int) -> None:
+    def run_rounds(number: int) -> None:
         nonlocal dispatcher
         for _ in range(number):
             dispatcher = dispatcher or build_dispatcher(stage.system(sleepers=dying))
@@ -186,17 +186,17 @@ def test_who_dies_between_the_two_lists_keeps_nobody_from_being_told_once(at: st
             stage.pass_time(seconds=1)
 
     stage.mention("nova")
-    some(10)
+    run_rounds(10)
     assert list(stage.ground.ledger.open()) == []
     stage.ground.clock.advance(morning - stage.ground.clock.now())
-    some(80)
+    run_rounds(80)
     assert (dying.died, alerts_of(stage, "kim")) == ([at], [0])
     assert stage.ground.ledger.unsettled() == []
 
 
 @dataclass
 class Refusing:
-    """Lays nobody down while it is `down`; how long before their waking it did so."""
+    """Fails to defer bursts while `down`; records how long before their wake-up it deferred others."""
 
     sleepers: MemorySleepers
     down: bool = True
@@ -205,14 +205,14 @@ class Refusing:
     def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
         if self.down:
             raise StoreUnavailable("for a test")
-        self.ahead += [one.until - now for one in sleepers]
+        self.ahead += [sleeper.until - now for sleeper in sleepers]
         self.sleepers.lay(sleepers, now)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.sleepers, name)
 
 
-def test_who_could_not_be_laid_down_before_its_moment_is_not_laid_down_behind_it() -> None:
+def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
     sleepers = Refusing(stage.ground.sleepers)
@@ -231,7 +231,7 @@ def test_who_could_not_be_laid_down_before_its_moment_is_not_laid_down_behind_it
     assert (alerts_of(stage, "kim"), stage.ground.ledger.unsettled()) == ([0], [])
 
 
-def test_books_that_are_checked_as_a_burst_falls_asleep_balance() -> None:
+def test_deferred_burst_is_balanced() -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
     system = stage.system()
@@ -245,8 +245,8 @@ def test_books_that_are_checked_as_a_burst_falls_asleep_balance() -> None:
     assert system.metrics.unbalanced._value.get() == 0
 
 
-def test_the_overview_tells_of_sleepers_apart_from_those_with_work_left() -> None:
-    stage = night()
+def test_overview_counts_deferred_bursts_separately() -> None:
+    stage = stage_with_deferred_bursts()
     overview = build_overview(stage.system())
     snapshot = overview.read()
     assert (snapshot.open_bursts, snapshot.sleeping_bursts) == (0, 3)

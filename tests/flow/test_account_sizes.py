@@ -1,4 +1,4 @@
-"""What the router remembers of accounts' sizes: not longer than it says, and not more of them."""
+"""Cached account sizes of the router: expiry, eviction and lane."""
 
 from datetime import timedelta
 
@@ -14,10 +14,10 @@ from tests.support.fakes.directory import MemoryDirectory
 class CountedSets(MemoryMemberSets):
     def __init__(self) -> None:
         super().__init__(MemoryDirectory())
-        self.asked: list[str] = []
+        self.reads: list[str] = []
 
     def head(self, subject: Subject) -> SetHead:
-        self.asked.append(subject.owner)
+        self.reads.append(subject.owner)
         return super().head(subject)
 
 
@@ -25,33 +25,33 @@ def named(name: str) -> Subject:
     return Subject(Kind.MENTION, UserId(name))
 
 
-def test_a_size_is_read_once_in_five_minutes() -> None:
+def test_size_is_read_once_in_five_minutes() -> None:
     sets, clock = CountedSets(), ManualClock()
     sizes = Sizes(sets=sets, heads=MemoryHeads(), clock=clock, threshold=10)
     for _ in range(3):
         assert sizes(named("nova")) == (0, Lane.STANDARD)
-    assert sets.asked == ["nova"]
+    assert sets.reads == ["nova"]
     clock.advance(SIZES_KEPT_FOR)
     sizes(named("nova"))
-    assert sets.asked == ["nova", "nova"]
+    assert sets.reads == ["nova", "nova"]
 
 
-def test_the_account_that_was_named_longest_ago_is_forgotten_first() -> None:
+def test_least_recently_mentioned_account_is_evicted_first() -> None:
     sets = CountedSets()
     sizes = Sizes(sets=sets, heads=MemoryHeads(), clock=ManualClock(), threshold=10, kept=2)
     for name in ("a", "b", "a", "c", "a", "b"):
         sizes(named(name))
-    assert sets.asked == ["a", "b", "c", "b"]
+    assert sets.reads == ["a", "b", "c", "b"]
 
 
-def test_accounts_that_are_named_once_leave_no_more_than_are_kept() -> None:
+def test_number_of_cached_sizes_is_bounded() -> None:
     sizes = Sizes(sets=CountedSets(), heads=MemoryHeads(), clock=ManualClock(), threshold=10, kept=100)
     for number in range(10_000):
         sizes(named(f"u{number}"))
     assert len(sizes._known) == 100
 
 
-def test_a_celebrity_that_is_named_again_in_time_keeps_its_lane_between_the_two_lines() -> None:
+def test_celebrity_between_the_thresholds_keeps_its_lane() -> None:
     sets, clock = CountedSets(), ManualClock()
     sizes = Sizes(sets=sets, heads=MemoryHeads(), clock=clock, threshold=10)
     sets.put_heads({named("nova"): SetHead(total=10, counts=(10,))})
