@@ -63,7 +63,7 @@ class DeviceWorld:
     def register(self, user: str, device: int | Address = 0, *, book: PhoneBook | None = None, **more: Any) -> Device:
         """Register a device one second later than the last change."""
         self.clock.advance(timedelta(seconds=1))
-        address = phone(device) if isinstance(device, int) else device
+        address = address_of(device) if isinstance(device, int) else device
         return (book or self.registry()).register(PEOPLE[user], address, locale="en", time_zone="UTC", **more)
 
     def unregister(self, user: str, device: Device) -> bool:
@@ -101,5 +101,5 @@ class DeviceWorld:
         return self.metrics.registry.get_sample_value(f"notifier_bitmaps_{metric}_total") or 0
 
 
-def phone(number: int) -> Address:
+def address_of(number: int) -> Address:
     return FirebaseToken(token=f"{number:040}")

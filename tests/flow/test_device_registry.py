@@ -16,7 +16,7 @@ from notifier.domain.push.device import (
     device_id,
 )
 from notifier.ports.event_log import Record
-from tests.flow.device_world import PEOPLE, DeviceWorld, phone
+from tests.flow.device_world import PEOPLE, DeviceWorld, address_of
 from tests.flow.graph import Fuse
 
 ADA = PEOPLE["ada"]
@@ -26,7 +26,7 @@ def test_repeated_registration_updates_the_device() -> None:
     world = DeviceWorld()
     world.register("ada")
     world.clock.advance(timedelta(days=1))
-    again = world.registry().register(ADA, phone(0), locale="pt-BR", time_zone="Asia/Tokyo")
+    again = world.registry().register(ADA, address_of(0), locale="pt-BR", time_zone="Asia/Tokyo")
     assert world.registry().of(ADA) == [again]
     assert again.registered_at == world.clock.now()
 
@@ -168,13 +168,13 @@ def test_rows_and_bitmaps_agree_after_crashes(changes: list[tuple[str, int, bool
         registry = world.registry(devices=fuse.on(world.devices), log=fuse.on(world.log))
         try:
             if unregisters:
-                registry.unregister(PEOPLE[user], device_id(phone(number)))
+                registry.unregister(PEOPLE[user], device_id(address_of(number)))
             else:
-                registry.register(PEOPLE[user], phone(number), locale="en", time_zone="UTC")
+                registry.register(PEOPLE[user], address_of(number), locale="en", time_zone="UTC")
         except StoreUnavailable:
             continue  # the result is unknown
         owner = [device.id for device in world.devices.of([PEOPLE[user]]).get(PEOPLE[user], ())]
-        assert (device_id(phone(number)) in owner) is not unregisters
+        assert (device_id(address_of(number)) in owner) is not unregisters
     for _ in range(2):
         world.index_all()
         assert world.alertable() == set(world.device_counts())

@@ -170,12 +170,12 @@ def test_alert_held_by_a_breaker_is_counted_as_held() -> None:
 
 
 @pytest.mark.parametrize("method", ["intend", "close"])
-@pytest.mark.parametrize("behind", [False, True])
-def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, behind: bool) -> None:
+@pytest.mark.parametrize("after", [False, True])
+def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, after: bool) -> None:
     stage = Stage()
     with_browsers(stage)
     blocked_device, working_device = browser(stage, "kim", DOWN), browser(stage, "roy", UP)
-    dying: Any = Dying(stage.ground.sent, method, behind=behind)
+    dying: Any = Dying(stage.ground.sent, method, after=after)
     work = build_slice_worker(stage.system(sent=dying))
     stage.mention("nova")
     stage.dispatch()
@@ -185,11 +185,11 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, beh
     breakers(work).lines[f"web {DOWN}"] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
     with pytest.raises(Killed):
         stage.work(Pool.WEB, by=work)
-    assert sent_to(stage) == (0 if (method, behind) == ("intend", False) else 1)
+    assert sent_to(stage) == (0 if (method, after) == ("intend", False) else 1)
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert times(stage, blocked_device) == 1
-    assert times(stage, working_device) == (2 if (method, behind) == ("close", False) else 1)
+    assert times(stage, working_device) == (2 if (method, after) == ("close", False) else 1)
 
 
 class SlowCaps:

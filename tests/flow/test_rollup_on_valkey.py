@@ -36,7 +36,7 @@ LOADED, IDLE = 1, 2
 
 
 @dataclass(frozen=True)
-class TestSystem:
+class ValkeyWorld:
     stage: Stage
     system: System
     valkey: Valkey
@@ -65,7 +65,7 @@ async def _at_once(_: float) -> None: ...
 
 
 @pytest.fixture
-def world(tmp_path: Path, valkey: Valkey) -> Iterator[TestSystem]:
+def world(tmp_path: Path, valkey: Valkey) -> Iterator[ValkeyWorld]:
     files, stage = migrated(tmp_path), Stage()
     core = files.core
     ports = replace(
@@ -82,11 +82,11 @@ def world(tmp_path: Path, valkey: Valkey) -> Iterator[TestSystem]:
     )
     ports.sets.put([ShardBlob(kind=SetKind.FOLLOWERS, owner=NOVA, shard=0, bits=from_offsets([LOADED, IDLE]))])
     ports.stays.put([Stay(kind=SetKind.ACTIVE_30D, until=FOREVER, shard=0, bits=from_offsets([LOADED]))])
-    yield TestSystem(stage, build_system(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)
+    yield ValkeyWorld(stage, build_system(ports=ports, settings=Settings(), metrics=Metrics(), owner="a"), valkey)
     files.close()
 
 
-def test_visitor_is_in_p1_a_round_later_and_idle_after_a_day(world: TestSystem) -> None:
+def test_visitor_is_in_p1_a_round_later_and_idle_after_a_day(world: ValkeyWorld) -> None:
     job = build_activity_roll_up(world.system)
     job.run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
@@ -102,7 +102,7 @@ def test_visitor_is_in_p1_a_round_later_and_idle_after_a_day(world: TestSystem) 
     assert world.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
 
 
-def test_valkey_wipe_changes_no_tiers(world: TestSystem) -> None:
+def test_valkey_wipe_changes_no_tiers(world: ValkeyWorld) -> None:
     job = build_activity_roll_up(world.system)
     world.look(IDLE)
     job.run()
@@ -115,7 +115,7 @@ def test_valkey_wipe_changes_no_tiers(world: TestSystem) -> None:
     assert world.system.ports.active_hours.last_rolled_up() == world.stage.ground.clock.now()
 
 
-def test_restarted_process_knows_active_members(world: TestSystem) -> None:
+def test_restarted_process_knows_active_members(world: ValkeyWorld) -> None:
     world.look(IDLE)
     build_activity_roll_up(world.system).run()
     world.stage.pass_time(hours=5)

@@ -1,4 +1,4 @@
-"""Whatever becomes of caches and invalidations, no process shows a state that is older than a change it was told of."""
+"""No process shows a state older than a change that it was told of, in any state of its caches."""
 
 from typing import cast
 
@@ -21,15 +21,15 @@ def processes() -> Processes:
     return both_shown()
 
 
-def test_cache_stale_never_shown_after_subject_left_the_cache(processes: Processes) -> None:
-    """The page stays, but its process no longer follows what changes in its subjects."""
+def test_page_is_current_after_its_subject_was_evicted(processes: Processes) -> None:
+    """The page stays cached, but its process no longer follows changes of its subjects."""
     processes.inboxes[0].subjects.most_bytes = 1
     processes.open(0, UserId("lee"))
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     assert processes.shown(0) == []
 
 
-def test_cache_stale_never_shown_by_cache_too_small_for_one_page() -> None:
+def test_page_is_current_when_the_cache_is_too_small() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=1)
@@ -40,30 +40,30 @@ def test_cache_stale_never_shown_by_cache_too_small_for_one_page() -> None:
     assert processes.shown(0) == []
 
 
-def test_cache_stale_never_shown_after_late_word_of_older_state(processes: Processes) -> None:
-    """A writer whose word was in doubt says it again, after another one has retracted the burst."""
+def test_page_is_current_after_a_late_message_of_an_older_state(processes: Processes) -> None:
+    """A writer that got no answer publishes again, after another writer retracted the burst."""
     bus = processes.stage.ground.bus
-    [word] = [burst for burst in bus.heard if burst.key == FIRST]
+    [message] = [burst for burst in bus.heard if burst.key == FIRST]
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     processes.inboxes[0] = Processes(processes.stage).inboxes[0]
-    processes.open(0, UserId("ada"))  # the new process follows what changes, and has nothing of nova
-    bus.publish([word])
+    processes.open(0, UserId("ada"))  # the new process follows changes and has cached nothing of nova
+    bus.publish([message])
     assert processes.shown(0) == []
 
 
-def test_cache_stale_never_shown_by_read_from_before_the_cache_began_anew(processes: Processes) -> None:
-    """The feed had more changes than a process catches up with while one of its requests was reading the burst."""
+def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Processes) -> None:
+    """The feed had more changes than a process catches up with, while a request read the burst."""
     ground, inbox = processes.stage.ground, processes.inboxes[0]
     inbox.subjects.bursts.clear()
     inbox.viewers.distrust(ground.clock.now())
     reading = inbox.open(KIM)
     inbox.subjects.timeline = cast(Timeline, Suspended(inbox.subjects.timeline, "bursts"))
-    run_steps(reading, 2)  # the burst is read, and the answer under way
+    run_steps(reading, 2)  # the burst has been read, and the response is on its way
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     ground.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MOST + 1)]
     processes.stage.pass_time(seconds=1)
     ground.bus.news.clear()
-    build_reconciler(processes.stage.system())()  # so that the next list comes from the index, without bursts
+    build_reconciler(processes.stage.system())()  # the next list comes from the index, which has no bodies
     processes.open(0, UserId("ada"))
     run_to_end(reading)
     inbox.subjects.timeline = ground.timeline

@@ -1,4 +1,4 @@
-"""While the store fails, users who were shown a page get it again at once; one of them tries the store each second."""
+"""During store failures users get cached pages at once, and one request probes the store each second."""
 
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -12,19 +12,19 @@ from notifier.ports.inbox_versions import BurstChanges
 from tests.flow.inboxes import Processes
 from tests.support.in_memory_system import NOVA, Stage
 
-FAILURES, REST = TERMS.failures, TERMS.rest
+FAILURES, WAIT = TERMS.failures, TERMS.rest
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class Failing:
-    """A change feed that fails, and counts how often it was asked."""
+    """A change feed that fails and counts its calls."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def __getattr__(self, name: str) -> object:
-        async def refused(*given: object, **named: object) -> object:
-            self.asked += 1
+        async def refused(*args: object, **kwargs: object) -> object:
+            self.calls += 1
             raise StoreUnavailable(name)
 
         return refused
@@ -35,25 +35,25 @@ def processes() -> Processes:
     stage = Stage()
     stage.mention("nova")
     stage.pass_time(minutes=1)
-    found = Processes(stage)
-    found.open(0)
-    return found
+    processes_ = Processes(stage)
+    processes_.open(0)
+    return processes_
 
 
-def test_failing_store_is_asked_once_a_second(processes: Processes) -> None:
+def test_failing_store_is_probed_once_a_second(processes: Processes) -> None:
     inbox, failing = processes.inboxes[0], Failing()
-    follower = inbox.facts.looks.follower  # type: ignore[attr-defined] # of the looks that share nothing
+    follower = inbox.facts.looks.follower  # type: ignore[attr-defined] # the lookups here are unshared
     working, follower.changes = follower.changes, cast(BurstChanges, failing)
     processes.stage.pass_time(seconds=1)
     pages = [processes.open(0).page for _ in range(FAILURES + 20)]
     assert all(page.partial for page in pages)
     assert [[item.entry.key for item in page.items] for page in pages] == (FAILURES + 20) * [[BurstKey(NOVA, 1)]]
-    assert failing.asked == FAILURES
-    processes.stage.pass_time(seconds=REST.total_seconds())
+    assert failing.calls == FAILURES
+    processes.stage.pass_time(seconds=WAIT.total_seconds())
     assert [processes.open(0).page.partial for _ in range(5)] == 5 * [True]
-    assert failing.asked == FAILURES + 1
+    assert failing.calls == FAILURES + 1
     follower.changes = working
-    processes.stage.pass_time(seconds=REST.total_seconds())
+    processes.stage.pass_time(seconds=WAIT.total_seconds())
     assert [processes.open(0).page.partial for _ in range(5)] == 5 * [False]
 
 
@@ -69,15 +69,15 @@ def test_breaker_opens_after_failures_in_a_row() -> None:
     assert not breaker.allows(NOON)
 
 
-def test_one_caller_tries_after_each_rest() -> None:
+def test_one_caller_probes_after_each_wait() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES):
         breaker.failed(NOON)
-    assert [breaker.allows(NOON + REST) for _ in range(3)] == [True, False, False]
-    assert [breaker.allows(NOON + 2 * REST) for _ in range(3)] == [True, False, False]
+    assert [breaker.allows(NOON + WAIT) for _ in range(3)] == [True, False, False]
+    assert [breaker.allows(NOON + 2 * WAIT) for _ in range(3)] == [True, False, False]
 
 
-def test_clock_that_was_set_back_keeps_nobody_waiting() -> None:
+def test_breaker_allows_calls_after_clock_moves_backwards() -> None:
     breaker = StoreBreaker()
     for _ in range(FAILURES):
         breaker.failed(NOON)

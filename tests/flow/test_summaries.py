@@ -1,4 +1,4 @@
-"""Of which bursts an alert that is late tells: each is told by itself or by a newer one that was told and names it."""
+"""Summaries: every late burst is alerted by itself or counted in a newer burst's alert."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,7 +30,7 @@ from tests.support.simulator.inbox_visits import driven
 from tests.support.simulator.script import Changed
 
 
-def test_an_older_one_waits_for_the_newer_and_is_collapsed_once_that_has_told_of_it() -> None:
+def test_older_burst_collapses_into_the_summary_of_a_newer_one() -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
@@ -40,14 +40,14 @@ def test_an_older_one_waits_for_the_newer_and_is_collapsed_once_that_has_told_of
     work(stage, older)
     assert (alert_sizes(stage), send_batches(stage, older)) == ([], [])
     work(stage, newer)
-    [window] = send_batches(stage, newer)
-    assert (alert_sizes(stage), window.tells(member(stage))) == ([2], (older.seq,))
+    [batch] = send_batches(stage, newer)
+    assert (alert_sizes(stage), batch.tells(member(stage))) == ([2], (older.seq,))
     stage.deliver(rounds=60)
-    [window] = send_batches(stage, older)
-    assert (alert_sizes(stage), [*window.silent]) == ([2], [Why.COLLAPSED])
+    [batch] = send_batches(stage, older)
+    assert (alert_sizes(stage), [*batch.silent]) == ([2], [Why.COLLAPSED])
 
 
-def took_back(stage: Stage) -> None:
+def delete_newest(stage: Stage) -> None:
     delete(stage, "newest")
     stage.sequence()
 
@@ -56,21 +56,23 @@ def marked(mark: Mark) -> Callable[[Stage], None]:
     return lambda stage: driven(stage.tab().mark(KIM, [stage.bursts()[-1]], mark))
 
 
-@pytest.mark.parametrize("deed", [took_back, marked(Mark.READ), marked(Mark.HIDDEN)], ids=["back", "read", "hidden"])
-def test_where_the_newest_is_told_no_more_the_next_one_tells_of_the_others(deed: Callable[[Stage], None]) -> None:
+@pytest.mark.parametrize(
+    "action", [delete_newest, marked(Mark.READ), marked(Mark.HIDDEN)], ids=["deleted", "read", "hidden"]
+)
+def test_next_burst_sends_the_summary_when_the_newest_is_not_alerted(action: Callable[[Stage], None]) -> None:
     stage = Stage()
     set_quiet_hours(stage)
-    for of in ("one", "two", "newest"):
-        mention(stage, of=of)
+    for tweet in ("one", "two", "newest"):
+        mention(stage, of=tweet)
     end_quiet_hours(stage)
     for burst in stage.bursts()[:2]:
         work(stage, burst)
-    deed(stage)
+    action(stage)
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2]
 
 
-def test_where_another_account_s_followers_were_told_of_the_newest_s_tweet_the_next_one_tells_of_the_others() -> None:
+def test_next_burst_sends_the_summary_when_the_newest_tweet_was_alerted() -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
@@ -80,11 +82,11 @@ def test_where_another_account_s_followers_were_told_of_the_newest_s_tweet_the_n
     work(stage, stage.bursts(ORION)[-1])
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2]
-    [window] = send_batches(stage, stage.bursts()[-1])
-    assert [*window.silent] == [Why.SAME_TWEET]
+    [batch] = send_batches(stage, stage.bursts()[-1])
+    assert [*batch.silent] == [Why.SAME_TWEET]
 
 
-def test_an_older_one_is_told_where_a_newer_one_was_told_before_anybody_knew_whom_it_was_for() -> None:
+def test_older_burst_is_alerted_if_its_snapshot_came_after_the_newer_alert() -> None:
     stage = Stage()
     stage.mention("nova", of="older")
     stage.dispatch()
@@ -101,7 +103,7 @@ def test_an_older_one_is_told_where_a_newer_one_was_told_before_anybody_knew_who
     assert alert_sizes(stage) == [1, 1]
 
 
-def test_a_provider_that_the_newer_one_does_not_go_to_is_told_of_the_older_by_itself() -> None:
+def test_older_burst_is_alerted_by_a_provider_that_the_newer_one_lacks() -> None:
     stage = Stage()
     with_apple(stage)
     use_providers(stage, Platform.FCM, Platform.APNS)
@@ -116,7 +118,7 @@ def test_a_provider_that_the_newer_one_does_not_go_to_is_told_of_the_older_by_it
     assert alert_sizes(stage, on=Platform.APNS) == [1]
 
 
-def test_a_phone_that_came_once_the_newer_one_was_through_rings_for_the_older() -> None:
+def test_device_added_after_the_newer_alert_gets_the_older_burst() -> None:
     stage = Stage()
     apple = with_apple(stage)
     use_providers(stage, Platform.FCM, Platform.APNS)
@@ -135,17 +137,17 @@ def test_a_phone_that_came_once_the_newer_one_was_through_rings_for_the_older() 
     assert alert_sizes(stage, on=Platform.FCM) == [2]
 
 
-def test_a_phone_is_not_told_of_what_was_through_before_it_came() -> None:
+def test_new_device_gets_no_alert_of_finished_bursts() -> None:
     stage = Stage()
     kim = member(stage)
-    own = Device(member=kim, address=FirebaseToken(token=KIM), registered_at=stage.ground.clock.now())
+    google_device = Device(member=kim, address=FirebaseToken(token=KIM), registered_at=stage.ground.clock.now())
     with_apple(stage)
     use_providers(stage, Platform.FCM, Platform.APNS)
-    stage.ground.devices.write([gone(own)])
+    stage.ground.devices.write([gone(google_device)])
     mention(stage)
     set_quiet_hours(stage)
     mention(stage)
-    stage.ground.devices.write([replace(own, registered_at=stage.ground.clock.now())])
+    stage.ground.devices.write([replace(google_device, registered_at=stage.ground.clock.now())])
     mention(stage)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=90)
@@ -154,22 +156,22 @@ def test_a_phone_is_not_told_of_what_was_through_before_it_came() -> None:
 
 
 @pytest.mark.parametrize("idle", ["idle:100", "idle:2000"], ids=["p2", "dormant"])
-def test_who_was_in_another_tier_by_then_is_told_of_both_at_once(idle: str) -> None:
+def test_summary_includes_bursts_of_an_earlier_tier(idle: str) -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
-    for what in (idle, "alerts:on"):
-        stage.scene.change(Changed(person=KIM, what=what))
+    for change in (idle, "alerts:on"):
+        stage.scene.change(Changed(person=KIM, what=change))
     set_quiet_hours(stage)
     mention(stage)
     stage.ground.clock.advance(NIGHT)
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2]
-    assert len({sending.tier for sending, some in stage.ground.sent.windows.items() if some}) > 1
+    assert len({sending.tier for sending, batches in stage.ground.sent.windows.items() if batches}) > 1
 
 
-def test_bursts_that_never_ring_part_no_summary() -> None:
-    """Those of protected accounts, beyond what their purse pays for."""
+def test_bursts_without_alerts_do_not_split_a_summary() -> None:
+    """The silent bursts are by protected authors, beyond their fan-out budget."""
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)

@@ -1,4 +1,4 @@
-"""A platform's own rule of tiers: the one that the settings name is everybody's, and what is no rule starts nothing."""
+"""A custom tier rule from the settings applies everywhere, and an invalid one prevents the start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,27 +21,27 @@ from tests.support.in_memory_system import NOVA, Stage
 GENEROUS = "examples.tier_rule:generous"
 
 
-def test_without_a_word_it_is_the_one_that_is_built_in() -> None:
+def test_default_rule_is_by_activity() -> None:
     assert tier_rule(Settings().tier_rule) is by_activity
 
 
-def test_the_one_of_the_documents_is_the_one_to_copy_from() -> None:
-    [shown] = [content for language, content in Page("docs/audiences.md").blocks if language == "python"]
-    assert shown == (ROOT / "examples" / "tier_rule.py").read_text()
+def test_documented_rule_equals_the_example_file() -> None:
+    [example] = [content for language, content in Page("docs/audiences.md").blocks if language == "python"]
+    assert example == (ROOT / "examples" / "tier_rule.py").read_text()
     assert GENEROUS in Page("docs/audiences.md").text
 
 
-def test_census_preview_and_seals_go_by_the_same_rule() -> None:
+def test_audience_count_preview_and_snapshots_use_the_same_rule() -> None:
     stage, plain = Stage(settings={"tier_rule": GENEROUS}), Stage()
     counted = Census(sets=stage.ground.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
-    [found] = preview(stage, "nova")
+    [previewed] = preview(stage, "nova")
     stage.mention("nova")
     stage.deliver()
     [key] = stage.bursts()
     people = {tier: people for tier, (people, *_) in actual(stage, key).items()}
-    assert told(found) == actual(stage, key)
+    assert told(previewed) == actual(stage, key)
     assert {tier: counted.tiers[tier] for tier in TIERS} == people
-    assert (counted.tiers[Tier.DORMANT], found.dormant) == (0, 0)
+    assert (counted.tiers[Tier.DORMANT], previewed.dormant) == (0, 0)
     by_default = Census(sets=plain.ground.sets, rule=plain.system().tier_rule).count(NOVA, Lane.CELEBRITY)
     assert by_default.tiers[Tier.DORMANT] > 0
 
@@ -67,7 +67,7 @@ def no_argument() -> Mapping[Tier, Bits]:
 
 
 HERE = "tests.flow.test_tiering"
-NONE = {
+INVALID = {
     "nowhere.at_all:rule": r"ModuleNotFoundError: No module named 'nowhere'",
     f"{HERE}:missing": "AttributeError",
     f"{HERE}:HERE": "TypeError: 'str' object is not callable",
@@ -79,21 +79,21 @@ NONE = {
 }
 
 
-@pytest.mark.parametrize("place", NONE)
-def test_what_is_no_rule_is_refused_before_anything_starts(place: str) -> None:
-    with pytest.raises(BadSetting, match=NONE[place]) as refused:
+@pytest.mark.parametrize("place", INVALID)
+def test_invalid_rule_is_refused_at_start(place: str) -> None:
+    with pytest.raises(BadSetting, match=INVALID[place]) as error:
         Stage(settings={"tier_rule": place}).system()
-    assert place in str(refused.value)
+    assert place in str(error.value)
 
 
 @pytest.mark.parametrize("place", ["rule", "a:b:c", "a b:c", ":c", "a:", "os:system('x')"])
-def test_what_names_no_function_is_refused_as_it_is_read(place: str) -> None:
+def test_malformed_rule_name_is_refused_when_settings_are_read(place: str) -> None:
     with pytest.raises(BadSetting, match="NOTIFIER_TIER_RULE"):
         Settings.read({"NOTIFIER_TIER_RULE": place})
 
 
 def later(live: ShardSets) -> Mapping[Tier, Bits]:
-    """Of nobody it says nothing, and so nothing wrong."""
+    """Works for shards without followers and fails for others."""
     if live[SetKind.FOLLOWERS].any():
         raise KeyError("of somebody")
     return {Tier.P1: live[SetKind.FOLLOWERS]}
@@ -103,10 +103,8 @@ def later_no_bitmap(live: ShardSets) -> Mapping[Tier, Any]:
     return {Tier.P1: live[SetKind.FOLLOWERS].any() or nobody()}
 
 
-@pytest.mark.parametrize(("name", "why"), [("later", "KeyError: 'of somebody'"), ("later_no_bitmap", "doesn't give")])
-def test_a_rule_that_fails_later_ends_in_dead_letters_that_name_it_and_no_other_takes_its_place(
-    name: str, why: str
-) -> None:
+@pytest.mark.parametrize(("name", "cause"), [("later", "KeyError: 'of somebody'"), ("later_no_bitmap", "doesn't give")])
+def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str, cause: str) -> None:
     stage = Stage(settings={"tier_rule": f"{HERE}:{name}"})
     system = stage.system()
     stage.mention("nova")
@@ -117,13 +115,13 @@ def test_a_rule_that_fails_later_ends_in_dead_letters_that_name_it_and_no_other_
     letters = stage.ground.dead_letters.list(99)
     assert {letter.stage for letter in letters} == {"p0", "p1", "p2"}
     assert all(letter.cause.startswith("RuleFailed: ") and f"{HERE}:{name}" in letter.cause for letter in letters)
-    assert all(why in letter.cause for letter in letters)
+    assert all(cause in letter.cause for letter in letters)
     assert (stage.reached(), list(stage.ground.archive.seals(stage.bursts()[0]))) == (set(), [])
     assert system.metrics.unruled._value.get() >= 5 * len(letters)
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
-def test_a_census_and_a_preview_say_that_the_rule_failed() -> None:
+def test_audience_count_and_preview_report_a_failed_rule() -> None:
     stage = Stage(settings={"tier_rule": f"{HERE}:later"})
     with pytest.raises(RuleFailed, match="KeyError"):
         preview(stage, "nova")
@@ -131,7 +129,7 @@ def test_a_census_and_a_preview_say_that_the_rule_failed() -> None:
         Census(sets=stage.ground.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
 
 
-def test_a_rule_that_names_nobody_leaves_all_to_the_pull_path() -> None:
-    found = Census(sets=Stage().ground.sets, rule=lambda _: {}).count(NOVA, Lane.CELEBRITY)
-    assert {tier: n for tier, n in found.tiers.items() if n} == {Tier.DORMANT: sum(found.tiers.values())}
-    assert found.tiers[Tier.DORMANT] > 0
+def test_rule_without_tiers_makes_all_followers_dormant() -> None:
+    audience = Census(sets=Stage().ground.sets, rule=lambda _: {}).count(NOVA, Lane.CELEBRITY)
+    assert {tier: n for tier, n in audience.tiers.items() if n} == {Tier.DORMANT: sum(audience.tiers.values())}
+    assert audience.tiers[Tier.DORMANT] > 0

@@ -1,4 +1,4 @@
-"""Who is late and waits for a newer burst: what a crash leaves in doubt, how often it asks, and what it reads."""
+"""Late bursts that wait for a newer burst: crashes, number of attempts, and reads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -29,11 +29,11 @@ from tests.support.in_memory_system import Stage
 from tests.support.simulator.script import Changed
 
 MANY = 70
-"""Of whom each asks once a minute, in the end: more than there are turns in that time."""
+"""Waiting bursts. Each is tried once a minute in the end, which is more than the worker has time for."""
 
 
-class Unclosed:
-    """A worker's line to the store breaks behind the sends of its first window."""
+class FailsFirstClose:
+    """A send log whose first `close` fails after the alerts are sent."""
 
     def __init__(self, stage: Stage) -> None:
         self._sent, self.broken = stage.ground.sent, False
@@ -48,45 +48,47 @@ class Unclosed:
         self._sent.close(send_batches)
 
 
-def test_what_a_summary_told_that_is_in_doubt_is_told_by_no_other() -> None:
+def test_uncertain_summary_is_not_repeated_by_another_burst() -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
     mention(stage)
     end_quiet_hours(stage)
     older, newer = stage.bursts()
-    sound = stage.ports
-    stage.ports = replace(sound, sent=Unclosed(stage))
+    working_ports = stage.ports
+    stage.ports = replace(working_ports, sent=FailsFirstClose(stage))
     work(stage, newer)
-    stage.ports = sound
+    stage.ports = working_ports
     work(stage, older)
-    [window] = send_batches(stage, older)
-    assert ([*window.silent], alert_sizes(stage)) == ([Why.COLLAPSED], [2])
+    [batch] = send_batches(stage, older)
+    assert ([*batch.silent], alert_sizes(stage)) == ([Why.COLLAPSED], [2])
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2, 2]
 
 
-def test_who_waits_asks_less_and_less_often_and_is_told_in_the_end() -> None:
+def test_waiting_slice_backs_off_and_is_alerted_in_the_end() -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
     mention(stage)
     end_quiet_hours(stage)
     older, _ = stage.bursts()
-    [piece] = [one for one in stage.ground.queue.waiting[Pool.FCM] if one.burst == older and one.first == 0]
-    before = account(stage, older).standings[piece].waited
+    [slice_] = [
+        slice_ for slice_ in stage.ground.queue.waiting[Pool.FCM] if slice_.burst == older and slice_.first == 0
+    ]
+    before = progress(stage, older).standings[slice_].waited
     for _ in range(20 * 60):
         stage.dispatch()
         work(stage, older)
         stage.ground.queue.waiting[Pool.FCM] = [*dict.fromkeys(stage.ground.queue.waiting[Pool.FCM])]
         stage.pass_time(seconds=1)
-    assert 15 < account(stage, older).standings[piece].waited - before < 35
+    assert 15 < progress(stage, older).standings[slice_].waited - before < 35
     assert alert_sizes(stage) == []
     stage.deliver(rounds=120)
     assert alert_sizes(stage) == [2]
 
 
-def test_a_newer_one_that_is_late_in_a_moment_is_waited_for_too() -> None:
+def test_late_burst_waits_for_a_newer_one_that_is_about_to_be_late() -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
@@ -103,26 +105,26 @@ def test_a_newer_one_that_is_late_in_a_moment_is_waited_for_too() -> None:
     assert alert_sizes(stage) == [2]
 
 
-def test_however_many_wait_for_the_newest_it_has_its_turn_before_them() -> None:
-    stage, rang = Stage(), list[object]()
+def test_newest_burst_is_worked_before_all_that_wait_for_it() -> None:
+    stage, alerts = Stage(), list[object]()
     set_quiet_hours(stage)
     for _ in range(MANY):
         mention(stage, KIM)
     end_quiet_hours(stage)
-    waiting, one = stage.ground.queue.waiting, build_slice_worker(stage.system())
+    waiting, run_slice = stage.ground.queue.waiting, build_slice_worker(stage.system())
     for _ in range(2 * MANY):
         stage.dispatch()
-        turns = [*dict.fromkeys(waiting[Pool.FCM])]
-        for piece in turns[:1]:
-            one(piece)
-        waiting[Pool.FCM] = turns[1:]
+        queued = [*dict.fromkeys(waiting[Pool.FCM])]
+        for slice_ in queued[:1]:
+            run_slice(slice_)
+        waiting[Pool.FCM] = queued[1:]
         stage.pass_time(seconds=1)
-        rang = [sent.news for sent, _ in stage.ground.phones.arrived]
-    assert rang == [WhileAway(count=MANY)]
+        alerts = [sent.news for sent, _ in stage.ground.phones.arrived]
+    assert alerts == [WhileAway(count=MANY)]
 
 
 class Unreadable:
-    """A ledger in which one account can't be read."""
+    """A ledger in which one burst's progress is unreadable."""
 
     def __init__(self, stage: Stage, burst: BurstKey) -> None:
         self._ledger, self._burst = stage.ground.ledger, burst
@@ -136,41 +138,41 @@ class Unreadable:
         return self._ledger.read(keys)
 
 
-@pytest.mark.parametrize("broken", [0, 1])
-def test_one_whose_account_can_t_be_read_keeps_nobody_waiting(broken: int) -> None:
+@pytest.mark.parametrize("unreadable", [0, 1])
+def test_burst_with_unreadable_progress_delays_no_other(unreadable: int) -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
     mention(stage)
     end_quiet_hours(stage)
     bursts = stage.bursts()
-    stage.ports = replace(stage.ports, ledger=Unreadable(stage, bursts[broken]))
-    work(stage, bursts[1 - broken])
+    stage.ports = replace(stage.ports, ledger=Unreadable(stage, bursts[unreadable]))
+    work(stage, bursts[1 - unreadable])
     assert alert_sizes(stage) == [1]
 
 
-def account(stage: Stage, burst: BurstKey) -> BurstProgress:
+def progress(stage: Stage, burst: BurstKey) -> BurstProgress:
     return stage.ground.ledger.read([burst])[burst]
 
 
 class Counting:
-    """Seals, and of which shards of each burst they were asked at once."""
+    """Audience snapshots that record each read's burst and shards."""
 
     def __init__(self, stage: Stage) -> None:
-        self._seals, self.asked = stage.ground.seals, list[tuple[BurstKey, tuple[int, ...]]]()
+        self._seals, self.reads = stage.ground.seals, list[tuple[BurstKey, tuple[int, ...]]]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._seals, name)
 
     def read(self, burst: BurstKey, shards: Collection[int]) -> Any:
-        self.asked.append((burst, tuple(shards)))
+        self.reads.append((burst, tuple(shards)))
         return self._seals.read(burst, shards)
 
 
-def test_other_bursts_are_read_once_for_all_shards_of_a_slice() -> None:
+def test_sibling_snapshots_are_read_once_for_all_shards_of_a_slice() -> None:
     stage = Stage()
-    for what in ("vip", "push", "idle:1"):
-        stage.scene.change(Changed(person="max", what=what))
+    for change in ("vip", "push", "idle:1"):
+        stage.scene.change(Changed(person="max", what=change))
     set_quiet_hours(stage, KIM, "max")
     for n in range(3):
         mention(stage, "orion", of=f"of orion {n}")
@@ -179,10 +181,10 @@ def test_other_bursts_are_read_once_for_all_shards_of_a_slice() -> None:
     counting = Counting(stage)
     stage.ports = replace(stage.ports, seals=counting)
     work(stage, newest)
-    assert counting.asked == [(older, (0, 1)), (oldest, (0, 1))]
+    assert counting.reads == [(older, (0, 1)), (oldest, (0, 1))]
 
 
-def test_what_is_in_time_waits_for_nothing_and_asks_for_no_other() -> None:
+def test_timely_burst_reads_no_siblings() -> None:
     stage = Stage()
     mention(stage)
     stage.mention("nova", of="newer")
@@ -192,8 +194,8 @@ def test_what_is_in_time_waits_for_nothing_and_asks_for_no_other() -> None:
     stage.work(Pool.P0)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    counting.asked.clear()
+    counting.reads.clear()
     stage.pass_time(seconds=STALE.total_seconds() - 1 - 1)
     outcomes = stage.work(Pool.FCM)
     assert any(isinstance(outcome, Done) for outcome in outcomes)
-    assert (alert_sizes(stage), counting.asked) == ([1, 1], [])
+    assert (alert_sizes(stage), counting.reads) == ([1, 1], [])

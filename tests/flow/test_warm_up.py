@@ -1,4 +1,4 @@
-"""Reading inboxes ahead is bounded: of too many users at once, the last are left to their first opening."""
+"""Cache warm-up is bounded: users beyond the limit are loaded at their first open."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
 
 
-def test_users_beyond_those_who_may_wait_are_dropped() -> None:
+def test_users_beyond_the_waiting_limit_are_dropped() -> None:
     processes = Processes(Stage())
 
     async def add_many() -> None:
@@ -23,7 +23,7 @@ def test_users_beyond_those_who_may_wait_are_dropped() -> None:
     assert processes.count("inbox_warm_ups", result="failed") == MOST_WAITING
 
 
-def test_user_who_waits_already_is_read_once() -> None:
+def test_waiting_user_is_loaded_once() -> None:
     processes = Processes(Stage())
 
     async def add_twice() -> None:
@@ -36,7 +36,7 @@ def test_user_who_waits_already_is_read_once() -> None:
     assert [processes.count("inbox_warm_ups", result=result) for result in ("done", "known")] == [1, 0]
 
 
-def test_nobody_is_read_ahead_while_the_store_fails() -> None:
+def test_warm_up_stops_while_the_store_fails() -> None:
     processes = Processes(Stage())
     inbox, now = processes.inboxes[0], processes.stage.ground.clock.now()
     for _ in range(TERMS.failures):

@@ -1,4 +1,4 @@
-"""A clock that is three seconds off swallows nothing: what becomes visible after a page was made is unread."""
+"""With clocks three seconds off, bursts that become visible after a page are unread."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,22 +33,22 @@ def see(tab: Tab) -> None:
     driven(tab.see(KIM, page.seen))
 
 
-@pytest.mark.parametrize("late", [timedelta(0), VISIBLE_WITHIN, timedelta(seconds=20)])
-def test_a_coordinator_that_is_behind_and_late_opens_nothing_that_was_seen(late: timedelta) -> None:
+@pytest.mark.parametrize("delay", [timedelta(0), VISIBLE_WITHIN, timedelta(seconds=20)])
+def test_slow_clock_of_coordinator_opens_no_seen_burst(delay: timedelta) -> None:
     stage = Stage()
     stage.tweet("nova")
-    stage.pass_time(seconds=late.total_seconds())
+    stage.pass_time(seconds=delay.total_seconds())
     see(stage.tab())
     sequence(stage, -OFF)
     assert driven(stage.tab().badge(KIM)).count == 1
 
 
-@pytest.mark.parametrize("later", [timedelta(0), timedelta(seconds=1), timedelta(seconds=2)])
-def test_a_page_that_is_ahead_covers_nothing_that_opens_behind_it(later: timedelta) -> None:
+@pytest.mark.parametrize("after_page", [timedelta(0), timedelta(seconds=1), timedelta(seconds=2)])
+def test_fast_clock_of_api_marks_no_later_burst_as_seen(after_page: timedelta) -> None:
     stage = Stage()
     ahead = ManualClock(stage.ground.clock.now() + OFF)
     see(replace(stage.tab(), clock=ahead))
-    stage.pass_time(seconds=later.total_seconds())
+    stage.pass_time(seconds=after_page.total_seconds())
     stage.tweet("nova")
     sequence(stage, timedelta(0))
     stage.pass_time(seconds=10)

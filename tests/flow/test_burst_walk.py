@@ -1,4 +1,4 @@
-"""The walk behind a page while the pull index lacks bursts that nobody could announce to it."""
+"""Pages are complete while the pull index lacks bursts that were not announced."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -29,21 +29,21 @@ STEP = timedelta(milliseconds=100)
 
 @dataclass(frozen=True)
 class Counted:
-    """A timeline, and since when it was asked for bursts."""
+    """A timeline that records the start time of each read of bursts."""
 
     port: MemoryTimeline
-    asked: list[datetime | None] = field(default_factory=list)
+    since: list[datetime | None] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def before(self, *given: Any) -> Any:
-        self.asked.append(given[4] if len(given) > 4 else None)
-        return await self.port.before(*given)
+    async def age_at_comparison(self, *args: Any) -> Any:
+        self.since.append(args[4] if len(args) > 4 else None)
+        return await self.port.before(*args)
 
 
 def unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> list[Burst]:
-    """Their publisher could neither announce them nor take the index's claim away."""
+    """Publish bursts without announcing them or invalidating the index."""
     for _ in range(mentions):
         stage.tweet(mentioned)
     for stream in topics.PARTITIONS:
@@ -60,56 +60,56 @@ def compared(stage: Stage) -> Stage:
 
 
 def opened(stage: Stage) -> OpenedInbox:
-    found = Openings()
-    driven(replace(stage.tab(), observers=[found]).open(KIM))
-    return found[0]
+    openings = Openings()
+    driven(replace(stage.tab(), observers=[openings]).open(KIM))
+    return openings[0]
 
 
-def drifts(stage: Stage, answer: OpenedInbox) -> float:
+def drifts(stage: Stage, opening: OpenedInbox) -> float:
     async def nothing(_: float) -> None:
         return
 
     metrics, g = Metrics(), stage.ground
-    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(answer))
+    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(opening))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 
-@pytest.mark.parametrize("before", [timedelta(0), timedelta(milliseconds=1), STEP, VISIBLE_WITHIN])
-def test_at_no_moment_a_page_lacks_what_is_settled_or_a_token_covers_what_it_lacks(before: timedelta) -> None:
+@pytest.mark.parametrize("age_at_comparison", [timedelta(0), timedelta(milliseconds=1), STEP, VISIBLE_WITHIN])
+def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_comparison: timedelta) -> None:
     stage = compared(Stage())
     stage.pass_time(seconds=100)
     missing = max(unannounced(stage), key=lambda burst: burst.opened_at)
-    # The worst case: it opened long before the comparison, and became readable right behind it.
-    stage.pass_time(seconds=before.total_seconds())
+    # Worst case: the burst opened long before the comparison and became readable right after it.
+    stage.pass_time(seconds=age_at_comparison.total_seconds())
     stage.ground.pull.as_of = stage.ground.clock.now()
     for _ in range(2 * FRESH_FOR // STEP):
-        answer, now = opened(stage), stage.ground.clock.now()
-        assert answer.page is not None
-        assert answer.page.seen is not None
-        assert answer.badge is not None
-        lacks = [str(item.entry.key) for item in answer.page.items] != ["mention:nova#1"]
-        assert not (lacks and missing.opened_at <= now - YOUNG)
-        assert not (lacks and missing.opened_at <= answer.page.seen.as_of)
-        assert answer.page.seen.as_of == now - SETTLED_AFTER
-        assert answer.badge.count == (not lacks)
-        assert drifts(stage, answer) == 0
+        opening, now = opened(stage), stage.ground.clock.now()
+        assert opening.page is not None
+        assert opening.page.seen is not None
+        assert opening.badge is not None
+        is_missing = [str(item.entry.key) for item in opening.page.items] != ["mention:nova#1"]
+        assert not (is_missing and missing.opened_at <= now - YOUNG)
+        assert not (is_missing and missing.opened_at <= opening.page.seen.as_of)
+        assert opening.page.seen.as_of == now - SETTLED_AFTER
+        assert opening.badge.count == (not is_missing)
+        assert drifts(stage, opening) == 0
         stage.pass_time(seconds=STEP.total_seconds())
 
 
-def test_an_index_compared_within_the_last_second_saves_the_read() -> None:
+def test_recently_compared_index_saves_a_read() -> None:
     stage = compared(Stage())
     timeline, now = Counted(stage.ground.timeline), stage.ground.clock.now()
     tab = replace(stage.tab(), timeline=timeline)
     for age in (timedelta(0), YOUNG - VISIBLE_WITHIN - timedelta(milliseconds=1)):
         stage.ground.pull.as_of = now - age
         driven(tab.badge(KIM))
-        assert [since for since in timeline.asked if since] == []
+        assert [since for since in timeline.since if since] == []
     stage.ground.pull.as_of = now - timedelta(seconds=1.5)
     driven(tab.badge(KIM))
-    assert [since for since in timeline.asked if since] == [now - timedelta(seconds=2.5)]
+    assert [since for since in timeline.since if since] == [now - timedelta(seconds=2.5)]
 
 
-def test_more_than_a_run_that_the_index_lacks_is_walked_through_whole() -> None:
+def test_more_than_a_run_of_missing_bursts_is_listed() -> None:
     stage = compared(Stage(collapse=timedelta(0)))
     stage.mention("lyra")
     stage.pass_time(seconds=1)
@@ -121,10 +121,10 @@ def test_more_than_a_run_that_the_index_lacks_is_walked_through_whole() -> None:
 
 
 def seqs(stage: Stage, limit: int) -> list[int]:
-    """On all of lee's pages."""
-    found, page = list[int](), driven(stage.tab().page(UserId("lee"), limit=limit))
+    """Return the sequence numbers on all of lee's pages."""
+    numbers, page = list[int](), driven(stage.tab().page(UserId("lee"), limit=limit))
     while True:
-        found += [item.entry.key.seq for item in page.items]
+        numbers += [item.entry.key.seq for item in page.items]
         if page.next is None:
-            return found
+            return numbers
         page = driven(stage.tab().page(UserId("lee"), after=page.next, limit=limit))

@@ -1,4 +1,4 @@
-"""The indexer again: mutes and volumes, in the bitmap for each and in no other."""
+"""Graph indexer: mutes and volumes are in their own bitmaps and in no others."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -15,7 +15,7 @@ from tests.flow.graph import FIRST, LYRA, MUTED, NOVA, OFF, UNMUTED, Corrupt, Gr
 from tests.support.fakes.clock import START
 
 
-def test_who_mutes_and_who_wants_less_is_in_the_bitmap_for_it_and_in_no_other() -> None:
+def test_preference_is_in_its_bitmap_and_in_no_other() -> None:
     graph = Graph()
     graph.indexer()(
         [
@@ -37,61 +37,61 @@ def test_who_mutes_and_who_wants_less_is_in_the_bitmap_for_it_and_in_no_other() 
     assert (graph.followers(), graph.preference_bitmaps(LYRA)) == ({"ada"}, {})
 
 
-def test_a_mute_that_ends_by_itself_is_in_no_bitmap() -> None:
+def test_temporary_mute_is_in_no_bitmap() -> None:
     graph = Graph()
     graph.indexer()([graph.change_preference("ada", Wish(muted_until=START + timedelta(hours=1)))])
     assert graph.preference_bitmaps() == {}
 
 
-def test_who_follows_again_has_not_taken_the_mute_back() -> None:
+def test_new_follow_does_not_end_a_mute() -> None:
     graph = Graph()
     graph.indexer()([graph.change_follow("ada"), graph.change_preference("ada", MUTED)])
     graph.indexer()([graph.change_follow("ada"), graph.change_follow("ada", Deed.UNFOLLOW), graph.change_follow("ada")])
     assert (graph.followers(), graph.preference_bitmaps()) == ({"ada"}, {"muted": {"ada"}})
 
 
-def test_what_was_said_last_is_in_the_bitmap_whatever_comes_late() -> None:
+def test_late_preference_loses_to_newer_one() -> None:
     graph = Graph()
     graph.indexer()([graph.change_preference("ada", OFF, at=9)])
     graph.indexer()([graph.change_preference("ada", FIRST, at=8)])
     assert graph.preference_bitmaps() == {"off": {"ada"}}
 
 
-def test_bitmaps_of_wants_are_made_again_like_those_of_follows() -> None:
+def test_preference_bitmaps_are_rebuilt_like_follower_bitmaps() -> None:
     graph = Graph()
     graph.indexer()([graph.change_preference("ada", MUTED), graph.change_preference("bea", OFF)])
     graph.indexer(sets=Corrupt(graph.sets))([graph.change_preference("cleo", MUTED)])
     assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
-    spoilt = ShardBlob(kind=SetKind.FIRST, owner=Subject(Kind.MENTION, NOVA), shard=0, bits=from_offsets([1, 7, 9]))
-    graph.sets.put([spoilt], stamp(0))
+    corrupt = ShardBlob(kind=SetKind.FIRST, owner=Subject(Kind.MENTION, NOVA), shard=0, bits=from_offsets([1, 7, 9]))
+    graph.sets.put([corrupt], stamp(0))
     graph.indexer()([graph.rebuild(0)])
     assert graph.preference_bitmaps() == {"muted": {"ada", "cleo"}, "off": {"bea"}}
 
 
-def test_a_zombie_that_read_a_mute_which_was_taken_back_since_doesn_t_bring_it_back() -> None:
+def test_stalled_indexer_does_not_restore_a_revoked_mute() -> None:
     graph = Graph()
     first = graph.change_preference("ada", MUTED)
-    heir = graph.indexer()
+    successor = graph.indexer()
     zombie = graph.indexer(
-        sets=StallsBeforeWrite(graph.sets, lambda: heir([first, graph.change_preference("ada", UNMUTED)]))
+        sets=StallsBeforeWrite(graph.sets, lambda: successor([first, graph.change_preference("ada", UNMUTED)]))
     )
     zombie([first])
     assert len(graph.records) == 2
     assert graph.preference_bitmaps() == {}
 
 
-def test_each_bitmap_is_put_once_a_batch_also_where_it_is_made_anew() -> None:
-    """Of two with one stamp Cassandra keeps the larger."""
+def test_each_bitmap_is_written_once_a_batch() -> None:
+    """Of two writes with the same fencing token Cassandra keeps the larger value."""
     graph, put = Graph(), list[tuple[SetKind, int]]()
 
     class Counting:
         def __getattr__(self, name: str) -> Any:
             return getattr(graph.sets, name)
 
-        def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
+        def put(self, blobs: Iterable[ShardBlob], *args: Any) -> None:
             listed = list(blobs)
             put.extend((blob.kind, blob.shard) for blob in listed)
-            graph.sets.put(listed, *given)
+            graph.sets.put(listed, *args)
 
     graph.indexer(sets=Counting())(
         [graph.change_preference("ada", MUTED), graph.change_follow("ada"), graph.rebuild(0)]
@@ -100,17 +100,17 @@ def test_each_bitmap_is_put_once_a_batch_also_where_it_is_made_anew() -> None:
     assert graph.preference_bitmaps() == {"muted": {"ada"}}
 
 
-def test_however_many_shards_are_made_anew_few_bitmaps_are_held_at_once() -> None:
+def test_rebuild_of_many_shards_holds_few_bitmaps_in_memory() -> None:
     graph, sizes = Graph(), list[int]()
 
     class Counting:
         def __getattr__(self, name: str) -> Any:
             return getattr(graph.sets, name)
 
-        def put(self, blobs: Iterable[ShardBlob], *given: Any) -> None:
+        def put(self, blobs: Iterable[ShardBlob], *args: Any) -> None:
             listed = list(blobs)
             sizes.append(sum(blob.kind in OF_WANTS for blob in listed))
-            graph.sets.put(listed, *given)
+            graph.sets.put(listed, *args)
 
     graph.indexer(sets=Counting())([graph.change_preference("ada", MUTED), graph.rebuild(*range(150))])
     assert sizes[1:] == [64 * len(OF_WANTS), 64 * len(OF_WANTS), 22 * len(OF_WANTS)]
