@@ -15,7 +15,7 @@ from notifier.domain.users.subject_preferences import ALWAYS, NEVER, Volume
 from notifier.flow.imports.importer import Import, PreferenceImport
 from notifier.ports.imports import ImportBatch
 from tests.flow.graph import LYRA, NOVA, OFF, Fuse, Graph, import_with_crashes
-from tests.flow.test_import_follows import Said
+from tests.flow.test_import_follows import IndexedLog
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.imports import MemoryEdges
 
@@ -28,7 +28,7 @@ def importer(
         directory=on(graph.directory),
         wants=on(graph.wants),
         overalls=on(graph.overalls),
-        log=on(Said(graph)),
+        log=on(IndexedLog(graph)),
         clock=clock or ManualClock(),
     )
     return Import(matter=preferences, edges=on(edges))

@@ -83,9 +83,9 @@ def push_slices_of(*tiers: Tier) -> set[tuple[Step, Tier]]:
 
 def test_burst_without_devices_has_no_push_slices() -> None:
     shard = OneShard(asked=(LATE, DORMANT))
-    assert shard.left() == push_slices_of(*Tier)
+    assert shard.push_slices() == push_slices_of(*Tier)
     shard.deliver()
-    assert (shard.left(), shard.phones()) == (set(), {Tier.P0: 0, Tier.P1: 0, Tier.P2: 0})
+    assert (shard.push_slices(), shard.phones()) == (set(), {Tier.P0: 0, Tier.P1: 0, Tier.P2: 0})
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_one_device_keeps_the_push_slices_of_its_tier(
 ) -> None:
     shard = OneShard(**devices)
     shard.deliver()
-    assert shard.left() == expected
+    assert shard.push_slices() == expected
 
 
 def test_devices_of_pulled_slices_are_counted() -> None:
@@ -113,4 +113,4 @@ def test_devices_of_pulled_slices_are_counted() -> None:
     shard.deliver()
     progress = shard.ledger.read([shard.burst.key])[shard.burst.key]
     assert {status.ended.fact for status in progress.standings.values() if status.ended} == {Fact.PULLED}
-    assert (shard.left(), shard.phones()) == (push_slices_of(Tier.P0), {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0})
+    assert (shard.push_slices(), shard.phones()) == (push_slices_of(Tier.P0), {Tier.P0: 1, Tier.P1: 0, Tier.P2: 0})

@@ -61,20 +61,20 @@ def test_tasks_survive_a_killed_worker_and_a_killed_broker(host: Host, rabbit: R
         host.wait_for(str(make_slice(5)), within=30)
         process.terminate()
         assert process.wait(20) == 0
-    with hosting(rabbit.brokers, folder, Pool.FCM) as phones, phones.working("gated"):
-        phones.wait_for("ready")
-        require_p0_first(phones)
-    with hosting(rabbit.brokers, second_folder, Pool.FCM) as phones, phones.working("until told") as process:
-        phones.wait_for("ready")
-        require_prefetched_tasks_returned(phones, process)
+    with hosting(rabbit.brokers, folder, Pool.FCM) as fcm_host, fcm_host.working("gated"):
+        fcm_host.wait_for("ready")
+        require_p0_first(fcm_host)
+    with hosting(rabbit.brokers, second_folder, Pool.FCM) as fcm_host, fcm_host.working("until told") as process:
+        fcm_host.wait_for("ready")
+        require_prefetched_tasks_returned(fcm_host, process)
 
 
-def require_prefetched_tasks_returned(phones: Host, process: subprocess.Popen[bytes]) -> None:
+def require_prefetched_tasks_returned(fcm_host: Host, process: subprocess.Popen[bytes]) -> None:
     vips = [make_slice(seq, Step.FCM, Tier.P0) for seq in range(1, 5)]
-    phones.queue.enqueue(vips)
-    phones.wait_for(str(vips[0]))
-    until(lambda: phones.queue.depth(Pool.FCM) == 0, 5)
+    fcm_host.queue.enqueue(vips)
+    fcm_host.wait_for(str(vips[0]))
+    until(lambda: fcm_host.queue.depth(Pool.FCM) == 0, 5)
     process.terminate()
     assert process.wait(20) == 0
-    assert phones.wrote() == ["ready", str(vips[0]), "told"]
-    until(lambda: phones.queue.depth(Pool.FCM) == len(vips) - 1, 10)
+    assert fcm_host.handled() == ["ready", str(vips[0]), "told"]
+    until(lambda: fcm_host.queue.depth(Pool.FCM) == len(vips) - 1, 10)

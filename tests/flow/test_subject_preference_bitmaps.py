@@ -81,7 +81,7 @@ def test_stalled_indexer_does_not_restore_a_revoked_mute() -> None:
 
 
 def test_each_bitmap_is_written_once_a_batch() -> None:
-    """Of two writes with the same fencing token Cassandra keeps the larger value."""
+    """Cassandra keeps the larger value of two writes with the same fencing token."""
     graph, put = Graph(), list[tuple[SetKind, int]]()
 
     class Counting:

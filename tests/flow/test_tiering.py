@@ -14,7 +14,7 @@ from notifier.flow.indexing.tier_rule import tier_rule
 from notifier.flow.operations.audience_count import Census
 from notifier.wiring.delivery import build_slice_worker
 from tests.docs.pages import Page
-from tests.flow.test_preview import actual, preview, told
+from tests.flow.test_preview import actual, forecast_tiers, preview
 from tests.repo.sources import ROOT
 from tests.support.in_memory_system import NOVA, Stage
 
@@ -39,7 +39,7 @@ def test_audience_count_preview_and_snapshots_use_the_same_rule() -> None:
     stage.deliver()
     [key] = stage.bursts()
     people = {tier: people for tier, (people, *_) in actual(stage, key).items()}
-    assert told(previewed) == actual(stage, key)
+    assert forecast_tiers(previewed) == actual(stage, key)
     assert {tier: counted.tiers[tier] for tier in TIERS} == people
     assert (counted.tiers[Tier.DORMANT], previewed.dormant) == (0, 0)
     by_default = Census(sets=plain.ground.sets, rule=plain.system().tier_rule).count(NOVA, Lane.CELEBRITY)

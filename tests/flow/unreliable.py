@@ -16,7 +16,7 @@ from tests.support.simulator.durable_state import Ground
 
 
 class Ending(Enum):
-    """What happens to a change's invalidations in Redis."""
+    """Fate of a change's invalidations in Redis."""
 
     SENT = auto()
     TWICE = auto()
