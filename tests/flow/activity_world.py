@@ -1,4 +1,4 @@
-"""An activity roll-up with ports in memory, user activity, and ports that die, stall or return corrupt data."""
+"""An activity roll-up in memory, user activity, and ports that crash, stall or are corrupt."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ class World:
 
 
 @dataclass
-class Dying:
+class FailsAtCall:
     """Raises at the nth call, before its effect or after it."""
 
     port: Any

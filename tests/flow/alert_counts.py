@@ -29,6 +29,6 @@ def alert_count(stage: Stage, name: str) -> int:
 
 def alert_outcomes(stage: Stage, name: str) -> list[AlertOutcome]:
     member = Member(stage.scene.people[name].member)
-    batches = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
-    failures = [failure for windows in batches for window in windows for failure in window.missed or ()]
+    logs = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
+    failures = [failure for batches in logs for batch in batches for failure in batch.missed or ()]
     return [failure.fate for failure in failures if failure.tried.member == member]

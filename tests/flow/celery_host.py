@@ -1,4 +1,4 @@
-"""A Celery host as a process of a test: starts it, enqueues slices and reads what it handled."""
+"""Starts a Celery host as a process, enqueues slices and reads what it handled."""
 
 import subprocess
 import sys

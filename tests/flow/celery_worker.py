@@ -1,4 +1,4 @@
-"""A worker process for tests that writes its slices to a file. Arguments: broker, pool, file, kind."""
+"""A worker process that writes its slices to a file (arguments: broker, pool, file, kind)."""
 
 import os
 import sys

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Unwritten:
+class ReadOnly:
     """Asserts that routing and numbering never write follower data."""
 
     port: Any
@@ -68,7 +68,7 @@ class Crossing:
     changes: int = 0
 
     def system(self, owner: str) -> System:
-        reading: dict[str, Any] = {name: Unwritten(getattr(self.ports, name)) for name in ("sets", "follows", "wants")}
+        reading: dict[str, Any] = {name: ReadOnly(getattr(self.ports, name)) for name in ("sets", "follows", "wants")}
         ports = self.ports if owner == topics.FOLLOWS else replace(self.ports, **reading)
         settings = Settings(threshold=THRESHOLD, collapse=timedelta(0))
         return build_system(ports=ports, settings=settings, metrics=Metrics(), owner=f"reads {owner}")
@@ -191,7 +191,7 @@ def on_profile(profile: Profile) -> Crossing:
 
 
 def require_no_gap(crossing: Crossing) -> None:
-    """Check every mention's burst and lane, the inbox, the rows and the index."""
+    """Check that each mention is shown once, in its own burst and lane, and check rows and index."""
     odd, even = crossing.expected[1::2], crossing.expected[2::2]
     assert sum(before is not after for before, after in zip(odd, even, strict=False)) > 1, "the lanes never differed"
     crossing.deliver()

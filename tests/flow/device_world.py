@@ -1,4 +1,4 @@
-"""A device registry and its indexer with ports in memory, and the devices by bitmap and by row."""
+"""A device registry and indexer in memory, and devices by bitmap and row."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Two API processes whose store calls fail at times and whose Redis is unavailable or wiped."""
+"""Two API processes whose store fails at times and whose Redis is lost or wiped."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -68,14 +68,14 @@ class FailingSystem:
             for port in self.ports:
                 port.rate = 0.0
 
-    def everything(self) -> list[Shown]:
+    def all_items(self) -> list[Shown]:
         """Return all current items from the store alone."""
         tab = self.stage.tab()
-        return whole(lambda after: driven(tab.page(KIM, after=after)))
+        return follow_cursor(lambda after: driven(tab.page(KIM, after=after)))
 
     def all_pages(self, process: int) -> list[Shown]:
         inbox = self.processes.inboxes[process]
-        return whole(lambda after: driven(inbox.page(KIM, after=after)))
+        return follow_cursor(lambda after: driven(inbox.page(KIM, after=after)))
 
     def change(self) -> None:
         match self.chance.choice(["mention", "mention", "mention", "delete", "hide", "read", "wipe", "away", "time"]):
@@ -98,7 +98,7 @@ class FailingSystem:
                 self.stage.pass_time(seconds=self.chance.choice([0.2, 1, 11, 40, 301]))
 
     def _mark(self, mark: Mark) -> None:
-        keys = [key_of(item) for item in self.everything()]
+        keys = [key_of(item) for item in self.all_items()]
         if keys:
             inbox = self.chance.choice(self.processes.inboxes)
             driven(inbox.mark(KIM, [self.chance.choice(keys)], mark))
@@ -118,7 +118,7 @@ def key_of(item: Shown) -> BurstKey:
     return item.entry.key
 
 
-def whole(page_after: Callable[[Any], Page]) -> list[Shown]:
+def follow_cursor(page_after: Callable[[Any], Page]) -> list[Shown]:
     """Follow the cursor from the first page to the last and return all items."""
     page = page_after(None)
     items = [*page.items]

@@ -225,14 +225,14 @@ def import_with_crashes(
     importer: Callable[[Fuse], Import[ImportBatch[Row]]],
     batches: Sequence[ImportBatch[Row]],
     edges: MemoryEdges,
-    cuts: list[int],
+    crashes: list[int],
 ) -> None:
     """Import all batches and crash after each number of calls; each run resumes where the last one stopped."""
-    for calls in (*cuts, 10_000):
-        cut = importer(Fuse(calls))
+    for calls in (*crashes, 10_000):
+        crashing = importer(Fuse(calls))
         try:
-            cut.read([batch for batch in batches if batch.read > edges.read()])
-            cut.write()
+            crashing.read([batch for batch in batches if batch.read > edges.read()])
+            crashing.write()
             break
         except StoreUnavailable:
             continue

@@ -1,4 +1,4 @@
-"""A port whose calls yield to the test, so that changes can happen during a request."""
+"""A port whose calls yield to the test, so that changes happen during requests."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass

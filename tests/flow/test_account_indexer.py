@@ -1,4 +1,4 @@
-"""Account indexer: flag rows, then entries and bitmaps, with the same result after crashes and concurrent writers."""
+"""Account indexer: flag rows, entries and bitmaps, with crashes and concurrent writers."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -67,16 +67,16 @@ def test_stalled_indexer_does_not_overwrite_newer_bitmap() -> None:
     registry = Registry()
     first, second = registry.change("ada", vip=True), registry.change("ada", vip=False)
     newer_records = [first, second, registry.change("bea", vip=True)]
-    zombie = registry.registrar(sets=Stalling(registry.sets, "read", lambda: registry.registrar()(newer_records)))
-    zombie([first])
+    stalled = registry.registrar(sets=Stalling(registry.sets, "read", lambda: registry.registrar()(newer_records)))
+    stalled([first])
     assert registry.vips() == {"bea"}
 
 
 def test_stalled_indexer_does_not_leave_an_outdated_entry() -> None:
     registry = Registry()
     first, second = registry.change("ada", verified=True), registry.change("ada", verified=False)
-    zombie = registry.registrar(flags=Stalling(registry.flags, "standing", lambda: registry.registrar()([second])))
-    zombie([first])
+    stalled = registry.registrar(flags=Stalling(registry.flags, "standing", lambda: registry.registrar()([second])))
+    stalled([first])
     assert registry.entries() == {"ada": (False, False)}
 
 
@@ -100,14 +100,14 @@ CHANGES = st.lists(
 @given(CHANGES, st.lists(st.tuples(st.integers(0, 7), st.integers(1, 4)), max_size=6))
 @settings(max_examples=200, deadline=None)
 def test_indexing_after_crashes_equals_indexing_without_crashes(
-    changes: list[tuple[str, dict[str, bool], int]], cuts: list[tuple[int, int]]
+    changes: list[tuple[str, dict[str, bool], int]], crashes: list[tuple[int, int]]
 ) -> None:
-    registry, calm = Registry(), Registry()
+    registry, undisturbed = Registry(), Registry()
     for user, flags, sequence in changes:
-        for copy in (registry, calm):
+        for copy in (registry, undisturbed):
             copy.change(user, sequence=sequence, **flags)
     done = 0
-    for calls, size in cuts:
+    for calls, size in crashes:
         fuse = Fuse(calls)
         ports = {name: fuse.on(getattr(registry, name)) for name in ("directory", "flags", "sets", "epochs")}
         crashing = registry.registrar(**ports)
@@ -118,8 +118,8 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
         except StoreUnavailable:
             continue
     registry.registrar()(registry.records[done:])
-    calm.registrar()(calm.records)
-    assert (registry.vips(), registry.entries()) == (calm.vips(), calm.entries())
+    undisturbed.registrar()(undisturbed.records)
+    assert (registry.vips(), registry.entries()) == (undisturbed.vips(), undisturbed.entries())
 
 
 @pytest.mark.parametrize("calls", range(16))

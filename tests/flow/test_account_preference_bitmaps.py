@@ -57,8 +57,8 @@ def test_stalled_indexer_does_not_restore_a_revoked_preference() -> None:
     first = graph.change_account_preferences("ada", volume=Volume.OFF)
     successor = graph.indexer()
     second = graph.change_account_preferences("ada", volume=Volume.ALL)
-    zombie = graph.indexer(sets=StallsBeforeWrite(graph.sets, lambda: successor([first, second])))
-    zombie([first])
+    stalled = graph.indexer(sets=StallsBeforeWrite(graph.sets, lambda: successor([first, second])))
+    stalled([first])
     assert graph.account_bitmaps() == {}
 
 
@@ -75,14 +75,14 @@ CHANGES = st.lists(
 @given(CHANGES, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
 @settings(max_examples=100, deadline=None)
 def test_indexing_after_crashes_equals_indexing_without_crashes(
-    changes: list[tuple[str, dict[str, Any], int]], cuts: list[tuple[int, int]]
+    changes: list[tuple[str, dict[str, Any], int]], crashes: list[tuple[int, int]]
 ) -> None:
-    graph, calm = Graph(), Graph()
+    graph, undisturbed = Graph(), Graph()
     for user, fields, at in changes:
-        for copy in (graph, calm):
+        for copy in (graph, undisturbed):
             copy.change_account_preferences(user, at=at, **fields)
     done = 0
-    for calls, size in cuts:
+    for calls, size in crashes:
         fuse = Fuse(calls)
         crashing = graph.indexer(
             overalls=fuse.on(graph.overalls), sets=fuse.on(graph.sets), epochs=fuse.on(graph.epochs)
@@ -94,5 +94,5 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
         except StoreUnavailable:
             continue
     graph.indexer()(graph.records[done:])
-    calm.indexer()(calm.records)
-    assert graph.account_bitmaps() == calm.account_bitmaps()
+    undisturbed.indexer()(undisturbed.records)
+    assert graph.account_bitmaps() == undisturbed.account_bitmaps()

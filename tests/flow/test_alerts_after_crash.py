@@ -27,7 +27,7 @@ class Killed(BaseException):
     """No code of the system catches it, like SIGKILL."""
 
 
-class Dying:
+class KillsWorker:
     """Kills the worker at its first calls of a method, before or after their effect."""
 
     def __init__(self, sent: SendLog, method: str, *, after: bool) -> None:
@@ -51,15 +51,15 @@ class Dying:
         return result
 
 
-def run_until_killed(stage: Stage, sent: Dying) -> None:
+def run_until_killed(stage: Stage, sent: KillsWorker) -> None:
     stage.mention("nova")
-    dying: Any = sent
+    killing_log: Any = sent
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)
     stage.pass_time(seconds=1)
     stage.dispatch()
     with pytest.raises(Killed):
-        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=dying)))
+        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=killing_log)))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def run_until_killed(stage: Stage, sent: Dying) -> None:
 )
 def test_killed_worker_repeats_at_most_the_alerts_of_one_batch(method: str, after: bool, times: set[int]) -> None:
     stage = Stage()
-    run_until_killed(stage, Dying(stage.ground.sent, method, after=after))
+    run_until_killed(stage, KillsWorker(stage.ground.sent, method, after=after))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert len(alert_counts(stage)) == 3
@@ -87,7 +87,7 @@ def test_killed_worker_repeats_at_most_the_alerts_of_one_batch(method: str, afte
 
 def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
     stage = Stage()
-    run_until_killed(stage, Dying(stage.ground.sent, "close", after=False))
+    run_until_killed(stage, KillsWorker(stage.ground.sent, "close", after=False))
     assert alert_count(stage, "kim") == 1
     stage.ground.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(seconds=60)
@@ -97,15 +97,15 @@ def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
 
 def test_batch_that_kills_every_worker_is_sent_at_most_three_times() -> None:
     stage = Stage()
-    dying = Dying(stage.ground.sent, "close", after=False)
-    dying.remaining = 9
-    run_until_killed(stage, dying)
-    deadly: Any = dying
+    killing_log = KillsWorker(stage.ground.sent, "close", after=False)
+    killing_log.remaining = 9
+    run_until_killed(stage, killing_log)
+    killing_port: Any = killing_log
     for _ in range(9):
         stage.pass_time(seconds=40)
         stage.dispatch()
         with suppress(Killed):
-            stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=deadly)))
+            stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=killing_port)))
     stage.deliver(rounds=60)
     assert set(alert_counts(stage).values()) <= set(range(1, TRIES + 1))
 
@@ -117,10 +117,10 @@ def test_worker_killed_while_giving_up_sends_no_alert() -> None:
     stage.deliver_others()
     stage.ground.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(hours=8)
-    dying: Any = Dying(stage.ground.sent, "close", after=False)
+    killing_log: Any = KillsWorker(stage.ground.sent, "close", after=False)
     stage.dispatch()
     with pytest.raises(Killed):
-        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=dying)))
+        stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=killing_log)))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert (alert_count(stage, "kim"), alert_count(stage, "roy"), alert_count(stage, "lee")) == (0, 1, 1)

@@ -1,4 +1,4 @@
-"""The badge of a whole page equals the unread items of all pages at that moment."""
+"""The badge of a whole page equals the unread items of all pages."""
 
 from datetime import timedelta
 from random import Random
@@ -14,7 +14,7 @@ ORION = Subject(Kind.MENTION, UserId("orion"))
 SECOND = timedelta(seconds=1)
 
 
-def unread_of_walk(processes: Processes, process: int, user: UserId = KIM) -> int:
+def unread_on_all_pages(processes: Processes, process: int, user: UserId = KIM) -> int:
     """Count the unread items of all pages."""
     page = processes.open(process, user).page
     items = [*page.items]
@@ -34,11 +34,11 @@ def test_badge_equals_list_when_item_behind_first_page_expires() -> None:
     stage.ground.clock.advance(oldest + RETENTION - SECOND - stage.ground.clock.now())
     badge = processes.open(0).badge
     assert badge is not None
-    assert badge.count == unread_of_walk(processes, 0) == 40
+    assert badge.count == unread_on_all_pages(processes, 0) == 40
     stage.pass_time(seconds=1)
     badge = processes.open(0).badge
     assert badge is not None
-    assert badge.count == unread_of_walk(processes, 0) == 39
+    assert badge.count == unread_on_all_pages(processes, 0) == 39
 
 
 def test_badge_equals_list_while_store_and_redis_fail() -> None:
@@ -54,7 +54,7 @@ def test_badge_equals_list_while_store_and_redis_fail() -> None:
                 continue
             compared += 1
             assert not opening.page.partial
-            all_items = system.everything()
+            all_items = system.all_items()
             assert [key_of(item) for item in opening.page.items] == [key_of(item) for item in all_items[:20]]
             assert opening.badge.count == sum(item.unread for item in all_items)
     assert compared > 200

@@ -59,11 +59,11 @@ def test_burst_waits_for_the_rebuild_of_an_unreadable_bitmap(kind: SetKind, owne
 
 
 def test_restricted_burst_waits_for_the_authors_follower_bitmap() -> None:
-    whole, stage = Stage(), damaged(SetKind.FOLLOWERS, Subject(NOVA.kind, UserId("ada")))
-    for stage_ in (whole, stage):
+    intact, stage = Stage(), damaged(SetKind.FOLLOWERS, Subject(NOVA.kind, UserId("ada")))
+    for stage_ in (intact, stage):
         stage_.followed("kim", "ada", sequence=1)
     stage.ports.sets.standing = True  # type: ignore[attr-defined]  # it is a Damaged
-    assert reached(stage, protected=True) == reached(whole, protected=True)
+    assert reached(stage, protected=True) == reached(intact, protected=True)
     assert facts(stage) == {Fact.DONE}
 
 

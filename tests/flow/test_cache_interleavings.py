@@ -1,4 +1,4 @@
-"""An inbox is current after a change in every order of port calls by reader and writer."""
+"""Inboxes are current after a change in every order of reader and writer calls."""
 
 import pytest
 

@@ -92,8 +92,8 @@ def test_stalled_publisher_keeps_the_planned_opening_time() -> None:
             build_publisher(stage.system(heads=Unswapped(stage.ground.heads))).finish([NOVA])
         stage.pass_time(hours=1)
 
-    halting = Stalling(stage.ground.clock, "now", meanwhile)
-    build_publisher(stage.system(clock=halting)).finish([NOVA])
+    stalling = Stalling(stage.ground.clock, "now", meanwhile)
+    build_publisher(stage.system(clock=stalling)).finish([NOVA])
     [burst] = stage.ground.bursts.by_key.values()
     assert burst.opened_at == decided.opened_at == stage.ground.ledger.read([burst.key])[burst.key].plan.opened_at
     assert stage.ground.heads.unpublished(9) == []

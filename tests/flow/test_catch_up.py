@@ -1,4 +1,4 @@
-"""One summary alert after quiet hours or a delay, and the most alerts per user and hour."""
+"""Summary alerts after quiet hours or delays, and the alert limit per user."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

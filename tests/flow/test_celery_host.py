@@ -1,4 +1,4 @@
-"""The Celery host as a process: order, graceful stop, broker failures, and exit with its parent."""
+"""The Celery host process: order, graceful stop, broker failures and parent exit."""
 
 import os
 import signal

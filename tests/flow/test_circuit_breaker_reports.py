@@ -1,4 +1,4 @@
-"""Open circuits are visible in Redis, the overview, the doctor and a gauge; alerts do not depend on that."""
+"""Open circuits are reported in Redis, overview, doctor and gauge; alerts need no report."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

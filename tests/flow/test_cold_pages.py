@@ -1,4 +1,4 @@
-"""Concurrent cold pages are read a few at a time; the others wait for a bounded time."""
+"""Concurrent cold pages: few are read at once, others wait for a bounded time."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager

@@ -144,25 +144,25 @@ class Failing:
     sleepers: MemorySleepers
     ledger: MemoryLedger
     at: str
-    died: list[str] = field(default_factory=list)
+    crashes: list[str] = field(default_factory=list)
 
     def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
         self.sleepers.lay(sleepers, now)
-        if self.at == "lay" and not self.died:
+        if self.at == "lay" and not self.crashes:
             for sleeper in sleepers:
                 self.ledger.reopen(sleeper.burst)
-            self._die("lay")
+            self._crash("lay")
 
     def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
         before = dict(self.ledger.asleep)
         woken = self.sleepers.wake(now, most)
-        if self.at == "wake" and woken and not self.died:
+        if self.at == "wake" and woken and not self.crashes:
             self.ledger.asleep.update({key: before[key] for key in woken})
-            self._die("wake")
+            self._crash("wake")
         return woken
 
-    def _die(self, at: str) -> None:
-        self.died.append(at)
+    def _crash(self, at: str) -> None:
+        self.crashes.append(at)
         raise StoreUnavailable("for a test")
 
 
@@ -170,14 +170,14 @@ class Failing:
 def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage = Stage()
     stage.ground.people.arrange(KIM, QUIET)
-    dying = Failing(stage.ground.sleepers, stage.ground.ledger, at)
+    crashing_sleepers = Failing(stage.ground.sleepers, stage.ground.ledger, at)
     morning = stage.ground.clock.now() + MORNING
     dispatcher: Any = None
 
     def run_rounds(number: int) -> None:
         nonlocal dispatcher
         for _ in range(number):
-            dispatcher = dispatcher or build_dispatcher(stage.system(sleepers=dying))
+            dispatcher = dispatcher or build_dispatcher(stage.system(sleepers=crashing_sleepers))
             try:
                 dispatcher()
             except StoreUnavailable:
@@ -190,7 +190,7 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     assert list(stage.ground.ledger.open()) == []
     stage.ground.clock.advance(morning - stage.ground.clock.now())
     run_rounds(80)
-    assert (dying.died, alerts_of(stage, "kim")) == ([at], [0])
+    assert (crashing_sleepers.crashes, alerts_of(stage, "kim")) == ([at], [0])
     assert stage.ground.ledger.unsettled() == []
 
 

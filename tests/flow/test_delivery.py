@@ -142,9 +142,9 @@ def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
     assert not [stored for stored in stage.ground.archive.rows() if stored.row.tier is Tier.P2]
     [progress] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
     pulled = [s.ended for s in progress.standings.values() if s.ended and s.ended.fact is Fact.PULLED]
-    seals = list(stage.ground.archive.seals(progress.plan.burst))
+    snapshots = list(stage.ground.archive.seals(progress.plan.burst))
     people = sum(entry.people for entry in pulled if entry.slice.step is Step.ROWS)
-    assert people == sum(seal.reached(Tier.P2) for seal in seals) > 0
+    assert people == sum(snapshot.reached(Tier.P2) for snapshot in snapshots) > 0
     assert stage.sees("pat") == ["mention:nova#1"]
 
 

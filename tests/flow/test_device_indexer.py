@@ -125,8 +125,8 @@ def test_stalled_indexer_does_not_overwrite_newer_bitmap() -> None:
         world.register("bea", 2)
         world.index_all()
 
-    zombie = world.indexer(sets=Stalling(world.sets, "read", continue_elsewhere))
-    zombie(first)
+    stalled = world.indexer(sets=Stalling(world.sets, "read", continue_elsewhere))
+    stalled(first)
     assert world.alertable() == {"bea"}
 
 
@@ -172,17 +172,17 @@ CHANGES = st.lists(st.tuples(st.sampled_from(sorted(PEOPLE)), st.integers(0, 2),
 @given(CHANGES, st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), max_size=6))
 @settings(max_examples=200, deadline=None)
 def test_indexing_after_crashes_equals_indexing_without_crashes(
-    changes: list[tuple[str, int, bool]], cuts: list[tuple[int, int]]
+    changes: list[tuple[str, int, bool]], crashes: list[tuple[int, int]]
 ) -> None:
-    world, calm = DeviceWorld(), DeviceWorld()
+    world, undisturbed = DeviceWorld(), DeviceWorld()
     for user, number, unregisters in changes:
-        for copy in (world, calm):
+        for copy in (world, undisturbed):
             device = copy.register(user, number)
             if unregisters:
                 copy.unregister(user, device)
     world.devices.kept.clear()
     records, done = world.device_records(), 0
-    for calls, size in cuts:
+    for calls, size in crashes:
         fuse = Fuse(calls)
         crashing = world.indexer(**{name: fuse.on(getattr(world, name)) for name in ("devices", "sets", "epochs")})
         try:
@@ -192,6 +192,6 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
         except StoreUnavailable:
             continue
     world.indexer()(records[done:])
-    calm.index_all()
-    assert (world.alertable(), world.device_counts()) == (calm.alertable(), calm.device_counts())
+    undisturbed.index_all()
+    assert (world.alertable(), world.device_counts()) == (undisturbed.alertable(), undisturbed.device_counts())
     assert world.alertable() == set(world.device_counts())

@@ -1,4 +1,4 @@
-"""Device registry: a registration takes effect at once and moves the device to its new user."""
+"""Device registry: registrations take effect at once and move devices to their new user."""
 
 from datetime import timedelta
 

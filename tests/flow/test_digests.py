@@ -220,12 +220,14 @@ def test_digests_of_quiet_days_share_reads() -> None:
         marked.append(named(LEE, (DUE + day * DAY).date()))
     lee.to(24 * 30)
     look = lee.page().look
-    alone = [driven(digests_by(lee.reads, look, [key])) for key in marked]
+    digests_read_singly = [driven(digests_by(lee.reads, look, [key])) for key in marked]
     lee.reads.n = 0
     assert driven(digests_by(lee.reads, look, marked[::-2])) == {
-        k: v for digests in alone[::-2] for k, v in digests.items()
+        k: v for digests in digests_read_singly[::-2] for k, v in digests.items()
     }
-    assert driven(digests_by(lee.reads, look, marked)) == {k: v for digests in alone for k, v in digests.items()}
+    assert driven(digests_by(lee.reads, look, marked)) == {
+        k: v for digests in digests_read_singly for k, v in digests.items()
+    }
     # Three reads for quiet, busy and quiet days; four when all days are named, as two of them are busy.
     assert lee.reads.n == 3 + 4
 

@@ -71,10 +71,10 @@ def test_bitmap_is_rebuilt_from_the_rows_on_request() -> None:
 def test_stalled_indexer_does_not_overwrite_newer_bitmaps() -> None:
     graph = Graph()
     first, second = graph.change_follow("ada"), graph.change_follow("bea")
-    zombie = graph.indexer(
+    stalled = graph.indexer(
         sets=StallsBeforeHeads(graph.sets, lambda: graph.indexer()([first, second, graph.change_follow("cleo")]))
     )
-    zombie([first])
+    stalled([first])
     assert graph.followers() == {"ada", "bea", "cleo"}
 
 
@@ -83,10 +83,10 @@ def test_stalled_indexer_does_not_restore_an_unfollowed_user() -> None:
     first = graph.change_follow("ada")
     graph.indexer()([graph.change_follow("bea")])
     successor = graph.indexer()
-    zombie = graph.indexer(
+    stalled = graph.indexer(
         sets=StallsBeforeHeads(graph.sets, lambda: successor([first, graph.change_follow("ada", Deed.UNFOLLOW)]))
     )
-    zombie([first])
+    stalled([first])
     assert graph.followers() == {"bea"}
 
 
@@ -116,21 +116,21 @@ def test_late_block_does_not_undo_an_unblock() -> None:
     assert graph.blocked_users() == {"ada": {"cleo"}, "cleo": {"ada"}}
 
 
-PARTS = st.lists(
+BLOCK_CHANGES = st.lists(
     st.tuples(st.permutations(["ada", "bea", "cleo"]), st.booleans(), st.integers(1, 4)), min_size=1, max_size=10
 )
 
 
-@given(PARTS, st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=6), st.randoms())
+@given(BLOCK_CHANGES, st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=6), st.randoms())
 @settings(max_examples=150, deadline=None)
 def test_crashed_and_reordered_blocks_equal_blocks_in_order(
-    parts: list[tuple[list[str], bool, int]], cuts: list[tuple[int, int]], random: Random
+    block_changes: list[tuple[list[str], bool, int]], crashes: list[tuple[int, int]], random: Random
 ) -> None:
-    graph, calm = Graph(), Graph()
-    for (blocker, blocked, _), blocks, sequence in parts:
-        for copy in (graph, calm):
+    graph, undisturbed = Graph(), Graph()
+    for (blocker, blocked, _), blocks, sequence in block_changes:
+        for copy in (graph, undisturbed):
             copy.change_block(blocker, blocked, blocks=blocks, sequence=sequence)
-    for calls, size in cuts:
+    for calls, size in crashes:
         fuse = Fuse(calls)
         crashing = graph.indexer(
             directory=fuse.on(graph.directory), partings=fuse.on(graph.partings), epochs=fuse.on(graph.epochs)
@@ -139,8 +139,8 @@ def test_crashed_and_reordered_blocks_equal_blocks_in_order(
             crashing(random.sample(graph.records, min(size, len(graph.records))))
     # Records of crashed batches are read again, in any order of the partitions.
     graph.indexer()(random.sample(graph.records, len(graph.records)))
-    calm.indexer()(calm.records)
-    assert graph.blocked_users() == calm.blocked_users()
+    undisturbed.indexer()(undisturbed.records)
+    assert graph.blocked_users() == undisturbed.blocked_users()
 
 
 DEEDS = st.lists(
@@ -154,17 +154,17 @@ DEEDS = st.lists(
 @given(DEEDS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), max_size=6))
 @settings(max_examples=150, deadline=None)
 def test_indexing_after_crashes_equals_indexing_without_crashes(
-    deeds: list[tuple[str, Deed | Wish, int]], cuts: list[tuple[int, int]]
+    deeds: list[tuple[str, Deed | Wish, int]], crashes: list[tuple[int, int]]
 ) -> None:
-    graph, calm = Graph(), Graph()
+    graph, undisturbed = Graph(), Graph()
     for user, deed, sequence in deeds:
-        for copy in (graph, calm):
+        for copy in (graph, undisturbed):
             if isinstance(deed, Deed):
                 copy.change_follow(user, deed, sequence=sequence)
             else:
                 copy.change_preference(user, deed, at=sequence)
     done = 0
-    for calls, size in cuts:
+    for calls, size in crashes:
         fuse = Fuse(calls)
         crashing = graph.indexer(
             directory=fuse.on(graph.directory),
@@ -180,8 +180,11 @@ def test_indexing_after_crashes_equals_indexing_without_crashes(
         except StoreUnavailable:
             assert graph.shards_missing_in_head() == []
     graph.indexer()(graph.records[done:])
-    calm.indexer()(calm.records)
-    assert (graph.followers(), graph.preference_bitmaps()) == (calm.followers(), calm.preference_bitmaps())
+    undisturbed.indexer()(undisturbed.records)
+    assert (graph.followers(), graph.preference_bitmaps()) == (
+        undisturbed.followers(),
+        undisturbed.preference_bitmaps(),
+    )
 
 
 @dataclass(frozen=True)

@@ -55,14 +55,14 @@ def test_claim_is_renewed_during_a_slow_write() -> None:
         stage.ground.clock.advance(slice_.terms.claim / 4)
         outcomes.append(build_slice_worker(stage.system())(slice_))
 
-    crawling = Crawling(stage.ground.inbox, slowly)
-    assert isinstance(build_slice_worker(stage.system(inbox=crawling))(slice_), Done)
+    slow_inbox = SlowInbox(stage.ground.inbox, slowly)
+    assert isinstance(build_slice_worker(stage.system(inbox=slow_inbox))(slice_), Done)
     assert len(outcomes) > 12
     assert set(outcomes) == {Again(reason="somebody else holds it")}
 
 
 @dataclass
-class Crawling:
+class SlowInbox:
     inbox: InboxStore
     slowly: Callable[[], None]
 

@@ -1,4 +1,4 @@
-"""A held mention waits for a decision, and is published once after its release, despite crashes."""
+"""Held mentions wait for a decision and are published once after release, despite crashes."""
 
 from contextlib import suppress
 from dataclasses import replace

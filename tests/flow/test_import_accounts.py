@@ -1,4 +1,4 @@
-"""Account import: flags, entries and bitmaps follow the file unless the account service has set them."""
+"""Account import: the file's flags apply unless the account service has set them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -106,13 +106,13 @@ ROWS = st.lists(
 
 @given(ROWS, st.lists(st.integers(0, 14), max_size=8))
 @settings(max_examples=150, deadline=None)
-def test_import_after_crashes_equals_import_without_crashes(rows: list[tuple[str, Flags]], cuts: list[int]) -> None:
-    registry, calm, edges = Registry(), Registry(), MemoryEdges()
-    import_with_crashes(lambda fuse: importer(registry, edges, fuse), batches(rows), edges, cuts)
+def test_import_after_crashes_equals_import_without_crashes(rows: list[tuple[str, Flags]], crashes: list[int]) -> None:
+    registry, undisturbed, edges = Registry(), Registry(), MemoryEdges()
+    import_with_crashes(lambda fuse: importer(registry, edges, fuse), batches(rows), edges, crashes)
     registry.registrar()(registry.records)
-    imported(calm, *rows)
+    imported(undisturbed, *rows)
     assert (registry.vips(), registry.entries(), registry.flags.kept.keys()) == (
-        calm.vips(),
-        calm.entries(),
-        calm.flags.kept.keys(),
+        undisturbed.vips(),
+        undisturbed.entries(),
+        undisturbed.flags.kept.keys(),
     )

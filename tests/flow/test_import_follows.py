@@ -117,10 +117,10 @@ PAIRS = st.lists(st.tuples(st.integers(0, 30).map("u{}".format), st.sampled_from
 
 @given(PAIRS, st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
-def test_import_after_crashes_equals_import_without_crashes(pairs: list[Pair], cuts: list[int]) -> None:
-    graph, calm, edges = Graph(), Graph(), MemoryEdges()
+def test_import_after_crashes_equals_import_without_crashes(pairs: list[Pair], crashes: list[int]) -> None:
+    graph, undisturbed, edges = Graph(), Graph(), MemoryEdges()
     done = False
-    for calls in (*cuts, 10_000):
+    for calls in (*crashes, 10_000):
         crashing = importer(graph, edges, Fuse(calls))
         try:
             if not done:
@@ -130,8 +130,10 @@ def test_import_after_crashes_equals_import_without_crashes(pairs: list[Pair], c
         except StoreUnavailable:
             continue
     graph.indexer()(graph.records)
-    imported(calm, pairs)
+    imported(undisturbed, pairs)
     for followed in (NOVA, LYRA, UserId("u1")):
         assert (
-            graph.followers(followed) == calm.followers(followed) == {a for a, b in pairs if (b == followed) and a != b}
+            graph.followers(followed)
+            == undisturbed.followers(followed)
+            == {a for a, b in pairs if (b == followed) and a != b}
         )

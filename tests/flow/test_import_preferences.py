@@ -138,8 +138,8 @@ def test_user_imported_into_digest_gets_bursts_from_then_on() -> None:
     imported(graph, *rows, at=START + HOUR)
     names = ("ada", "bea", "cleo", "dora", "emma", "fay", "gus")
     seen_from = {name: seen_since(graph, name) for name in names}
-    moved = dict.fromkeys(("ada", "bea", "dora"), START + HOUR)
-    assert seen_from == dict.fromkeys(names, ALWAYS) | moved | {"gus": NEVER}
+    digest_users = dict.fromkeys(("ada", "bea", "dora"), START + HOUR)
+    assert seen_from == dict.fromkeys(names, ALWAYS) | digest_users | {"gus": NEVER}
     imported(graph, *rows, at=START + 2 * HOUR)
     assert {name: seen_since(graph, name) for name in names} == seen_from
 
@@ -166,11 +166,11 @@ ACCOUNT_ROWS = st.builds(row, NAMES, volume=st.sampled_from([None, Volume.OFF]),
 
 @given(st.lists(SUBJECT_ROWS | ACCOUNT_ROWS, max_size=9), st.lists(st.integers(0, 12), max_size=8))
 @settings(max_examples=150, deadline=None)
-def test_import_after_crashes_equals_import_without_crashes(rows: list[PreferenceRow], cuts: list[int]) -> None:
-    graph, calm, edges = Graph(), Graph(), MemoryEdges()
-    import_with_crashes(lambda fuse: importer(graph, edges, fuse), batches(rows), edges, cuts)
+def test_import_after_crashes_equals_import_without_crashes(rows: list[PreferenceRow], crashes: list[int]) -> None:
+    graph, undisturbed, edges = Graph(), Graph(), MemoryEdges()
+    import_with_crashes(lambda fuse: importer(graph, edges, fuse), batches(rows), edges, crashes)
     graph.indexer()(graph.records)
-    imported(calm, *rows)
-    assert graph.account_bitmaps() == calm.account_bitmaps()
+    imported(undisturbed, *rows)
+    assert graph.account_bitmaps() == undisturbed.account_bitmaps()
     for account in (NOVA, LYRA):
-        assert graph.preference_bitmaps(account) == calm.preference_bitmaps(account)
+        assert graph.preference_bitmaps(account) == undisturbed.preference_bitmaps(account)

@@ -35,12 +35,12 @@ class Killer:
     after: bool
     effects: int = 0
 
-    def kills(self, port: object) -> "Mortal":
-        return Mortal(port, self)
+    def wrap(self, port: object) -> "KillablePort":
+        return KillablePort(port, self)
 
 
 @dataclass
-class Mortal:
+class KillablePort:
     port: object
     killer: Killer
 
@@ -67,7 +67,7 @@ class Deployments:
 
     killer: Killer
     ground: Ground = field(default_factory=Ground)
-    lives: int = 0
+    starts: int = 0
     handled: set[bytes] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -82,23 +82,23 @@ class Deployments:
 
     def runs(self, *, fixed: bool) -> None:
         """Run one process until it is idle. Raises LaneStopped and Killed."""
-        self.lives += 1
+        self.starts += 1
         self.ground.clock.advance(timedelta(seconds=6))  # the lease of the last process has expired
-        g, owner, metrics = self.ground, f"pump-{self.lives}", Metrics()
+        g, owner, metrics = self.ground, f"pump-{self.starts}", Metrics()
         guard = LaneGuard(
             lane=LANE,
             limit=LIMIT,
-            tallies=self.killer.kills(g.lane_tallies),
+            tallies=self.killer.wrap(g.lane_tallies),
             clock=g.clock,
             metrics=metrics,
             owner=owner,
         )
-        reader: Any = self.killer.kills(g.log.subscribe(LANE, topics.GROUPS[LANE], owner))
+        reader: Any = self.killer.wrap(g.log.subscribe(LANE, topics.GROUPS[LANE], owner))
         pump = Pump(
             name="indexer",
             consumer=reader,
             stage=self.works if fixed else self.fails,
-            dead_letters=self.killer.kills(g.dead_letters),
+            dead_letters=self.killer.wrap(g.dead_letters),
             guard=guard,
             clock=g.clock,
             metrics=metrics,
@@ -106,7 +106,7 @@ class Deployments:
         while pump.step():
             pass
 
-    def buried(self) -> set[bytes]:
+    def dead_records(self) -> set[bytes]:
         return {letter.body for letter in self.ground.dead_letters.list(RECORDS)}
 
     def waiting(self) -> set[bytes]:
@@ -123,16 +123,16 @@ def test_crash_around_a_stop_loses_nothing_and_keeps_the_limit(at: int, after: b
     for _ in range(4):  # a restart loop of the bad deployment
         with pytest.raises((Killed, LaneStopped)):
             lane.runs(fixed=False)
-        assert lane.buried() | lane.waiting() == lane.all()
-        assert len(lane.buried()) <= LIMIT.in_a_row
+        assert lane.dead_records() | lane.waiting() == lane.all()
+        assert len(lane.dead_records()) <= LIMIT.in_a_row
     # Three counts and dead letters, and the stop. The commit follows only in a process that survives.
     assert lane.killer.effects >= 7
     assert lane.ground.lane_tallies.read([LANE])[LANE].stop is not None
     lane.ground.lane_tallies.resume(LANE, "ada", "fixed", lane.ground.clock.now())
     lane.runs(fixed=True)
     assert lane.waiting() == set()
-    assert lane.buried() | lane.handled == lane.all()
-    assert len(lane.buried()) == LIMIT.in_a_row
+    assert lane.dead_records() | lane.handled == lane.all()
+    assert len(lane.dead_records()) == LIMIT.in_a_row
 
 
 def test_restart_of_a_stopped_lane_adds_no_dead_letters() -> None:
@@ -140,7 +140,7 @@ def test_restart_of_a_stopped_lane_adds_no_dead_letters() -> None:
     for _ in range(20):
         with pytest.raises(LaneStopped):
             lane.runs(fixed=False)
-    assert len(lane.buried()) == LIMIT.in_a_row
+    assert len(lane.dead_records()) == LIMIT.in_a_row
     assert len(lane.waiting()) == RECORDS - LIMIT.in_a_row
 
 
@@ -150,7 +150,7 @@ def test_resume_without_a_fix_adds_dead_letters_up_to_the_limit() -> None:
     for _ in range(2):
         with pytest.raises(LaneStopped):
             lane.runs(fixed=False)
-        counts.append(len(lane.buried()))
+        counts.append(len(lane.dead_records()))
         lane.ground.lane_tallies.resume(LANE, "ada", "bury them", lane.ground.clock.now())
     lane.runs(fixed=False)
-    assert [*counts, len(lane.buried())] == [3, 6, 8]
+    assert [*counts, len(lane.dead_records())] == [3, 6, 8]

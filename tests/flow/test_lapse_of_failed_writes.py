@@ -1,4 +1,4 @@
-"""Without an invalidation mark in Redis, a failed write is recorded as a lapse in the store."""
+"""A failed write without an invalidation mark in Redis is recorded as a lapse."""
 
 import asyncio
 

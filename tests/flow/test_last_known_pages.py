@@ -43,13 +43,13 @@ def unavailable(tab: Tab) -> Tab:
 
 def test_outage_shows_the_last_page_as_partial() -> None:
     tab = mentioned(3).tab()
-    whole = opened(tab)
-    again = opened(unavailable(tab))
-    assert again.partial
-    assert not whole.partial
-    assert [item.entry for item in again.items] == [item.entry for item in whole.items]
-    assert again.next is None
-    assert again.seen is None
+    page_before = opened(tab)
+    page_after = opened(unavailable(tab))
+    assert page_after.partial
+    assert not page_before.partial
+    assert [item.entry for item in page_after.items] == [item.entry for item in page_before.items]
+    assert page_after.next is None
+    assert page_after.seen is None
     assert len(opened(unavailable(tab), limit=2).items) == 2
 
 

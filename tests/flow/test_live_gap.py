@@ -1,4 +1,4 @@
-"""Messages that the live bus lost: open streams and badges are correct after the hub refreshes."""
+"""Open streams and badges are correct after the live bus lost messages."""
 
 from notifier.domain.upstream.validation import DELETED_TYPE
 from tests.cli.reads import reads_of

@@ -25,10 +25,10 @@ def test_partial_page_hides_no_unseen_item() -> None:
             partial_pages += 1
             page = opening.page
             assert (page.next, page.seen, opening.badge) == (None, None, None)
-            all_keys = [key_of(item) for item in system.everything()]
+            all_keys = [key_of(item) for item in system.all_items()]
             shown = [key_of(item) for item in before.page.items]
             assert {key_of(item) for item in page.items} <= {*all_keys, *shown}
-            unseen = {key_of(item) for item in system.everything() if item.unread} - {*shown}
+            unseen = {key_of(item) for item in system.all_items() if item.unread} - {*shown}
             assert before.page.seen is not None
             driven(system.processes.inboxes[process].see(KIM, before.page.seen))
             assert [key_of(item) for item in system.all_pages(process)] == all_keys

@@ -1,4 +1,4 @@
-"""A pool stopped by the dead-letter limit: its slices wait in the ledger and other pools continue."""
+"""A pool stopped by the dead-letter limit keeps its slices; other pools continue."""
 
 from typing import Any
 
@@ -28,16 +28,16 @@ def broken(stage: Stage, **ports: Any) -> Work:
 def p1(stage: Stage) -> list[Slice]:
     accounts = stage.ground.archive.accounts()
     return sorted(
-        (work_slice for progress in accounts for work_slice in progress.standings if work_slice.pool is Pool.P1),
+        (slice_ for progress in accounts for slice_ in progress.standings if slice_.pool is Pool.P1),
         key=str,
     )
 
 
-def fail(stage: Stage, work_slice: Slice, work: Work) -> list[object]:
+def fail(stage: Stage, slice_: Slice, work: Work) -> list[object]:
     """Run all attempts of a slice, each after the previous claim expired."""
     outcomes: list[object] = []
     for _ in range(ATTEMPTS):
-        outcomes.append(work(work_slice))
+        outcomes.append(work(slice_))
         stage.pass_time(seconds=31)
     return outcomes
 

@@ -70,7 +70,7 @@ def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
 @pytest.mark.parametrize(
     ("account", "author", "protected"), [("nova", "ada", False), ("lyra", "ada", False), ("nova", "eve", True)]
 )
-def test_preview_equals_actual(account: str, author: str, protected: bool) -> None:
+def test_preview_equals_the_actual_burst(account: str, author: str, protected: bool) -> None:
     stage = Stage()
     [previewed] = preview(stage, account, author=author, protected=protected)
     assert stage.bursts() == stage.bursts(LYRA) == []

@@ -1,4 +1,4 @@
-"""One provider times out for an hour: rows, badges and alerts by other providers are not delayed."""
+"""A provider outage of an hour delays only the alerts of that provider."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -68,8 +68,8 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
 
 def _last_outcome(stage: Stage, burst: BurstKey) -> AlertOutcome:
     """Return the last outcome of Kim's alert by the provider that times out."""
-    batches = [window for log in stage.ground.sent.read(burst, Platform.FCM, [0]).values() for window in log]
-    missed = [failure for window in batches for failure in window.missed or ()]
+    batches = [batch for log in stage.ground.sent.read(burst, Platform.FCM, [0]).values() for batch in log]
+    missed = [failure for batch in batches for failure in batch.missed or ()]
     return [failure.fate for failure in missed if failure.tried.member == member(stage)][-1]
 
 

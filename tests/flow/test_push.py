@@ -49,20 +49,20 @@ def alerted(stage: Stage) -> set[str]:
     return {names[member] for member in members}
 
 
-def sees(stage: Stage) -> None:
+def see_inbox(stage: Stage) -> None:
     token = stage.page(LEE).seen
     assert token is not None
     driven(stage.tab().see(LEE, token))
 
 
-def marks(mark: Mark) -> Callable[[Stage], None]:
+def mark_with(mark: Mark) -> Callable[[Stage], None]:
     return lambda stage: driven(stage.tab().mark(LEE, stage.bursts(), mark))
 
 
 ACTIONS: dict[str, Callable[[Stage], None]] = {
-    "saw it": sees,
-    "read it": marks(Mark.READ),
-    "hid it": marks(Mark.HIDDEN),
+    "saw it": see_inbox,
+    "read it": mark_with(Mark.READ),
+    "hid it": mark_with(Mark.HIDDEN),
     "blocked the opener": lambda stage: stage.ground.people.block(LEE, UserId("ada")),
     "was blocked by the opener": lambda stage: stage.ground.people.block(UserId("ada"), LEE),
     "blocked the account": lambda stage: stage.ground.people.block(LEE, NOVA.owner),
@@ -157,7 +157,7 @@ def test_claim_is_renewed_during_slow_reads() -> None:
     burst, clock, claims = stage.ground.bursts.by_key[key], stage.ground.clock, stage.ground.claims
     slice_ = Slice(key, Step.FCM, Tier.P0, 0, 4)
 
-    class Everywhere:
+    class AlertedEverywhere:
         def alerted(self, burst: BurstKey, shards: Collection[int], tier: Tier) -> Mapping[int, Bits]:
             return {shard: from_offsets([1]) for shard in shards}
 
@@ -166,7 +166,7 @@ def test_claim_is_renewed_during_slow_reads() -> None:
             clock.advance(slice_.terms.claim / 2)
             return iter(())
 
-    pipeline_ports: Any = {"seals": Everywhere(), "selection": Slow()}
+    pipeline_ports: Any = {"seals": AlertedEverywhere(), "selection": Slow()}
     claim = claims.claim(slice_, "one", clock.now(), clock.now() + slice_.terms.claim)
     assert claim is not None
     replace(build_push_pipeline(stage.system()), **pipeline_ports)(burst, slice_, SliceLease(claim, claims, clock))

@@ -1,4 +1,4 @@
-"""The reconciler repairs the pull index and finishes interrupted work; a failed duty does not stop others."""
+"""The reconciler repairs the pull index and interrupted work, one duty independent of another."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -17,7 +17,7 @@ from notifier.flow.delivery.slice_worker import Work
 from notifier.flow.push.circuit_breakers import CircuitBreakers
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.alert_counts import SOON, alert_count, alert_outcomes, phone
-from tests.flow.test_alerts_after_crash import Dying, Killed
+from tests.flow.test_alerts_after_crash import Killed, KillsWorker
 from tests.flow.test_catch_up import KIM, NIGHT, QUIET, alerts_of
 from tests.support.in_memory_system import Stage
 
@@ -60,7 +60,7 @@ def rounds(stage: Stage, work: Work, number: int, *, seconds: float = 1) -> None
 def sent_to(stage: Stage) -> int:
     """Return how many users with browsers are in a send batch of any burst that alerts them."""
     logs = (stage.ground.sent.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
-    return sum(count(window.told) for log in logs for windows in log for window in windows)
+    return sum(count(batch.told) for log in logs for batches in log for batch in batches)
 
 
 def counted(stage: Stage, work: Work, outcome: str) -> float:
@@ -175,7 +175,7 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, aft
     stage = Stage()
     with_browsers(stage)
     blocked_device, working_device = browser(stage, "kim", DOWN), browser(stage, "roy", UP)
-    dying: Any = Dying(stage.ground.sent, method, after=after)
+    dying: Any = KillsWorker(stage.ground.sent, method, after=after)
     work = build_slice_worker(stage.system(sent=dying))
     stage.mention("nova")
     stage.dispatch()
@@ -193,7 +193,7 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, aft
 
 
 class SlowCaps:
-    """Checking the frequency cap takes longer than a worker may hold its slice."""
+    """Each check of a frequency cap takes the whole time that a worker may hold its slice."""
 
     def __init__(self, stage: Stage, caps: Any) -> None:
         self._stage, self._caps = stage, caps

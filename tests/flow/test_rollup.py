@@ -19,7 +19,7 @@ from tests.flow.activity_world import (
     MONTHLY,
     WEEKLY,
     Corrupt,
-    Dying,
+    FailsAtCall,
     RejectsWrites,
     StallsBeforeWrite,
     World,
@@ -180,7 +180,7 @@ def test_crash_at_any_call_loses_no_activity(port: str) -> None:
         world = World()
         world.import_active(MONTHLY, 9)
         world.visit(1, SHARD_MEMBERS + 2)
-        ports: dict[str, Any] = {port: Dying(getattr(world, port), nth, after=after)}
+        ports: dict[str, Any] = {port: FailsAtCall(getattr(world, port), nth, after=after)}
         job = world.job(**ports)
         try:
             job.run()

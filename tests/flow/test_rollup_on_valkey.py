@@ -1,4 +1,4 @@
-"""From an opened inbox to the tiers on Valkey and SQLite: visitors are active a round later."""
+"""From opened inboxes to tiers on Valkey and SQLite: visitors become active."""
 
 import asyncio
 from collections.abc import Iterator

@@ -53,7 +53,7 @@ def test_older_siblings_are_returned_since_a_given_time() -> None:
     assert seqs(siblings.older(earlier[0], NOON - DAY)) == []
 
 
-def test_older_siblings_are_read_in_small_batches() -> None:
+def test_siblings_of_a_short_period_cost_one_small_read() -> None:
     *earlier, last = bursts_by_minute(range(1, 10_001))
     bursts = Counted(*earlier, last)
     SiblingBursts(bursts=bursts).older(last, last.opened_at - 3 * MINUTE)

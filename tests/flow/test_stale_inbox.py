@@ -1,4 +1,4 @@
-"""No process shows a state older than a change that it knows of, in any state of its caches."""
+"""No process shows a state older than a change known to it."""
 
 from typing import cast
 

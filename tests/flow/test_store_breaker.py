@@ -1,4 +1,4 @@
-"""During store failures users get cached pages at once, and one request probes the store each second."""
+"""During store failures users get cached pages, and one request probes each second."""
 
 from datetime import UTC, datetime, timedelta
 from typing import cast

@@ -72,10 +72,10 @@ def test_stalled_indexer_does_not_restore_a_revoked_mute() -> None:
     graph = Graph()
     first = graph.change_preference("ada", MUTED)
     successor = graph.indexer()
-    zombie = graph.indexer(
+    stalled = graph.indexer(
         sets=StallsBeforeWrite(graph.sets, lambda: successor([first, graph.change_preference("ada", UNMUTED)]))
     )
-    zombie([first])
+    stalled([first])
     assert len(graph.records) == 2
     assert graph.preference_bitmaps() == {}
 

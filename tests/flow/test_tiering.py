@@ -1,4 +1,4 @@
-"""A custom tier rule from the settings applies everywhere, and an invalid one prevents the start."""
+"""A custom tier rule applies everywhere, and an invalid one prevents the start."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""A Redis whose invalidations are late, doubled or lost, on the memory ports of a stage."""
+"""A Redis with late, doubled or lost invalidations, on memory ports of a stage."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
