@@ -43,13 +43,13 @@ def in_memory(stage: Stage) -> Crossing:
     return Crossing(ports=stage.ports, shown=shown, listed=listed)
 
 
-def test_crossing_leaves_no_gap() -> None:
+def test_crossing_no_gap() -> None:
     crossing = in_memory(Stage())
     crossing.run(rounds=3)
     require_no_gap(crossing)
 
 
-def test_crossing_leaves_no_gap_when_the_index_proof_expires() -> None:
+def test_crossing_no_gap_when_the_index_proof_expires() -> None:
     stage = Stage()
     crossing = in_memory(stage)
     crossing.run(rounds=3)
@@ -63,7 +63,7 @@ def test_crossing_leaves_no_gap_when_the_index_proof_expires() -> None:
     require_no_gap(crossing)
 
 
-def test_crossing_leaves_no_gap_on_sqlite_and_valkey(embedded: Profile) -> None:
+def test_crossing_no_gap_on_sqlite_and_valkey(embedded: Profile) -> None:
     crossing = on_profile(embedded)
     crossing.run(rounds=2)
     require_no_gap(crossing)

@@ -102,7 +102,7 @@ def test_registration_cannot_replace_a_device_of_another_user() -> None:
     assert world.device_counts() == {"ada": 1, "bea": 1}
 
 
-def test_drop_keeps_a_later_registration() -> None:
+def test_drop_token_respects_registration() -> None:
     """A provider reports since when a token is invalid; a later registration stays, for any user."""
     world = DeviceWorld()
     sent_to = world.register("ada")

@@ -22,7 +22,7 @@ def test_new_follower_does_not_see_earlier_bursts() -> None:
     assert members(stage, "kim") <= stage.reached(LYRA)
 
 
-def test_late_follow_does_not_undo_an_unfollow() -> None:
+def test_unfollow_not_undone() -> None:
     """After an unfollow the user sees and gets nothing, even if an older follow arrives late."""
     stage = Stage()
     stage.followed("lee", "lyra", sequence=9, ended=True)

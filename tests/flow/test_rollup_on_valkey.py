@@ -41,7 +41,7 @@ class ValkeyWorld:
     system: System
     valkey: Valkey
 
-    def look(self, member: int) -> None:
+    def visit(self, member: int) -> None:
         """Record a visit like the API does when the inbox is opened."""
         viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
         look = InboxView(viewer=viewer, member=Member(member), now=self.stage.ground.clock.now())
@@ -90,7 +90,7 @@ def test_visitor_is_in_p1_a_round_later_and_idle_after_a_day(world: ValkeyWorld)
     job = build_activity_roll_up(world.system)
     job.run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.DORMANT: [IDLE]}
-    world.look(IDLE)
+    world.visit(IDLE)
     world.stage.pass_time(minutes=1)
     job.run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
@@ -104,7 +104,7 @@ def test_visitor_is_in_p1_a_round_later_and_idle_after_a_day(world: ValkeyWorld)
 
 def test_valkey_wipe_changes_no_tiers(world: ValkeyWorld) -> None:
     job = build_activity_roll_up(world.system)
-    world.look(IDLE)
+    world.visit(IDLE)
     job.run()
     world.valkey.wipe()
     world.stage.pass_time(hours=2)
@@ -116,7 +116,7 @@ def test_valkey_wipe_changes_no_tiers(world: ValkeyWorld) -> None:
 
 
 def test_restarted_process_knows_active_members(world: ValkeyWorld) -> None:
-    world.look(IDLE)
+    world.visit(IDLE)
     build_activity_roll_up(world.system).run()
     world.stage.pass_time(hours=5)
     world.valkey.wipe()
