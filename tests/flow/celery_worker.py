@@ -23,7 +23,7 @@ FAILS = 404
 """Sequence number of the burst whose slices always fail."""
 
 WATCHED_FOR = 3.0
-"""Seconds."""
+"""In seconds."""
 
 
 def handler(file: Path, kind: str, stopping: Callable[[], bool]) -> Callable[[Slice], Outcome]:

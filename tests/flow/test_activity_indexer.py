@@ -25,11 +25,11 @@ def activity_indexer(world: World, **ports: Any) -> Attendant:
 
 def seen(world: World, *users: str, ago: timedelta = MINUTE) -> list[Logged]:
     records = [Sighting(id=EventId("logins", user), user=UserId(user), at=world.clock.now() - ago) for user in users]
-    records = [Record(stream=topics.ACTIVITY, key=sighting.user, value=pack(sighting)) for sighting in records]
+    records = [Record(stream=topics.ACTIVITY, key=sighting.user, value=pack(sighting)) for sighting in sightings]
     return [Logged(partition="activity/0", offset=n, record=record) for n, record in enumerate(records)]
 
 
-def world() -> World:
+def make_world() -> World:
     world = World()
     world.directory.enrol(
         [DirectoryEntry(user=UserId(name), member=Member(n)) for n, name in enumerate(("ada", "bea"))]
@@ -38,35 +38,35 @@ def world() -> World:
 
 
 def test_seen_user_is_active_after_next_rollup() -> None:
-    world_ = world()
-    activity_indexer(world_)(seen(world_, "ada"))
-    world_.visit(1)
-    world_.job().run()
-    assert world_.all_active() == [[0, 1]] * 3
+    world = make_world()
+    activity_indexer(world)(seen(world, "ada"))
+    world.visit(1)
+    world.job().run()
+    assert world.all_active() == [[0, 1]] * 3
 
 
 def test_sighting_counts_for_less_than_a_day() -> None:
-    world_ = world()
-    activity_indexer(world_)([*seen(world_, "ada", ago=23 * HOUR), *seen(world_, "bea", ago=24 * HOUR)])
-    world_.job().run()
-    assert world_.active() == [0]
+    world = make_world()
+    activity_indexer(world)([*seen(world, "ada", ago=23 * HOUR), *seen(world, "bea", ago=24 * HOUR)])
+    world.job().run()
+    assert world.active() == [0]
 
 
 def test_repeated_sightings_change_nothing() -> None:
-    world_ = world()
-    records = seen(world_, "ada", "ada", "bea")
-    activity_indexer(world_)(records)
-    activity_indexer(world_)(records[1:])
-    world_.job().run()
-    assert world_.active() == [0, 1]
+    world = make_world()
+    records = seen(world, "ada", "ada", "bea")
+    activity_indexer(world)(records)
+    activity_indexer(world)(records[1:])
+    world.job().run()
+    assert world.active() == [0, 1]
 
 
 def test_unknown_user_gets_a_number_and_is_active() -> None:
-    world_ = world()
-    activity_indexer(world_)(seen(world_, "stranger"))
-    member = world_.directory.accounts([UserId("stranger")])[UserId("stranger")].member
-    assert world_.directory.users([member]) == {member: "stranger"}
-    assert world_.activity.hours
+    world = make_world()
+    activity_indexer(world)(seen(world, "stranger"))
+    member = world.directory.accounts([UserId("stranger")])[UserId("stranger")].member
+    assert world.directory.users([member]) == {member: "stranger"}
+    assert world.activity.hours
 
 
 class Unavailable(MemoryActiveHours):
@@ -75,10 +75,10 @@ class Unavailable(MemoryActiveHours):
 
 
 def test_sightings_are_retried_from_the_log_after_redis_outage() -> None:
-    world_ = world()
-    records = seen(world_, "ada")
+    world = make_world()
+    records = seen(world, "ada")
     with pytest.raises(CacheUnavailable):
-        activity_indexer(world_, hours=Unavailable(world_.activity, world_.clock))(records)
-    activity_indexer(world_)(records)
-    world_.job().run()
-    assert world_.active() == [0]
+        activity_indexer(world, hours=Unavailable(world.activity, world.clock))(records)
+    activity_indexer(world)(records)
+    world.job().run()
+    assert world.active() == [0]

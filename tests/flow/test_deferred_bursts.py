@@ -25,7 +25,7 @@ from tests.support.fakes.ledger import MemoryClaims, MemoryLedger, MemorySleeper
 from tests.support.in_memory_system import NOVA, Stage
 
 MORNING = NIGHT
-"""After the first burst opened."""
+"""Time from the first burst's opening to the end of quiet hours."""
 
 
 def stage_with_deferred_bursts(bursts: int = 3) -> Stage:

@@ -21,17 +21,17 @@ from tests.support.simulator.inbox_visits import driven
 SECONDS = timedelta(seconds=1)
 
 
-def world(mentions: int = 1) -> World:
+def make_world(mentions: int = 1) -> World:
     """Kim and lee follow nova, who was mentioned this often; no index lists it. Process 0 follows changes."""
-    world_ = World(Threads(stops_behind=False, atomic=[]), warm=())
-    world_.pull.wipe()
-    world_.people.follow(LEE, OF_NOVA, SINCE)
+    world = World(Threads(stops_behind=False, atomic=[]), warm=())
+    world.pull.wipe()
+    world.people.follow(LEE, OF_NOVA, SINCE)
     for seq in range(2, mentions + 1):
-        world_.clock.advance(SECONDS)
-        world_.bursts.write([burst_of(BurstKey(OF_NOVA, seq), world_.clock)], [])
-    world_.clock.advance(timedelta(minutes=1))
-    driven(world_.inboxes[0].facts.looks.look((), patient=True))
-    return world_
+        world.clock.advance(SECONDS)
+        world.bursts.write([burst_of(BurstKey(OF_NOVA, seq), world.clock)], [])
+    world.clock.advance(timedelta(minutes=1))
+    driven(world.inboxes[0].facts.looks.look((), patient=True))
+    return world
 
 
 @dataclass
@@ -52,63 +52,63 @@ class Reading:
 
 def test_page_is_current_when_another_viewers_list_shows_a_retraction_first() -> None:
     """The process heard of the burst before, so the later message contains nothing new."""
-    world_ = world(mentions=3)
-    world_.bursts.write([burst_of(BurstKey(OF_LYRA, seq), world_.clock) for seq in (4, 5)], [])
-    for inbox in world_.inboxes:
+    world = make_world(mentions=3)
+    world.bursts.write([burst_of(BurstKey(OF_LYRA, seq), world.clock) for seq in (4, 5)], [])
+    for inbox in world.inboxes:
         inbox.subjects.run = inbox.subjects.most_places = 2
     newest, older = BurstKey(OF_NOVA, 3), [str(SECOND), str(FIRST)]
-    grown = replace(world_.bursts.by_key[newest], version=2, count=2)
-    world_.bursts.write([grown], [])
-    world_.clock.advance(SECONDS)
-    assert world_.open(0) == ([str(newest), *older], 3)
-    world_.bursts.write([replace(grown, version=3, count=0)], [])
-    world_.open(0, LEE)
-    world_.clock.advance(2 * SECONDS)
-    assert world_.open(0) == (older, 2)
+    grown = replace(world.bursts.by_key[newest], version=2, count=2)
+    world.bursts.write([grown], [])
+    world.clock.advance(SECONDS)
+    assert world.open(0) == ([str(newest), *older], 3)
+    world.bursts.write([replace(grown, version=3, count=0)], [])
+    world.open(0, LEE)
+    world.clock.advance(2 * SECONDS)
+    assert world.open(0) == (older, 2)
 
 
 def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
-    world_ = world(mentions=60)
-    world_.pull.generation()
-    world_.pull.rebuilt([[*world_.bursts.by_key.values()]], SINCE, world_.clock.now())
-    subjects, moved = world_.inboxes[0].subjects, BurstKey(OF_NOVA, 29)
+    world = make_world(mentions=60)
+    world.pull.generation()
+    world.pull.rebuilt([[*world.bursts.by_key.values()]], SINCE, world.clock.now())
+    subjects, moved = world.inboxes[0].subjects, BurstKey(OF_NOVA, 29)
     subjects.recent.clear()  # recently announced bursts need no read
 
     async def move(name: str, args: tuple[Any, ...]) -> None:
-        if name == "bursts" and moved in args[0] and world_.bursts.by_key[moved].version == 1:
-            later = replace(world_.bursts.by_key[moved], version=2, opened_at=world_.clock.now())
-            world_.bursts.write([later], [])
+        if name == "bursts" and moved in args[0] and world.bursts.by_key[moved].version == 1:
+            later = replace(world.bursts.by_key[moved], version=2, opened_at=world.clock.now())
+            world.bursts.write([later], [])
             subjects.apply(later)
 
-    subjects.timeline = Reading(subjects.timeline, move)  # type: ignore[assignment] # of the same methods
-    shown = driven(world_.inboxes[0].open(KIM, limit=50)).page.items
-    assert world_.bursts.by_key[moved].version == 2
+    subjects.timeline = Reading(subjects.timeline, move)  # type: ignore[assignment] # has the same methods
+    shown = driven(world.inboxes[0].open(KIM, limit=50)).page.items
+    assert world.bursts.by_key[moved].version == 2
     assert Counter(item.entry.key for item in shown).most_common(1)[0][1] == 1
 
 
 def test_retraction_is_shown_when_its_list_was_too_slow_to_be_cached() -> None:
-    world_ = world()
-    subjects = world_.inboxes[0].subjects
+    world = make_world()
+    subjects = world.inboxes[0].subjects
     subjects.most_recent = 1
 
     async def change(name: str, args: tuple[Any, ...]) -> None:
         if name == "before":
             for seq in (4, 5):
-                subjects.apply(burst_of(BurstKey(OF_LYRA, seq), world_.clock))
+                subjects.apply(burst_of(BurstKey(OF_LYRA, seq), world.clock))
 
-    subjects.timeline = Reading(subjects.timeline, change)  # type: ignore[assignment] # of the same methods
-    assert world_.open(0) == ([str(FIRST)], 1)
-    retracted = replace(world_.bursts.by_key[FIRST], version=2, count=0)
-    world_.bursts.write([retracted], [])
+    subjects.timeline = Reading(subjects.timeline, change)  # type: ignore[assignment] # has the same methods
+    assert world.open(0) == ([str(FIRST)], 1)
+    retracted = replace(world.bursts.by_key[FIRST], version=2, count=0)
+    world.bursts.write([retracted], [])
     subjects.apply(retracted)
-    assert world_.open(0) == ([], 0)
+    assert world.open(0) == ([], 0)
 
 
 class OutdatedIndex:
     """An index that lists bursts that are no longer in the store."""
 
-    def __init__(self, world_: World) -> None:
-        self.clock, self.first = world_.clock, world_.bursts.by_key[FIRST]
+    def __init__(self, world: World) -> None:
+        self.clock, self.first = world.clock, world.bursts.by_key[FIRST]
 
     async def subject_lists(self, subjects: Collection[Subject]) -> SubjectLists:
         now = self.clock.now()
@@ -122,10 +122,10 @@ class OutdatedIndex:
 
 
 def test_cache_size_equals_the_sum_of_its_entries() -> None:
-    world_ = world()
-    subjects = world_.inboxes[0].subjects
-    subjects.pull = OutdatedIndex(world_)  # type: ignore[assignment] # only the methods that are called
-    assert world_.open(0) == ([str(FIRST)], 1)
+    world = make_world()
+    subjects = world.inboxes[0].subjects
+    subjects.pull = OutdatedIndex(world)  # type: ignore[assignment] # only the methods that are called
+    assert world.open(0) == ([str(FIRST)], 1)
     assert subjects.size == measured(subjects)
 
 
@@ -133,11 +133,11 @@ def measured(subjects: SubjectCache) -> int:
     return sum(news.size for news in subjects.subjects.values()) + sum(map(burst_size, subjects.bursts.values()))
 
 
-def followers(world_: World, number: int) -> Sequence[UserId]:
+def followers(world: World, number: int) -> Sequence[UserId]:
     users = [UserId(f"u{at}") for at in range(number)]
-    world_.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
+    world.directory.enrol([DirectoryEntry(user=user, member=Member(1_000 + at)) for at, user in enumerate(users)])
     for user in users:
-        world_.people.follow(user, OF_NOVA, SINCE)
+        world.people.follow(user, OF_NOVA, SINCE)
     return users
 
 
@@ -149,16 +149,16 @@ def concurrent(inbox: Inbox) -> Inbox:
 
 
 def test_concurrent_followers_read_older_bursts_once() -> None:
-    world_ = world(mentions=150)
-    users, reads = followers(world_, 50), Counter[str]()
-    inbox = concurrent(world_.inboxes[0])
+    world = make_world(mentions=150)
+    users, reads = followers(world, 50), Counter[str]()
+    inbox = concurrent(world.inboxes[0])
     inbox.subjects.run = 64  # fewer than a badge counts
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
         reads[name if name != "before" else f"before {args[1]}"] += 1
         await asyncio.sleep(0.001)
 
-    inbox.subjects.timeline = Reading(inbox.subjects.timeline, slowly)  # type: ignore[assignment] # of the same methods
+    inbox.subjects.timeline = Reading(inbox.subjects.timeline, slowly)  # type: ignore[assignment] # has the same methods
 
     async def run() -> Sequence[int]:
         openings = await asyncio.gather(*(inbox.open(user) for user in users))
@@ -171,15 +171,15 @@ def test_concurrent_followers_read_older_bursts_once() -> None:
 
 
 def test_viewers_during_and_after_a_load_read_a_burst_once() -> None:
-    world_ = world()
-    subjects, reads = concurrent(world_.inboxes[0]).subjects, Counter[str]()
+    world = make_world()
+    subjects, reads = concurrent(world.inboxes[0]).subjects, Counter[str]()
     subjects.recent.clear()  # recently announced bursts need no read
 
     async def slowly(name: str, args: tuple[Any, ...]) -> None:
         reads[name] += 1
         await turns(3)
 
-    subjects.timeline = Reading(subjects.timeline, slowly)  # type: ignore[assignment] # of the same methods
+    subjects.timeline = Reading(subjects.timeline, slowly)  # type: ignore[assignment] # has the same methods
 
     async def read(late: int) -> Collection[BurstKey]:
         await turns(late)
@@ -199,9 +199,9 @@ async def turns(number: int) -> None:
 
 def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
     """A viewer sees every burst announced before the open, even if the load began before the burst was written."""
-    world_ = world()
-    early, late = followers(world_, 2)
-    inbox = concurrent(world_.inboxes[0])
+    world = make_world()
+    early, late = followers(world, 2)
+    inbox = concurrent(world.inboxes[0])
     release, waiting = asyncio.Event(), [True]
 
     async def wait(name: str, args: tuple[Any, ...]) -> None:
@@ -209,12 +209,12 @@ def test_joined_load_is_repeated_after_the_cache_restarts() -> None:
             waiting.clear()
             await release.wait()
 
-    inbox.subjects.timeline = Reading(inbox.subjects.timeline, wait)  # type: ignore[assignment] # of the same methods
+    inbox.subjects.timeline = Reading(inbox.subjects.timeline, wait)  # type: ignore[assignment] # has the same methods
 
     async def run() -> Sequence[str]:
         first = asyncio.create_task(inbox.open(early))
         await turns(50)
-        world_.publish(burst_of(SECOND, world_.clock))
+        world.publish(burst_of(SECOND, world.clock))
         second = asyncio.create_task(inbox.open(late))
         await turns(50)
         inbox.subjects.begin()

@@ -29,7 +29,7 @@ from tests.support.in_memory_system import NOVA, Stage
 from tests.support.simulator.inbox_visits import driven
 
 LEE = UserId("lee")
-"""Follows nova with a device, and is in P1; kim is in P0 and always alerted."""
+"""Lee follows nova, has a device, and is in P1; kim is in P0 and always alerted."""
 
 
 QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")

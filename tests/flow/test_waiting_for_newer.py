@@ -41,11 +41,11 @@ class FailsFirstClose:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sent, name)
 
-    def close(self, send_batches: Sequence[tuple[Sending, Window]]) -> None:
+    def close(self, windows: Sequence[tuple[Sending, Window]]) -> None:
         if not self.broken:
             self.broken = True
             raise StoreUnavailable
-        self._sent.close(send_batches)
+        self._sent.close(windows)
 
 
 def test_uncertain_summary_is_not_repeated_by_another_burst() -> None:
