@@ -24,7 +24,7 @@ def activity_indexer(world: World, **ports: Any) -> Attendant:
 
 
 def seen(world: World, *users: str, ago: timedelta = MINUTE) -> list[Logged]:
-    records = [Sighting(id=EventId("logins", user), user=UserId(user), at=world.clock.now() - ago) for user in users]
+    sightings = [Sighting(id=EventId("logins", user), user=UserId(user), at=world.clock.now() - ago) for user in users]
     records = [Record(stream=topics.ACTIVITY, key=sighting.user, value=pack(sighting)) for sighting in sightings]
     return [Logged(partition="activity/0", offset=n, record=record) for n, record in enumerate(records)]
 
