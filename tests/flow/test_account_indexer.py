@@ -81,7 +81,7 @@ def test_stalled_indexer_does_not_leave_an_outdated_entry() -> None:
 
 
 def test_indexer_without_its_partition_writes_nothing() -> None:
-    registry = Registry(others=True)
+    registry = Registry(lost_partition=True)
     with pytest.raises(LogUnavailable):
         registry.registrar()([registry.change("ada", vip=True)])
     assert (registry.vips(), registry.flags.kept) == (set(), {})

@@ -134,7 +134,7 @@ def test_indexer_without_its_partition_writes_nothing() -> None:
     world = DeviceWorld()
     world.register("ada")
     world.devices.kept.clear()
-    world.others = True
+    world.lost_partition = True
     with pytest.raises(LogUnavailable):
         world.index_all()
     assert (world.alertable(), world.device_counts()) == (set(), {})

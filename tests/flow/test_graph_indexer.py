@@ -91,7 +91,7 @@ def test_stalled_indexer_does_not_restore_an_unfollowed_user() -> None:
 
 
 def test_indexer_without_its_partition_writes_nothing() -> None:
-    graph = Graph(others=True)
+    graph = Graph(lost_partition=True)
     with pytest.raises(LogUnavailable):
         graph.indexer()([graph.change_follow("ada")])
     assert graph.followers() == set()

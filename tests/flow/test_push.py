@@ -208,11 +208,11 @@ def test_worker_that_lost_its_lease_records_no_wait() -> None:
     [key] = stage.bursts()
     clock, slice_ = stage.ground.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
 
-    def stall_past_lease(burst: Burst, slice_: Slice, hold: SliceLease) -> LedgerEntry:
-        clock.advance(slice_.terms.claim)
+    def stall_past_lease(burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
+        clock.advance(piece.terms.claim)
         now = clock.now()
-        assert stage.ground.claims.claim(slice_, "other", now, now + slice_.terms.claim) is not None
-        return LedgerEntry(slice=slice_, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
+        assert stage.ground.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
+        return LedgerEntry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())
     outcome = replace(work, doings={**work.doings, Step.FCM: stall_past_lease})(slice_)
