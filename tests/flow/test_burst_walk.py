@@ -32,13 +32,13 @@ class Counted:
     """A timeline that records the start time of each read of bursts."""
 
     port: MemoryTimeline
-    since: list[datetime | None] = field(default_factory=list)
+    read_since: list[datetime | None] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
     async def age_at_comparison(self, *args: Any) -> Any:
-        self.since.append(args[4] if len(args) > 4 else None)
+        self.read_since.append(args[4] if len(args) > 4 else None)
         return await self.port.before(*args)
 
 
@@ -103,10 +103,10 @@ def test_recently_compared_index_saves_a_read() -> None:
     for age in (timedelta(0), YOUNG - VISIBLE_WITHIN - timedelta(milliseconds=1)):
         stage.ground.pull.as_of = now - age
         driven(tab.badge(KIM))
-        assert [since for since in timeline.since if since] == []
+        assert [since for since in timeline.read_since if since] == []
     stage.ground.pull.as_of = now - timedelta(seconds=1.5)
     driven(tab.badge(KIM))
-    assert [since for since in timeline.since if since] == [now - timedelta(seconds=2.5)]
+    assert [since for since in timeline.read_since if since] == [now - timedelta(seconds=2.5)]
 
 
 def test_more_than_a_run_of_missing_bursts_is_listed() -> None:
