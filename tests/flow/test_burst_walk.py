@@ -37,7 +37,7 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
-    async def age_at_comparison(self, *args: Any) -> Any:
+    async def before(self, *args: Any) -> Any:
         self.read_since.append(args[4] if len(args) > 4 else None)
         return await self.port.before(*args)
 
