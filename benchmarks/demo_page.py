@@ -11,7 +11,7 @@ from benchmarks.fanout.suite import Parts
 from benchmarks.rounds import Figure, Spread, worst_at_most
 from notifier.devkit.check.finding import agreement, at_most
 from tests.support.browser.chromium import chromium
-from tests.support.browser.page import Seen, without_inbox
+from tests.support.browser.page import StormTimes, without_inbox
 from tests.support.demo_process import Demo
 
 FRESH_S, AGAIN_S = 10.0, 6.0
@@ -77,7 +77,7 @@ def ready_figures(fresh: Sequence[float], again: Sequence[float], lost: Sequence
 def looks(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     """All states of both pages, light and dark, wide and on a phone; none can be left out where it must be `quick`."""
     executable = chromium()
-    from tests.support.browser.accessibility import demo_found, inbox_found
+    from tests.support.browser.accessibility import demo_violations, inbox_violations
     from tests.support.browser.chromium import headless
     from tests.support.browser.page_weight import weighed
 
@@ -90,10 +90,10 @@ def looks(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
         for scheme in SCHEMES:
             for width in DEMO_WIDTHS:
                 tell(f"axe on the demo's page, {scheme}, {width} pixels wide")
-                found |= demo_found(browser, demo.url, scheme=scheme, width=width)
+                found |= demo_violations(browser, demo.url, scheme=scheme, width=width)
             for width in INBOX_WIDTHS:
                 tell(f"axe on the inbox, {scheme}, {width} pixels wide")
-                found |= inbox_found(browser, scheme=scheme, width=width)
+                found |= inbox_violations(browser, scheme=scheme, width=width)
     return [*weight_figures(sizes), axe_figure(found)]
 
 
@@ -118,7 +118,7 @@ def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
     from tests.support.browser.chromium import headless
     from tests.support.browser.storm_watcher import Watcher
 
-    seen: list[Seen] = []
+    seen: list[StormTimes] = []
     with Demo(data=folder / "demo") as demo, headless(executable) as browser:
         tell("the world is being loaded")
         demo.whole()
@@ -129,9 +129,9 @@ def storm(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Fig
     return [storm_figure(seen)]
 
 
-def storm_figure(seen: Sequence[Seen]) -> Figure:
+def storm_figure(seen: Sequence[StormTimes]) -> Figure:
     """The page's own word is judged; that it can't be true, or is of another world, fails the figure."""
-    told = [each.told_s for each in seen]
+    told = [each.reported_s for each in seen]
     wrong = [words for each in seen if (words := _doubt(each))]
     last = max(each.shown_s for each in seen)
     words = f"P1 is {seen[0].people:,} people; {last:.1f} s at most from the press until the page said so."
@@ -139,13 +139,13 @@ def storm_figure(seen: Sequence[Seen]) -> Figure:
     return replace(figure, finding=replace(figure.finding, ok=figure.finding.ok and not wrong))
 
 
-def _doubt(seen: Seen) -> str:
+def _doubt(seen: StormTimes) -> str:
     if seen.followers != FOLLOWERS:
         return f"The page speaks of {seen.followers:,} followers."
     if not seen.people:
         return "The page says that P1 is nobody."
-    if seen.told_s > seen.shown_s + ROUNDED_S:
-        return f"The page said {seen.told_s:g} s when {seen.shown_s:.1f} s had passed."
+    if seen.reported_s > seen.shown_s + ROUNDED_S:
+        return f"The page said {seen.reported_s:g} s when {seen.shown_s:.1f} s had passed."
     return ""
 
 

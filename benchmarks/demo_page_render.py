@@ -13,7 +13,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from tests.support.browser.chromium import chromium
 
 if TYPE_CHECKING:
-    from tests.support.browser.page import Shown
+    from tests.support.browser.page import InboxPage
 
 VISIBLE_S = 1.0
 ROUNDS, ROUNDS_QUICK = 30, 10
@@ -25,19 +25,19 @@ WORLD = World(universe=2_000, followers=2_000, celebrities=1, seed=1)
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     executable = chromium()
     from tests.support.browser.chromium import headless, visit
-    from tests.support.browser.page import Shown
+    from tests.support.browser.page import InboxPage
 
     with staged(folder / "seeing", WORLD, tell=tell, threshold=1, collapse="0") as stage:
         token = stage.token(_follower(stage))
         tell("one page")
         with headless(executable) as browser, visit(browser) as page:
-            shown = Shown(page=page, address=f"{stage.instance.url}/static/inbox.html").open(token=token)
+            shown = InboxPage(page=page, address=f"{stage.instance.url}/static/inbox.html").open(token=token)
             _round(stage, shown)  # then its stream is open, too
             seconds = [_round(stage, shown) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
     return [worst_at_most("live_visible_s{page}", seconds, VISIBLE_S, detail="From the 202 to the row on the page.")]
 
 
-def _round(stage: Stage, shown: "Shown") -> float:
+def _round(stage: Stage, shown: "InboxPage") -> float:
     """Seconds from the 202 of a mention until there is one row more."""
     before = shown.rows.count()
     stage.mention(WORLD.names[0])

@@ -14,7 +14,7 @@ from benchmarks.push.our_senders import LIMITS, Place, alert, answers, devices, 
 from benchmarks.rounds import Cost, Figure, Spread, cost, told
 from notifier.adapters.http2 import Http2Transport
 from notifier.devkit.check.finding import at_most
-from tests.support.http2_process import elsewhere
+from tests.support.http2_process import server_process
 from tests.support.test_ca import Authority
 
 ROUNDS, ROUNDS_QUICK = 7, 3
@@ -55,7 +55,7 @@ def _part(rival: Rival, pythons: Pythons) -> Part:
         tell(f"getting ready: {rival.name}")
         python = pythons(rival.environment)
         authority = Authority.made(folder, "authority")
-        with elsewhere(answers, certificate=authority.server()) as server:
+        with server_process(answers, certificate=authority.server()) as server:
             place = Place(origin=server.origin, authority=authority.file)
             guest = Guest(
                 python=python,

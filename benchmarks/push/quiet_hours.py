@@ -24,8 +24,8 @@ from notifier.ports.all_ports import Ports
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.system import System, build_system
 from tests.support.example_event import accept
-from tests.support.simulator.cast import THRESHOLD, Scene
-from tests.support.simulator.durable_state import Ground
+from tests.support.simulator.durable_state import DurableState
+from tests.support.simulator.population import THRESHOLD, Population
 
 QUIET, STALE = "quiet_hours_held_then_one", "stale_collapsed"
 NAMES = (QUIET, STALE)
@@ -55,11 +55,11 @@ def _told(name: str, wrong: Iterator[str]) -> Finding:
 def quiet() -> Iterator[str]:
     """What happens at night is told in the morning, all at once; who is awake hears each at once."""
     evening = Evening()
-    evening.ground.people.arrange(SLEEPER, NIGHT)
-    morning = evening.ground.clock.now() + LASTS
+    evening.state.people.arrange(SLEEPER, NIGHT)
+    morning = evening.state.clock.now() + LASTS
     evening.mentions()
     yield from evening.differences(AWAKE, [1] * BURSTS)
-    evening.ground.clock.advance(morning - SECOND * 10 - evening.ground.clock.now())
+    evening.state.clock.advance(morning - SECOND * 10 - evening.state.clock.now())
     evening.work(5)
     yield from evening.differences(SLEEPER, [])
     evening.work(ROUNDS)
@@ -73,7 +73,7 @@ def stale() -> Iterator[str]:
     evening.pause()
     evening.mentions()
     yield from evening.differences(AWAKE, [])
-    evening.ground.clock.advance(LATE)
+    evening.state.clock.advance(LATE)
     evening.work(ROUNDS)
     for who in (SLEEPER, AWAKE):
         yield from evening.differences(who, [BURSTS])
@@ -83,25 +83,25 @@ def stale() -> Iterator[str]:
 class Evening:
     """The simulator's people, and the stages called by hand."""
 
-    ground: Ground = field(default_factory=Ground)
-    scene: Scene = field(init=False)
+    state: DurableState = field(default_factory=DurableState)
+    population: Population = field(init=False)
     system: System = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scene = Scene(self.ground, crowd=0)
-        settings, ports = Settings(threshold=THRESHOLD), _ports(self.ground)
+        self.population = Population(self.state, crowd=0)
+        settings, ports = Settings(threshold=THRESHOLD), _ports(self.state)
         self.system = build_system(ports=ports, settings=settings, metrics=Metrics(), owner="bench")
 
     def mentions(self) -> None:
         """Each a burst of its own."""
         for n in range(BURSTS):
             tweet = Tweet(id=f"night-{n}", author=UserId("ada"), mentioned=(NOVA.owner,), protected=False)
-            event = tweet.event() | {"time": self.ground.clock.now().isoformat()}
+            event = tweet.event() | {"time": self.state.clock.now().isoformat()}
             receipt = accept(self.system, event)
             assert receipt.answer is IntakeStatus.ACCEPTED, receipt
             self._sequence()
             self.work(5)
-            self.ground.clock.advance(APART)
+            self.state.clock.advance(APART)
 
     def _sequence(self) -> None:
         """Everything in the log is routed, numbered and published."""
@@ -116,32 +116,32 @@ class Evening:
         dispatcher, work = build_dispatcher(self.system), build_slice_worker(self.system)
         for _ in range(rounds):
             dispatcher()
-            for waiting in self.ground.queue.waiting.values():
+            for waiting in self.state.queue.waiting.values():
                 taken = list(waiting)
                 waiting.clear()
                 for piece in taken:
                     work(piece)
-            self.ground.clock.advance(SECOND)
+            self.state.clock.advance(SECOND)
 
     def pause(self) -> None:
         """VIPs' slices, until it is late."""
-        now = self.ground.clock.now()
+        now = self.state.clock.now()
         pause = Throttle(id="t1", tier=Tier.P0, rate=None, reason="late", who="amy", starts_at=now, ends_at=now + LATE)
-        self.ground.throttles.put(pause)
+        self.state.throttles.put(pause)
 
     def differences(self, who: UserId, wanted: list[int]) -> Iterator[str]:
         """Of how many bursts each of the alerts is to tell."""
-        member, found = Member(self.scene.people[who].member), list[int]()
-        for sent, device in self.ground.phones.arrived:
+        member, found = Member(self.population.people[who].member), list[int]()
+        for sent, device in self.state.phones.arrived:
             if device.member == member and sent.subject == NOVA:
                 found.append(sent.news.count if isinstance(sent.news, WhileAway) else 1)
         if found != wanted:
             yield f"{who} was told of {found}, and {wanted} was to be told"
 
 
-def _ports(ground: Ground) -> Ports:
-    """All that the ground has by their names."""
-    given: dict[str, Any] = {port.name: getattr(ground, port.name, None) for port in fields(Ports)}
-    given |= {"recent_bursts": ground.bursts, "chance": lambda: 0.5}
-    given |= {"providers": {Platform.FCM: ground.phones}, "platforms": [Platform.FCM]}
+def _ports(state: DurableState) -> Ports:
+    """All that the state has by their names."""
+    given: dict[str, Any] = {port.name: getattr(state, port.name, None) for port in fields(Ports)}
+    given |= {"recent_bursts": state.bursts, "chance": lambda: 0.5}
+    given |= {"providers": {Platform.FCM: state.phones}, "platforms": [Platform.FCM]}
     return Ports(**given)

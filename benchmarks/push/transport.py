@@ -18,7 +18,7 @@ from notifier.adapters.http2 import Http2Limits, Http2Transport
 from notifier.devkit.check.finding import at_least, at_most
 from notifier.devkit.http2.behaviour import Conduct
 from notifier.ports.push import Post, Reply
-from tests.support.http2_process import Elsewhere, elsewhere
+from tests.support.http2_process import ServerProcess, server_process
 from tests.support.test_ca import Authority
 
 SENDS, SENDS_QUICK = 100_000, 40_000
@@ -39,7 +39,7 @@ GROWTH_MB = 4.0
 
 def run(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> list[Figure]:
     many, rounds = (SENDS_QUICK, ROUNDS_QUICK) if quick else (SENDS, ROUNDS)
-    with elsewhere(accepts) as server, closing(Http2Transport(limits=CONNECTIONS, clear=True)) as transport:
+    with server_process(accepts) as server, closing(Http2Transport(limits=CONNECTIONS, clear=True)) as transport:
         tell(f"{rounds} rounds of {many:,} sends: ours, the leanest, and ours at a distance, in turns")
         costs = _costs(server, transport, many, rounds)
         tell(f"{LONG_QUICK if quick else LONG:,} sends in a row")
@@ -57,7 +57,7 @@ class Costs:
     floor: list[Cost] = field(default_factory=list)
 
 
-def _costs(server: Elsewhere, transport: Http2Transport, many: int, rounds: int) -> Costs:
+def _costs(server: ServerProcess, transport: Http2Transport, many: int, rounds: int) -> Costs:
     found = Costs()
     floor = Floor(next(iter(posts(server.origin, 1))))
     with closing(floor):
@@ -74,7 +74,7 @@ def _costs(server: Elsewhere, transport: Http2Transport, many: int, rounds: int)
 def _secure(folder: Path, many: int, rounds: int) -> Figure:
     authority = Authority.made(folder, "authority")
     with (
-        elsewhere(accepts, certificate=authority.server()) as server,
+        server_process(accepts, certificate=authority.server()) as server,
         closing(Http2Transport(authorities=authority.file)) as transport,
     ):
         _sent(transport, posts(server.origin, WARM))
@@ -113,7 +113,7 @@ def _figures(costs: Costs, many: int) -> list[Figure]:
     ]
 
 
-def _growth(server: Elsewhere, transport: Http2Transport, many: int) -> Figure:
+def _growth(server: ServerProcess, transport: Http2Transport, many: int) -> Figure:
     _sent(transport, posts(server.origin, SETTLED))
     before = resident_mb(getpid())
     _sent(transport, posts(server.origin, many))

@@ -12,7 +12,7 @@ from tests.support.browser import chromium as installed
 from tests.support.browser.chromium import NoBrowser, headless
 from tests.support.browser.fake_inbox import Inbox, items
 from tests.support.browser.fake_server import serving
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 PATIENCE = 20_000
 """Milliseconds; the longest that any step may take on a busy machine."""
@@ -96,8 +96,8 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 
 @pytest.fixture
-def opened(page: Page, address: str, inbox: Inbox) -> Opened:
-    return Opened(page=page, address=address, inbox=inbox)
+def opened(page: Page, address: str, inbox: Inbox) -> FakeInboxPage:
+    return FakeInboxPage(page=page, address=address, inbox=inbox)
 
 
 @pytest.fixture

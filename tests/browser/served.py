@@ -23,7 +23,7 @@ from notifier.api.demo.traffic import letter
 from notifier.cli.http import Ready, read_ready
 from notifier.config import Settings
 from notifier.domain.ids import UserId
-from tests.support.browser.page import Shown
+from tests.support.browser.page import InboxPage
 
 FOLLOWERS = 100_000
 """The most followers for which collapsing may be switched off."""
@@ -89,7 +89,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tab(Shown):
+class Tab(InboxPage):
     """The inbox page of one user, in a browser tab."""
 
     served: Served

@@ -13,7 +13,7 @@ from tests.browser.demo import SLOW, demo, visit
 from tests.browser.size import Size, assert_not_larger, size
 from tests.support.browser.accessibility import violations
 from tests.support.browser.page_weight import weighed
-from tests.support.browser.states import MadeUp, delivered, demo_states
+from tests.support.browser.states import FakePhones, delivered, demo_states
 
 FOLLOWERS = 200_000
 SET_VISIBILITY = """state => {
@@ -94,7 +94,7 @@ def test_numbers_and_times_use_the_visitors_locale(german_page: Page) -> None:
 
 def test_phone_shakes_once_per_burst_and_shows_newest_first(page: Page) -> None:
     page.emulate_media(reduced_motion="no-preference")
-    phones, vip = MadeUp(page), page.locator("#phones > li").first
+    phones, vip = FakePhones(page), page.locator("#phones > li").first
     shaken = "node => { window.shaken = 0; node.addEventListener('animationstart', () => (window.shaken += 1)); }"
     page.evaluate(f"({shaken})(document.querySelector('#phones'))")
     alert = {"kind": "vip", "place": "1", "language": "en", "text": "ada mentioned @nova"}

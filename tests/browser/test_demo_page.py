@@ -13,7 +13,7 @@ from notifier.api.demo.traffic import LASTING
 from notifier.domain.audience.bitmap import SHARD_MEMBERS
 from tests.browser.demo import FOLLOWERS, SLOW, demo, visit
 from tests.support.browser.accessibility import violations
-from tests.support.browser.page import Shown
+from tests.support.browser.page import InboxPage
 from tests.support.browser.states import delivered
 from tests.support.browser.storm_watcher import TOOK
 
@@ -153,7 +153,7 @@ def test_storms_are_a_few_rows_on_a_dark_phone(
             viewport={"width": 390, "height": 500}, device_scale_factor=2, color_scheme="dark", is_mobile=True
         )
     ) as context:
-        phone = Shown(page=context.new_page(), address=f"{page.url}static/inbox.html").open(token=vip_token(page))
+        phone = InboxPage(page=context.new_page(), address=f"{page.url}static/inbox.html").open(token=vip_token(page))
         expect(phone.rows.get_by_text(re.compile(r"and others, \d+ mentions of @nova")).first).to_be_visible()
         assert 4 <= phone.rows.count() < 10
         assert violations(phone.page) == []

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox, digest, item, items
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 NEVER_SEEN = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, { looked: 36_000_000 }))"
 """Rows stay unread on a machine of any speed."""
@@ -22,7 +22,7 @@ HOSTILE = [
 ]
 
 
-def test_rows_show_data_of_the_server(opened: Opened, inbox: Inbox) -> None:
+def test_rows_show_data_of_the_server(opened: FakeInboxPage, inbox: Inbox) -> None:
     text = "ada and others, 413 mentions of @nova"
     inbox.items[0].update(names=["ada", "bob", "eve"], more=True, count=413, text=text, unread=True)
     opened.live()
@@ -35,7 +35,7 @@ def test_rows_show_data_of_the_server(opened: Opened, inbox: Inbox) -> None:
     expect(opened.badge).to_have_text("1")
 
 
-def test_times_use_the_language_of_the_element(opened: Opened) -> None:
+def test_times_use_the_language_of_the_element(opened: FakeInboxPage) -> None:
     opened.open(before="document.querySelector('notifier-inbox').lang = 'de'")
     expect(opened.rows.first.locator("time")).to_have_text("vor 5 Min.")
 
@@ -44,7 +44,7 @@ def test_times_use_the_language_of_the_element(opened: Opened) -> None:
 def test_times_use_browser_locale_by_default(browser: Browser, address: str, inbox: Inbox, page_lang: str) -> None:
     inbox.items[0].update(names=["ada", "bob", "eve"], more=True)
     context = browser.new_context(locale="de-DE", timezone_id="Europe/Berlin")
-    opened = Opened(page=context.new_page(), address=address, inbox=inbox)
+    opened = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox)
     opened.open(before=f"document.documentElement.lang = '{page_lang}'")
     time = opened.rows.first.locator("time")
     expect(time).to_have_text("vor 5 Min.")
@@ -53,7 +53,7 @@ def test_times_use_browser_locale_by_default(browser: Browser, address: str, inb
     context.close()
 
 
-def test_opening_row_sends_event_and_marks_as_read(opened: Opened, inbox: Inbox) -> None:
+def test_opening_row_sends_event_and_marks_as_read(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[0]["unread"] = True
     opened.page.add_init_script(NEVER_SEEN)
     opened.live()
@@ -64,7 +64,7 @@ def test_opening_row_sends_event_and_marks_as_read(opened: Opened, inbox: Inbox)
     expect(opened.rows.first).to_have_class("row")
 
 
-def test_digest_expands_to_its_bursts(opened: Opened, inbox: Inbox) -> None:
+def test_digest_expands_to_its_bursts(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[0] = digest(999, "ada mentioned @nova", "bob and others, 7 mentions of @nova", unread=True)
     opened.page.add_init_script(NEVER_SEEN)
     opened.live()
@@ -85,7 +85,7 @@ def test_digest_expands_to_its_bursts(opened: Opened, inbox: Inbox) -> None:
     expect(inside.first).to_be_hidden()
 
 
-def test_digest_menu_cannot_mute_and_escapes_hostile_names(opened: Opened, inbox: Inbox) -> None:
+def test_digest_menu_cannot_mute_and_escapes_hostile_names(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[0] = digest(999, *HOSTILE)
     opened.live()
     opened.burst(0).click()
@@ -95,7 +95,7 @@ def test_digest_menu_cannot_mute_and_escapes_hostile_names(opened: Opened, inbox
     expect(opened.page.get_by_role("menuitem")).to_have_text(["Mark as unread", "Hide"])
 
 
-def test_page_can_cancel_opening(opened: Opened, inbox: Inbox) -> None:
+def test_page_can_cancel_opening(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[0]["unread"] = True
     opened.live()
     opened.page.evaluate("document.addEventListener('open', (event) => event.preventDefault())")
@@ -104,7 +104,7 @@ def test_page_can_cancel_opening(opened: Opened, inbox: Inbox) -> None:
     assert inbox.calls("PUT /v1/inbox/marks") == []
 
 
-def test_keyboard_moves_marks_hides_and_restores(opened: Opened, inbox: Inbox) -> None:
+def test_keyboard_moves_marks_hides_and_restores(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     press = opened.page.keyboard.press
     opened.burst(0).focus()
@@ -127,14 +127,14 @@ def test_keyboard_moves_marks_hides_and_restores(opened: Opened, inbox: Inbox) -
     assert marks == [(["b998"], "unread"), (["b998"], "hidden"), (["b998"], "unread")]
 
 
-def test_only_one_row_is_in_the_tab_order(opened: Opened) -> None:
+def test_only_one_row_is_in_the_tab_order(opened: FakeInboxPage) -> None:
     opened.live().burst(2).focus()
     assert opened.inside("root.querySelectorAll('.row [tabindex=\"0\"]').length") == 2
     opened.page.keyboard.press("Tab")
     expect(opened.rows.nth(2).locator(".more")).to_be_focused()
 
 
-def test_menu_hides_row_and_undo_restores_it(opened: Opened, inbox: Inbox) -> None:
+def test_menu_hides_row_and_undo_restores_it(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().rows.nth(1).hover()
     opened.rows.nth(1).locator(".more").click()
     expect(opened.page.get_by_role("menuitem").first).to_be_focused()
@@ -147,7 +147,7 @@ def test_menu_hides_row_and_undo_restores_it(opened: Opened, inbox: Inbox) -> No
     expect(opened.rows).to_have_count(5)
 
 
-def test_menu_mutes_and_unmutes_account(opened: Opened, inbox: Inbox) -> None:
+def test_menu_mutes_and_unmutes_account(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997, unread=True)]
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -163,7 +163,7 @@ def test_menu_mutes_and_unmutes_account(opened: Opened, inbox: Inbox) -> None:
 
 
 @pytest.mark.parametrize("before", ["default", "first"])
-def test_menu_moves_account_to_digest_and_undo_restores_it(opened: Opened, inbox: Inbox, before: str) -> None:
+def test_menu_moves_account_to_digest_and_undo_restores_it(opened: FakeInboxPage, inbox: Inbox, before: str) -> None:
     if before != "default":
         inbox.everything |= {"preferences": [{"subject": "mention:nova", "volume": before, "muted_until": None}]}
     inbox.items = [item(999), item(998, subject="mention:orion", text="ada mentioned @orion"), item(997)]
@@ -178,7 +178,7 @@ def test_menu_moves_account_to_digest_and_undo_restores_it(opened: Opened, inbox
     opened.until(lambda: inbox.calls(path) == [{"volume": "digest"}, {"volume": before}])
 
 
-def test_mute_for_a_day_ends_tomorrow(opened: Opened, inbox: Inbox) -> None:
+def test_mute_for_a_day_ends_tomorrow(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     opened.page.get_by_role("menuitem", name="for a day").click()
@@ -189,7 +189,7 @@ def test_mute_for_a_day_ends_tomorrow(opened: Opened, inbox: Inbox) -> None:
     assert timedelta(hours=23) < muted_for <= timedelta(days=1)
 
 
-def test_refused_mute_hides_nothing_and_can_be_undone(opened: Opened, inbox: Inbox) -> None:
+def test_refused_mute_hides_nothing_and_can_be_undone(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.marks_status = 503
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -201,7 +201,7 @@ def test_refused_mute_hides_nothing_and_can_be_undone(opened: Opened, inbox: Inb
     expect(opened.page.locator("notifier-inbox .toast")).to_contain_text("show here again")
 
 
-def test_row_that_arrives_during_a_mute_is_not_shown(opened: Opened, inbox: Inbox) -> None:
+def test_row_that_arrives_during_a_mute_is_not_shown(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.slow = "forever"
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
@@ -214,14 +214,14 @@ def test_row_that_arrives_during_a_mute_is_not_shown(opened: Opened, inbox: Inbo
     assert inbox.preferred == ["forever", None]
 
 
-def test_own_mentions_cannot_be_muted(opened: Opened, inbox: Inbox) -> None:
+def test_own_mentions_cannot_be_muted(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = [item(999, subject="self:u1", text="ada mentioned you")]
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     expect(opened.page.get_by_role("menuitem")).to_have_count(2)
 
 
-def test_refused_mark_is_reverted(opened: Opened, inbox: Inbox) -> None:
+def test_refused_mark_is_reverted(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.marks_status = 503
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
@@ -229,14 +229,14 @@ def test_refused_mark_is_reverted(opened: Opened, inbox: Inbox) -> None:
     expect(opened.rows).to_have_count(5)
 
 
-def test_older_rows_load_while_scrolling_to_the_end(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_load_while_scrolling_to_the_end(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(45)
     opened.live().scroll(100_000)
     expect(opened.rows).to_have_count(45)
     expect(opened.page.get_by_text("That’s all")).to_be_attached()
 
 
-def test_older_rows_that_fail_wait_for_a_click(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_that_fail_wait_for_a_click(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items, inbox.older_status = items(45), 503
     opened.live().scroll(100_000)
     retry_button = opened.page.get_by_role("button", name="Older ones didn’t load")
@@ -246,7 +246,7 @@ def test_older_rows_that_fail_wait_for_a_click(opened: Opened, inbox: Inbox) -> 
     expect(opened.rows).to_have_count(45)
 
 
-def test_document_stays_bounded_while_scrolling(opened: Opened, inbox: Inbox) -> None:
+def test_document_stays_bounded_while_scrolling(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(420)
     opened.live()
     end_marker = opened.page.locator("notifier-inbox .end")
@@ -262,7 +262,7 @@ def test_document_stays_bounded_while_scrolling(opened: Opened, inbox: Inbox) ->
     expect(opened.rows.first.locator("time")).to_have_attribute("datetime", inbox.items[0]["opened_at"])
 
 
-def test_document_stays_bounded_on_a_busy_day(opened: Opened, inbox: Inbox) -> None:
+def test_document_stays_bounded_on_a_busy_day(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     for number in range(1000, 1300):
         inbox.arrive(item(number))
@@ -274,7 +274,7 @@ def test_document_stays_bounded_on_a_busy_day(opened: Opened, inbox: Inbox) -> N
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=["markup", "override", "zalgo", "long", "control", "right to left"])
-def test_hostile_name_is_shown_as_text(opened: Opened, inbox: Inbox, name: str) -> None:
+def test_hostile_name_is_shown_as_text(opened: FakeInboxPage, inbox: Inbox, name: str) -> None:
     inbox.items[0].update(
         names=[name, "bob", "eve"], more=True, count=9, text=f"{name} and others, 9 mentions of @nova"
     )

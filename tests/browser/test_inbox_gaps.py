@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support.browser.fake_inbox import Inbox, Item, item, items
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 PAGE, GAP = "GET /v1/inbox", "GET /v1/subjects/mention%3Anova/bursts"
 FIRST_IN_VIEW = """(() => {
@@ -18,7 +18,7 @@ FIRST_IN_VIEW = """(() => {
 pytestmark = pytest.mark.timeout(120)
 
 
-def load_deep(opened: Opened, inbox: Inbox, *, loaded: int = 60) -> None:
+def load_deep(opened: FakeInboxPage, inbox: Inbox, *, loaded: int = 60) -> None:
     """Open the page, and load several pages of rows."""
     inbox.items = items(loaded)
     opened.live().scroll(100_000)
@@ -29,7 +29,7 @@ def newer_items(count: int, **changes: Any) -> list[Item]:
     return [item(number, **changes) for number in range(999 + count, 999, -1)]
 
 
-def times(opened: Opened) -> list[str]:
+def times(opened: FakeInboxPage) -> list[str]:
     row_times: list[str] = opened.inside("[...root.querySelectorAll('.row time')].map((time) => time.dateTime)")
     return row_times
 
@@ -42,7 +42,7 @@ def calls_since(inbox: Inbox, start: int) -> list[str]:
     return [call.partition("?")[0] for call, _ in inbox.asked[start:]]
 
 
-def test_reset_after_more_than_a_page_keeps_deep_rows_and_position(opened: Opened, inbox: Inbox) -> None:
+def test_reset_after_more_than_a_page_keeps_deep_rows_and_position(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     opened.scroll(1_500)
     before = opened.inside(FIRST_IN_VIEW)
@@ -56,7 +56,7 @@ def test_reset_after_more_than_a_page_keeps_deep_rows_and_position(opened: Opene
     assert times(opened) == opened_at(inbox)
 
 
-def test_reset_fills_the_gap_above_deep_rows_of_an_idle_page(opened: Opened, inbox: Inbox) -> None:
+def test_reset_fills_the_gap_above_deep_rows_of_an_idle_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     opened.scroll(0)
     inbox.items = [*newer_items(45), *inbox.items]
@@ -65,7 +65,7 @@ def test_reset_fills_the_gap_above_deep_rows_of_an_idle_page(opened: Opened, inb
     assert times(opened) == opened_at(inbox)
 
 
-def test_row_that_comes_before_the_reload_does_not_hide_a_gap(opened: Opened, inbox: Inbox) -> None:
+def test_row_that_comes_before_the_reload_does_not_hide_a_gap(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     opened.scroll(0)
     inbox.items = [*newer_items(45), *inbox.items]
@@ -75,7 +75,7 @@ def test_row_that_comes_before_the_reload_does_not_hide_a_gap(opened: Opened, in
     assert times(opened) == opened_at(inbox)
 
 
-def test_more_missed_rows_than_document_keeps_restart_the_list(opened: Opened, inbox: Inbox) -> None:
+def test_more_missed_rows_than_document_keeps_restart_the_list(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     opened.scroll(0)
     inbox.items = [*newer_items(400), *inbox.items]
@@ -86,7 +86,7 @@ def test_more_missed_rows_than_document_keeps_restart_the_list(opened: Opened, i
     assert len(inbox.calls(PAGE)) <= 6
 
 
-def test_reset_removes_missing_deep_rows_and_keeps_position(opened: Opened, inbox: Inbox) -> None:
+def test_reset_removes_missing_deep_rows_and_keeps_position(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     opened.scroll(1_500)
     before = opened.inside(FIRST_IN_VIEW)
@@ -99,7 +99,7 @@ def test_reset_removes_missing_deep_rows_and_keeps_position(opened: Opened, inbo
     assert after[1] == pytest.approx(before[1], abs=1)
 
 
-def test_position_is_kept_when_first_visible_row_is_removed(opened: Opened, inbox: Inbox) -> None:
+def test_position_is_kept_when_first_visible_row_is_removed(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     opened.scroll(1_500)
     index = times(opened).index(opened.inside(FIRST_IN_VIEW)[0])
@@ -109,14 +109,14 @@ def test_position_is_kept_when_first_visible_row_is_removed(opened: Opened, inbo
     assert abs(times(opened).index(opened.inside(FIRST_IN_VIEW)[0]) - index) <= 1
 
 
-def test_reset_renews_marks_of_deep_rows(opened: Opened, inbox: Inbox) -> None:
+def test_reset_renews_marks_of_deep_rows(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     inbox.items[40]["unread"] = True
     inbox.say("reset")
     expect(opened.page.locator("notifier-inbox .row.unread")).to_have_count(1)
 
 
-def test_gap_that_failed_to_load_is_retried(opened: Opened, inbox: Inbox) -> None:
+def test_gap_that_failed_to_load_is_retried(opened: FakeInboxPage, inbox: Inbox) -> None:
     load_deep(opened, inbox)
     opened.scroll(0)
     inbox.older_status = 503
@@ -129,7 +129,7 @@ def test_gap_that_failed_to_load_is_retried(opened: Opened, inbox: Inbox) -> Non
     expect(opened.page.get_by_text("Notifications didn’t load")).to_be_hidden()
 
 
-def test_growth_of_unknown_burst_fetches_only_its_subject(opened: Opened, inbox: Inbox) -> None:
+def test_growth_of_unknown_burst_fetches_only_its_subject(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     start = len(inbox.asked)
     inbox.items = [*newer_items(2), *inbox.items]
@@ -140,7 +140,7 @@ def test_growth_of_unknown_burst_fetches_only_its_subject(opened: Opened, inbox:
     assert f"from={inbox.items[1]['seq']}&" in inbox.asked[start][0]
 
 
-def test_repeated_growth_is_one_fetch(opened: Opened, inbox: Inbox) -> None:
+def test_repeated_growth_is_one_fetch(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     start = len(inbox.asked)
     inbox.items = [*newer_items(3), *inbox.items]
@@ -153,7 +153,7 @@ def test_repeated_growth_is_one_fetch(opened: Opened, inbox: Inbox) -> None:
 
 
 @pytest.mark.parametrize("status", [404, 503])
-def test_page_is_reloaded_when_the_gap_route_fails(opened: Opened, inbox: Inbox, status: int) -> None:
+def test_page_is_reloaded_when_the_gap_route_fails(opened: FakeInboxPage, inbox: Inbox, status: int) -> None:
     inbox.gap_status = status
     opened.live()
     start = len(inbox.asked)
@@ -163,7 +163,7 @@ def test_page_is_reloaded_when_the_gap_route_fails(opened: Opened, inbox: Inbox,
     assert calls_since(inbox, start) == [GAP, PAGE]
 
 
-def test_growth_in_many_subjects_loads_the_page(opened: Opened, inbox: Inbox) -> None:
+def test_growth_in_many_subjects_loads_the_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     start = len(inbox.asked)
     inbox.items = [*(item_ | {"subject": f"mention:a{item_['burst']}"} for item_ in newer_items(6)), *inbox.items]
@@ -173,7 +173,7 @@ def test_growth_in_many_subjects_loads_the_page(opened: Opened, inbox: Inbox) ->
     assert calls_since(inbox, start) == [PAGE]
 
 
-def test_growth_below_loaded_rows_is_ignored(opened: Opened, inbox: Inbox) -> None:
+def test_growth_below_loaded_rows_is_ignored(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(60)
     opened.page.route("**/v1/inbox?cursor=*", lambda route: route.abort())
     opened.live()
@@ -186,7 +186,7 @@ def test_growth_below_loaded_rows_is_ignored(opened: Opened, inbox: Inbox) -> No
     assert calls_since(inbox, start) == []
 
 
-def test_missed_rows_wait_behind_the_pill_while_the_user_reads(opened: Opened, inbox: Inbox) -> None:
+def test_missed_rows_wait_behind_the_pill_while_the_user_reads(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().burst(0).focus()
     inbox.items = [*newer_items(2), *inbox.items]
     inbox.say("group", inbox.items[1])
@@ -197,7 +197,7 @@ def test_missed_rows_wait_behind_the_pill_while_the_user_reads(opened: Opened, i
     assert times(opened) == opened_at(inbox)
 
 
-def test_older_rows_continue_after_a_filled_gap(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_continue_after_a_filled_gap(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(100)
     opened.live().scroll(100_000)
     expect(opened.rows).to_have_count(70)

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.page_clock import Clock, page_clock
 from tests.support.browser.fake_inbox import CLOSE, Inbox, item
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 POLL_S = 30
 LONGEST_POLL_S = 38
@@ -33,7 +33,7 @@ def clock(page: Page, own_context: None, inbox: Inbox) -> Clock:
     return page_clock(page)
 
 
-def streaming(opened: Opened, clock: Clock) -> int:
+def streaming(opened: FakeInboxPage, clock: Clock) -> int:
     """Open the page, wait for its stream, and return the number of requests so far."""
     opened.open(before=SLOW)
     opened.until(lambda: bool(opened.inbox.lines))
@@ -42,7 +42,7 @@ def streaming(opened: Opened, clock: Clock) -> int:
     return len(opened.inbox.asked)
 
 
-def polling(opened: Opened, *, status: int = 404) -> None:
+def polling(opened: FakeInboxPage, *, status: int = 404) -> None:
     """Open the page without a stream."""
     opened.inbox.stream_status = status
     opened.open(before=SLOW)
@@ -50,7 +50,7 @@ def polling(opened: Opened, *, status: int = 404) -> None:
     opened.until(lambda: bool(opened.inbox.calls(STREAM)))
 
 
-def poll(opened: Opened, clock: Clock) -> None:
+def poll(opened: FakeInboxPage, clock: Clock) -> None:
     """Wait for one poll and its response."""
     before = len(opened.inbox.calls(PAGE))
     clock(LONGEST_POLL_S)
@@ -62,7 +62,7 @@ def calls_since(inbox: Inbox, start: int) -> list[str]:
     return [call.partition("?")[0] for call, _ in inbox.asked[start:]]
 
 
-def sync(opened: Opened) -> None:
+def sync(opened: FakeInboxPage) -> None:
     """Return when the page has handled every earlier stream event."""
     text = f"sync {opened.inbox.issued}"
     opened.inbox.items[-1] |= {"text": text}  # a page that is loaded meanwhile has it, too
@@ -70,7 +70,7 @@ def sync(opened: Opened) -> None:
     expect(opened.rows.last.locator(".text")).to_have_text(text)
 
 
-def wait_until_closed(opened: Opened) -> None:
+def wait_until_closed(opened: FakeInboxPage) -> None:
     """Return when the page has closed its stream."""
 
     def is_closed() -> bool:
@@ -80,18 +80,18 @@ def wait_until_closed(opened: Opened) -> None:
     opened.until(is_closed)
 
 
-def now(opened: Opened) -> Any:
+def now(opened: FakeInboxPage) -> Any:
     return opened.page.evaluate("Date.now() / 1_000")
 
 
-def test_open_stream_sends_no_request_while_nothing_happens(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_open_stream_sends_no_request_while_nothing_happens(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     clock(600)
     sync(opened)
     assert calls_since(inbox, start) == []
 
 
-def test_polls_are_304_and_change_nothing_on_the_page(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_polls_are_304_and_change_nothing_on_the_page(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     poll(opened, clock)
     opened.page.evaluate(WATCH)
@@ -101,7 +101,7 @@ def test_polls_are_304_and_change_nothing_on_the_page(opened: Opened, inbox: Inb
     assert opened.page.evaluate("window.mutations") == []
 
 
-def test_polls_respect_the_interval_of_the_server(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_polls_respect_the_interval_of_the_server(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     start, polls = now(opened), len(inbox.calls(PAGE))
     for _ in range(6):
@@ -110,7 +110,7 @@ def test_polls_respect_the_interval_of_the_server(opened: Opened, inbox: Inbox, 
     assert len(inbox.calls(STREAM)) == 1  # there is none, and it is requested again after ten minutes
 
 
-def test_hidden_tab_closes_its_stream_and_sends_nothing(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_hidden_tab_closes_its_stream_and_sends_nothing(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     opened.page.evaluate(PACE % "{ settle: 60_000 }")  # the stream has that long before the page is requested
     opened.turn("hidden")
@@ -126,7 +126,9 @@ def test_hidden_tab_closes_its_stream_and_sends_nothing(opened: Opened, inbox: I
     assert "Last-Event-ID" in inbox.calls(STREAM)[1]
 
 
-def test_hidden_tab_does_not_poll_and_loads_once_when_visible(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_hidden_tab_does_not_poll_and_loads_once_when_visible(
+    opened: FakeInboxPage, inbox: Inbox, clock: Clock
+) -> None:
     polling(opened)
     poll(opened, clock)
     opened.turn("hidden")
@@ -140,7 +142,7 @@ def test_hidden_tab_does_not_poll_and_loads_once_when_visible(opened: Opened, in
     poll(opened, clock)
 
 
-def test_tab_that_is_shown_repeatedly_loads_once(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_tab_that_is_shown_repeatedly_loads_once(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     poll(opened, clock)
     start = len(inbox.asked)
@@ -149,7 +151,7 @@ def test_tab_that_is_shown_repeatedly_loads_once(opened: Opened, inbox: Inbox, c
     opened.until(lambda: calls_since(inbox, start) == [PAGE])
 
 
-def test_visible_tab_with_open_stream_sends_no_request(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_visible_tab_with_open_stream_sends_no_request(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     opened.turn("hidden")
     clock(30)
@@ -159,7 +161,7 @@ def test_visible_tab_with_open_stream_sends_no_request(opened: Opened, inbox: In
     assert calls_since(inbox, start) == []
 
 
-def test_reset_in_hidden_tab_waits_until_it_is_visible(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_reset_in_hidden_tab_waits_until_it_is_visible(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     opened.turn("hidden")
     inbox.say("reset")
@@ -170,7 +172,9 @@ def test_reset_in_hidden_tab_waits_until_it_is_visible(opened: Opened, inbox: In
     opened.until(lambda: calls_since(inbox, start) == [PAGE])
 
 
-def test_reset_with_unchanged_page_is_304_and_changes_nothing(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_reset_with_unchanged_page_is_304_and_changes_nothing(
+    opened: FakeInboxPage, inbox: Inbox, clock: Clock
+) -> None:
     start = streaming(opened, clock)
     opened.page.evaluate(WATCH)
     inbox.say("reset")
@@ -185,7 +189,7 @@ def test_reset_with_unchanged_page_is_304_and_changes_nothing(opened: Opened, in
     assert inbox.calls(STREAM)[1]["Last-Event-ID"] == reset  # the page has made up for the reset
 
 
-def test_resets_close_together_are_one_load(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_resets_close_together_are_one_load(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     for _ in range(50):
         inbox.say("reset")
@@ -195,7 +199,7 @@ def test_resets_close_together_are_one_load(opened: Opened, inbox: Inbox, clock:
     assert calls_since(inbox, start) == [PAGE]
 
 
-def test_continuous_resets_do_not_delay_the_load_forever(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_continuous_resets_do_not_delay_the_load_forever(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     start = streaming(opened, clock)
     for _ in range(30):
         inbox.say("reset")
@@ -204,7 +208,7 @@ def test_continuous_resets_do_not_delay_the_load_forever(opened: Opened, inbox: 
     assert 1 <= calls_since(inbox, start).count(PAGE) <= 5
 
 
-def test_page_polls_while_streams_are_full(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_page_polls_while_streams_are_full(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     inbox.stream_refusal, inbox.retry_after = "streams_full", 1
     polling(opened, status=503)
     for _ in range(3):
@@ -225,7 +229,7 @@ def test_page_polls_while_streams_are_full(opened: Opened, inbox: Inbox, clock: 
     assert calls_since(inbox, start) == []
 
 
-def test_stream_respects_retry_after(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_stream_respects_retry_after(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     inbox.stream_refusal, inbox.retry_after = "streams_full", 120
     polling(opened, status=503)
     poll(opened, clock)
@@ -239,7 +243,7 @@ def test_stream_respects_retry_after(opened: Opened, inbox: Inbox, clock: Clock)
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["refused", "cut at once"])
-def test_failing_stream_backs_off(opened: Opened, inbox: Inbox, clock: Clock, cut: bool) -> None:
+def test_failing_stream_backs_off(opened: FakeInboxPage, inbox: Inbox, clock: Clock, cut: bool) -> None:
     inbox.stream_cut = cut
     polling(opened, status=200 if cut else 503)
     start = now(opened)
@@ -251,7 +255,7 @@ def test_failing_stream_backs_off(opened: Opened, inbox: Inbox, clock: Clock, cu
     poll(opened, clock)
 
 
-def test_browser_without_stream_support_polls(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_browser_without_stream_support_polls(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     opened.open(before=f"delete window.TextDecoderStream; {SLOW}")
     expect(opened.rows).to_have_count(5)
     poll(opened, clock)
@@ -261,7 +265,7 @@ def test_browser_without_stream_support_polls(opened: Opened, inbox: Inbox, cloc
     assert inbox.calls(STREAM) == []
 
 
-def test_failed_poll_respects_retry_after(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_failed_poll_respects_retry_after(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     polling(opened)
     inbox.status, inbox.retry_after = 503, 200
     poll(opened, clock)
@@ -275,7 +279,7 @@ def test_failed_poll_respects_retry_after(opened: Opened, inbox: Inbox, clock: C
     expect(opened.page.get_by_text("Notifications didn’t load")).to_be_hidden()
 
 
-def test_partial_page_is_reloaded_until_complete(opened: Opened, inbox: Inbox, clock: Clock) -> None:
+def test_partial_page_is_reloaded_until_complete(opened: FakeInboxPage, inbox: Inbox, clock: Clock) -> None:
     inbox.partial = True
     start = streaming(opened, clock)
     for _ in range(3):

@@ -5,19 +5,19 @@ import re
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.support.browser.fake_inbox import CLOSE, Inbox, item, items
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 SET_PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
 
 
-def test_growing_row_changes_text_and_keeps_position(opened: Opened, inbox: Inbox) -> None:
+def test_growing_row_changes_text_and_keeps_position(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.say("group", inbox.items[2] | {"count": 9, "text": "ada and others, 9 mentions of @nova"})
     expect(opened.rows.nth(2).locator(".text")).to_have_text("ada and others, 9 mentions of @nova")
     expect(opened.rows).to_have_count(5)
 
 
-def test_new_row_appears_when_list_is_idle(opened: Opened, inbox: Inbox) -> None:
+def test_new_row_appears_when_list_is_idle(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.arrive(item(1000, text="eve mentioned @nova", unread=True))
     expect(opened.rows).to_have_count(6)
@@ -25,7 +25,7 @@ def test_new_row_appears_when_list_is_idle(opened: Opened, inbox: Inbox) -> None
     expect(opened.pill).to_be_hidden()
 
 
-def test_new_rows_wait_behind_pill_while_list_is_scrolled(opened: Opened, inbox: Inbox) -> None:
+def test_new_rows_wait_behind_pill_while_list_is_scrolled(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(20)
     opened.live().scroll(300)
     for number in (1000, 1001, 1002):
@@ -39,13 +39,13 @@ def test_new_rows_wait_behind_pill_while_list_is_scrolled(opened: Opened, inbox:
     assert opened.inside("root.querySelector('.scroller').scrollTop") == 0
 
 
-def test_new_rows_wait_while_list_has_keyboard_focus(opened: Opened, inbox: Inbox) -> None:
+def test_new_rows_wait_while_list_has_keyboard_focus(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().burst(0).focus()
     inbox.arrive(item(1000))
     expect(opened.pill).to_have_text("1 new")
 
 
-def test_new_rows_are_announced_together_without_growth(opened: Opened, inbox: Inbox) -> None:
+def test_new_rows_are_announced_together_without_growth(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().burst(0).focus()
     status = opened.page.get_by_role("status")
     inbox.say("group", inbox.items[0] | {"count": 2, "text": "grown"})
@@ -56,7 +56,7 @@ def test_new_rows_are_announced_together_without_growth(opened: Opened, inbox: I
     expect(status).to_have_text("3 new notifications")
 
 
-def test_visible_rows_become_seen(opened: Opened, inbox: Inbox) -> None:
+def test_visible_rows_become_seen(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
     opened.live()
     expect(opened.rows.nth(1)).to_have_class("row fresh")
@@ -64,7 +64,7 @@ def test_visible_rows_become_seen(opened: Opened, inbox: Inbox) -> None:
     expect(opened.badge).to_be_hidden()
 
 
-def test_rows_behind_pill_are_not_seen(opened: Opened, inbox: Inbox) -> None:
+def test_rows_behind_pill_are_not_seen(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
     opened.live().burst(0).focus()
     inbox.arrive(item(1000, unread=True))
@@ -75,7 +75,7 @@ def test_rows_behind_pill_are_not_seen(opened: Opened, inbox: Inbox) -> None:
     opened.until(lambda: not inbox.items[0]["unread"])
 
 
-def test_background_tab_marks_nothing_as_seen(opened: Opened, inbox: Inbox) -> None:
+def test_background_tab_marks_nothing_as_seen(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[0]["unread"] = True
     opened.open(before="Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true })")
     expect(opened.rows.first).to_have_class(re.compile("unread"))
@@ -85,7 +85,7 @@ def test_background_tab_marks_nothing_as_seen(opened: Opened, inbox: Inbox) -> N
     opened.until(lambda: inbox.calls("PUT /v1/inbox/seen"))
 
 
-def test_interrupted_stream_resumes_at_last_event(opened: Opened, inbox: Inbox) -> None:
+def test_interrupted_stream_resumes_at_last_event(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.raw("retry: 100\n\n")
     inbox.arrive(item(1000))
@@ -95,12 +95,12 @@ def test_interrupted_stream_resumes_at_last_event(opened: Opened, inbox: Inbox) 
     assert inbox.calls("GET /v1/inbox/stream")[1]["Last-Event-ID"] == f"as-of-{inbox.issued}"
 
 
-def test_silent_stream_is_reconnected(opened: Opened, inbox: Inbox) -> None:
+def test_silent_stream_is_reconnected(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.open(before=SET_PACE % "{ silence: 300, backoff: 100 }")
     opened.until(lambda: len(inbox.calls("GET /v1/inbox/stream")) >= 2)
 
 
-def test_page_polls_with_etag_without_a_stream(opened: Opened, inbox: Inbox) -> None:
+def test_page_polls_with_etag_without_a_stream(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.stream_status = 404
     opened.open()
     expect(opened.rows).to_have_count(5)
@@ -111,16 +111,16 @@ def test_page_polls_with_etag_without_a_stream(opened: Opened, inbox: Inbox) -> 
     assert len(inbox.calls("GET /v1/inbox/stream")) == 1
 
 
-def test_reset_reloads_first_page(opened: Opened, inbox: Inbox) -> None:
+def test_reset_reloads_first_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     del inbox.items[1]
     inbox.say("reset")
     expect(opened.rows).to_have_count(4)
 
 
-def test_two_tabs_of_one_user_agree(opened: Opened, context: BrowserContext, address: str, inbox: Inbox) -> None:
+def test_two_tabs_of_one_user_agree(opened: FakeInboxPage, context: BrowserContext, address: str, inbox: Inbox) -> None:
     opened.live()
-    second = Opened(page=context.new_page(), address=address, inbox=inbox).live()
+    second = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox).live()
     opened.until(lambda: len(inbox.lines) == 2)
     second.burst(0).focus()
     second.page.keyboard.press("u")
@@ -131,7 +131,7 @@ def test_two_tabs_of_one_user_agree(opened: Opened, context: BrowserContext, add
     assert len(inbox.calls("PUT /v1/inbox/seen")) <= 2  # one from each tab
 
 
-def test_events_between_page_and_slow_stream_are_not_missed(opened: Opened, inbox: Inbox) -> None:
+def test_events_between_page_and_slow_stream_are_not_missed(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.badge = {"count": 100, "more": True}  # stays the same, so that it gives nothing away
     inbox.line_gate.clear()
     opened.open()
@@ -144,7 +144,7 @@ def test_events_between_page_and_slow_stream_are_not_missed(opened: Opened, inbo
     expect(opened.rows.nth(3).locator(".text")).to_have_text("ada and bob, 2 mentions of @nova")
 
 
-def test_events_while_tab_was_hidden_are_not_missed(opened: Opened, inbox: Inbox) -> None:
+def test_events_while_tab_was_hidden_are_not_missed(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.open(before=SET_PACE % "{ hidden: 50 }")
     opened.until(lambda: bool(inbox.lines))
     opened.turn("hidden")
@@ -163,7 +163,7 @@ def test_events_while_tab_was_hidden_are_not_missed(opened: Opened, inbox: Inbox
     expect(opened.rows.nth(2).locator(".text")).to_have_text("grown")
 
 
-def test_tab_opened_in_background_closes_its_stream(opened: Opened, inbox: Inbox) -> None:
+def test_tab_opened_in_background_closes_its_stream(opened: FakeInboxPage, inbox: Inbox) -> None:
     hidden = "Object.defineProperty(document, 'visibilityState', { value: 'hidden', configurable: true });"
     opened.open(before=f"{hidden} {SET_PACE % '{ hidden: 50 }'}")
     opened.until(lambda: bool(inbox.calls("GET /v1/inbox/stream")))
@@ -178,7 +178,7 @@ def test_tab_opened_in_background_closes_its_stream(opened: Opened, inbox: Inbox
     expect(opened.rows).to_have_count(6)
 
 
-def test_page_older_than_stream_events_reverts_nothing(opened: Opened, inbox: Inbox) -> None:
+def test_page_older_than_stream_events_reverts_nothing(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.stale = True
     inbox.gate.clear()
@@ -194,9 +194,11 @@ def test_page_older_than_stream_events_reverts_nothing(opened: Opened, inbox: In
     expect(opened.rows.nth(3).locator(".text")).to_have_text("grown")
 
 
-def test_hide_and_undo_apply_to_both_tabs(opened: Opened, context: BrowserContext, address: str, inbox: Inbox) -> None:
+def test_hide_and_undo_apply_to_both_tabs(
+    opened: FakeInboxPage, context: BrowserContext, address: str, inbox: Inbox
+) -> None:
     opened.live()
-    second = Opened(page=context.new_page(), address=address, inbox=inbox).live()
+    second = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox).live()
     opened.until(lambda: len(inbox.lines) == 2)
     second.burst(1).focus()
     second.page.keyboard.press("Delete")
@@ -211,7 +213,7 @@ def test_hide_and_undo_apply_to_both_tabs(opened: Opened, context: BrowserContex
     expect(opened.rows).to_have_count(5)
 
 
-def test_undoing_hide_leaves_no_mark(opened: Opened, inbox: Inbox) -> None:
+def test_undoing_hide_leaves_no_mark(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
     opened.page.add_init_script(SET_PACE % "{ looked: 60_000 }")
     opened.live().burst(1).focus()
@@ -223,7 +225,7 @@ def test_undoing_hide_leaves_no_mark(opened: Opened, inbox: Inbox) -> None:
     expect(opened.rows.nth(1)).to_have_class(re.compile("unread"))
 
 
-def test_quick_undo_is_not_overtaken_by_the_first_mark(opened: Opened, inbox: Inbox) -> None:
+def test_quick_undo_is_not_overtaken_by_the_first_mark(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.slow = "hidden"
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
@@ -234,18 +236,18 @@ def test_quick_undo_is_not_overtaken_by_the_first_mark(opened: Opened, inbox: In
     expect(opened.rows).to_have_count(5)
 
 
-def test_row_restored_elsewhere_returns_with_next_page(opened: Opened, inbox: Inbox) -> None:
+def test_row_restored_elsewhere_returns_with_next_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().burst(1).focus()
     opened.page.keyboard.press("Delete")
     expect(opened.rows).to_have_count(4)
-    opened.until(lambda: bool(inbox.gone))
+    opened.until(lambda: bool(inbox.hidden))
     opened.page.wait_for_timeout(100)  # the response arrives
-    inbox.items.insert(1, inbox.gone.pop("b998"))
+    inbox.items.insert(1, inbox.hidden.pop("b998"))
     inbox.say("reset")
     expect(opened.rows).to_have_count(5)
 
 
-def test_stream_resumes_before_reset_until_page_is_loaded(opened: Opened, inbox: Inbox) -> None:
+def test_stream_resumes_before_reset_until_page_is_loaded(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     before = inbox.issued
     opened.page.route("**/v1/inbox?*", lambda route: route.abort())
@@ -275,7 +277,7 @@ def test_events_are_parsed_in_any_chunks(page: Page, address: str) -> None:
     assert set(results) == {'row|{"a":\n1}|7 retry|20| message|x| message|y|'}
 
 
-def test_removed_element_stops_all_requests(opened: Opened, inbox: Inbox) -> None:
+def test_removed_element_stops_all_requests(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     opened.page.evaluate("window.old = document.querySelector('notifier-inbox'); window.old.remove()")
 

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support.browser.fake_inbox import Inbox, items
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 PACE = "import('/static/notifier-inbox/pace.js').then(({ PACE }) => Object.assign(PACE, %s))"
 NEVER_SEEN = PACE % "{ looked: 36_000_000 }"
@@ -26,30 +26,30 @@ MARKS, PAGE = "PUT /v1/inbox/marks", "GET /v1/inbox"
 pytestmark = pytest.mark.timeout(120)
 
 
-def log(opened: Opened) -> None:
+def log(opened: FakeInboxPage) -> None:
     opened.page.evaluate(LOG)
 
 
-def unread_states(opened: Opened) -> list[bool]:
+def unread_states(opened: FakeInboxPage) -> list[bool]:
     states: list[Any] = opened.page.evaluate("window.states")
     unread = [state[0] for state in states]
     return [state for index, state in enumerate(unread) if index == 0 or state != unread[index - 1]]
 
 
-def badges(opened: Opened) -> list[str]:
+def badges(opened: FakeInboxPage) -> list[str]:
     states: list[Any] = opened.page.evaluate("window.states")
     counts = [state[1] for state in states]
     return [count for index, count in enumerate(counts) if index == 0 or count != counts[index - 1]]
 
 
-def sync(opened: Opened) -> None:
+def sync(opened: FakeInboxPage) -> None:
     """Return when the page has handled every earlier stream event."""
     text = f"sync {opened.inbox.issued}"
     opened.inbox.say("group", opened.inbox.items[0] | {"text": text})
     expect(opened.rows.first.locator(".text")).to_have_text(text)
 
 
-def mark(opened: Opened, key: str) -> None:
+def mark(opened: FakeInboxPage, key: str) -> None:
     """Mark the second row by a key."""
     count = len(opened.inbox.calls(MARKS))
     opened.burst(1).focus()
@@ -57,7 +57,7 @@ def mark(opened: Opened, key: str) -> None:
     opened.until(lambda: len(opened.inbox.calls(MARKS)) > count)
 
 
-def hold_page_response(opened: Opened) -> None:
+def hold_page_response(opened: FakeInboxPage) -> None:
     """Request the page as it is now, and hold the response."""
     count = len(opened.inbox.calls(PAGE))
     opened.inbox.stale = True
@@ -66,7 +66,7 @@ def hold_page_response(opened: Opened) -> None:
     opened.until(lambda: len(opened.inbox.calls(PAGE)) > count)
 
 
-def release_page_response(opened: Opened) -> None:
+def release_page_response(opened: FakeInboxPage) -> None:
     """Release the held response, and return when it is drawn: the next page is requested only after that."""
     count = len(opened.inbox.calls(PAGE))
     opened.inbox.gate.set()
@@ -77,7 +77,7 @@ def release_page_response(opened: Opened) -> None:
     opened.inbox.gate.set()
 
 
-def test_own_mark_is_not_undone_by_an_older_event(opened: Opened, inbox: Inbox) -> None:
+def test_own_mark_is_not_undone_by_an_older_event(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     older = dict(inbox.items[1])
     log(opened)
@@ -96,7 +96,7 @@ def test_own_mark_is_not_undone_by_an_older_event(opened: Opened, inbox: Inbox) 
     assert len(badges(opened)) == 2
 
 
-def test_own_hide_is_not_undone_by_an_older_event(opened: Opened, inbox: Inbox) -> None:
+def test_own_hide_is_not_undone_by_an_older_event(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     older = dict(inbox.items[1])
     inbox.mark_gate.clear()
@@ -111,7 +111,7 @@ def test_own_hide_is_not_undone_by_an_older_event(opened: Opened, inbox: Inbox) 
     assert opened.rows.count() == 4
 
 
-def test_own_mark_is_not_undone_by_an_older_page(opened: Opened, inbox: Inbox) -> None:
+def test_own_mark_is_not_undone_by_an_older_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     log(opened)
     hold_page_response(opened)
@@ -121,7 +121,7 @@ def test_own_mark_is_not_undone_by_an_older_page(opened: Opened, inbox: Inbox) -
     assert unread_states(opened) == [False, True]
 
 
-def test_own_mark_is_not_undone_by_older_page_without_stream(opened: Opened, inbox: Inbox) -> None:
+def test_own_mark_is_not_undone_by_older_page_without_stream(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.stream_status = 404
     opened.open()
     expect(opened.rows).to_have_count(5)
@@ -136,7 +136,7 @@ def test_own_mark_is_not_undone_by_older_page_without_stream(opened: Opened, inb
     assert unread_states(opened) == [False, True]
 
 
-def test_page_requested_during_a_mark_does_not_undo_it(opened: Opened, inbox: Inbox) -> None:
+def test_page_requested_during_a_mark_does_not_undo_it(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     log(opened)
     inbox.mark_gate.clear()
@@ -149,7 +149,7 @@ def test_page_requested_during_a_mark_does_not_undo_it(opened: Opened, inbox: In
     assert unread_states(opened) == [False, True]
 
 
-def test_undone_hide_is_not_hidden_again_by_an_older_page(opened: Opened, inbox: Inbox) -> None:
+def test_undone_hide_is_not_hidden_again_by_an_older_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     mark(opened, "Delete")
     opened.until(lambda: inbox.marked == ["hidden"])
@@ -165,7 +165,7 @@ def test_undone_hide_is_not_hidden_again_by_an_older_page(opened: Opened, inbox:
     assert set(opened.page.evaluate("[...window.counts]")) <= {5}
 
 
-def test_refused_mark_is_reverted_on_a_held_page(opened: Opened, inbox: Inbox) -> None:
+def test_refused_mark_is_reverted_on_a_held_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     hold_page_response(opened)
     inbox.marks_status = 503
@@ -176,7 +176,7 @@ def test_refused_mark_is_reverted_on_a_held_page(opened: Opened, inbox: Inbox) -
     expect(opened.rows.nth(1)).not_to_have_class(re.compile("unread"))
 
 
-def test_older_page_does_not_make_seen_rows_unread(opened: Opened, inbox: Inbox) -> None:
+def test_older_page_does_not_make_seen_rows_unread(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items[1]["unread"] = True
     opened.open(before=NEVER_SEEN)
     opened.until(lambda: bool(inbox.lines))
@@ -193,7 +193,7 @@ def test_older_page_does_not_make_seen_rows_unread(opened: Opened, inbox: Inbox)
     expect(opened.badge).to_be_hidden()
 
 
-def test_growth_does_not_make_a_read_row_unread(opened: Opened, inbox: Inbox) -> None:
+def test_growth_does_not_make_a_read_row_unread(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     log(opened)
     inbox.say("group", inbox.items[1] | {"count": 2, "text": "grown", "unread": True})
@@ -202,7 +202,7 @@ def test_growth_does_not_make_a_read_row_unread(opened: Opened, inbox: Inbox) ->
     assert unread_states(opened) == [False]
 
 
-def test_older_rows_include_recent_stream_events(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_include_recent_stream_events(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = items(45)
     inbox.gate.set()
     opened.live()
@@ -218,7 +218,7 @@ def test_older_rows_include_recent_stream_events(opened: Opened, inbox: Inbox) -
     expect(opened.rows.nth(30)).to_have_class(re.compile("unread"))
 
 
-def test_concurrent_marks_of_two_devices_end_as_on_the_server(opened: Opened, inbox: Inbox) -> None:
+def test_concurrent_marks_of_two_devices_end_as_on_the_server(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.mark_gate.clear()
     mark(opened, "u")

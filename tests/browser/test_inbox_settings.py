@@ -8,28 +8,28 @@ from playwright.sync_api import Browser, Locator, expect
 from benchmarks.demo_page import SCHEMES
 from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 PATH = "PATCH /v1/preferences"
 
 
-def dialog(opened: Opened) -> Locator:
+def dialog(opened: FakeInboxPage) -> Locator:
     return opened.page.get_by_role("dialog", name="Notification settings")
 
 
-def settings_button(opened: Opened) -> Locator:
+def settings_button(opened: FakeInboxPage) -> Locator:
     return opened.page.get_by_role("button", name="Notification settings")
 
 
 @pytest.fixture
-def tokyo_page(browser: Browser, address: str, inbox: Inbox) -> Iterator[Opened]:
+def tokyo_page(browser: Browser, address: str, inbox: Inbox) -> Iterator[FakeInboxPage]:
     """A page in a browser in Tokyo."""
     context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
-    yield Opened(page=context.new_page(), address=address, inbox=inbox)
+    yield FakeInboxPage(page=context.new_page(), address=address, inbox=inbox)
     context.close()
 
 
-def test_dialog_shows_current_settings_and_sends_changes_only(opened: Opened, inbox: Inbox) -> None:
+def test_dialog_shows_current_settings_and_sends_changes_only(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.everything |= {"volume": "first", "push": False}
     settings_button(opened.live()).click()
     expect(dialog(opened).get_by_label("Only each account’s first")).to_be_checked()
@@ -43,7 +43,7 @@ def test_dialog_shows_current_settings_and_sends_changes_only(opened: Opened, in
     expect(settings_button(opened)).to_be_focused()
 
 
-def test_saving_default_alerts_opts_in(opened: Opened, inbox: Inbox) -> None:
+def test_saving_default_alerts_opts_in(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.everything |= {"asked": False}
     settings_button(opened.live()).click()
     dialog(opened).get_by_label("Only mentions of me").check()
@@ -57,7 +57,7 @@ def test_saving_default_alerts_opts_in(opened: Opened, inbox: Inbox) -> None:
     assert inbox.calls(PATH)[1:] == [{"push": False}]
 
 
-def test_quiet_hours_use_time_zone_of_browser(tokyo_page: Opened, inbox: Inbox) -> None:
+def test_quiet_hours_use_time_zone_of_browser(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
     settings_button(tokyo_page.live()).click()
     dialog(tokyo_page).get_by_label("Quiet hours").check()
     expect(dialog(tokyo_page).get_by_label("From", exact=True)).to_have_value("22:00")
@@ -72,7 +72,7 @@ def test_quiet_hours_use_time_zone_of_browser(tokyo_page: Opened, inbox: Inbox) 
     assert inbox.calls(PATH)[1:] == [{"quiet_hours": None}]
 
 
-def test_digest_hour_uses_time_zone_of_browser(tokyo_page: Opened, inbox: Inbox) -> None:
+def test_digest_hour_uses_time_zone_of_browser(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
     settings_button(tokyo_page.live()).click()
     expect(dialog(tokyo_page).get_by_label("Time zone")).to_be_hidden()
     dialog(tokyo_page).get_by_label("One digest a day").check()
@@ -92,7 +92,7 @@ def test_digest_hour_uses_time_zone_of_browser(tokyo_page: Opened, inbox: Inbox)
     assert inbox.calls(PATH)[1:] == [{"time_zone": "UTC"}]
 
 
-def test_time_zone_can_be_set_with_an_account_in_digest(tokyo_page: Opened, inbox: Inbox) -> None:
+def test_time_zone_can_be_set_with_an_account_in_digest(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
     nova = {"subject": "mention:nova", "volume": "digest", "muted_until": None}
     inbox.everything |= {"preferences": [nova]}
     settings_button(tokyo_page.live()).click()
@@ -103,7 +103,7 @@ def test_time_zone_can_be_set_with_an_account_in_digest(tokyo_page: Opened, inbo
     assert inbox.calls(PATH) == [{"time_zone": "Asia/Tokyo"}]
 
 
-def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: Opened, inbox: Inbox) -> None:
+def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: FakeInboxPage, inbox: Inbox) -> None:
     inbox.everything |= {"quiet_hours": {"from": "23:00", "to": "05:00"}, "time_zone": "Europe/Berlin"}
     settings_button(tokyo_page.live()).click()
     expect(dialog(tokyo_page).get_by_label("Time zone")).to_have_value("Europe/Berlin")
@@ -117,7 +117,7 @@ def test_saved_time_zone_is_kept_in_another_browser_zone(tokyo_page: Opened, inb
     assert inbox.calls(PATH) == [{"time_zone": "America/New_York"}]
 
 
-def test_mention_policy_is_chosen_from_a_list(opened: Opened, inbox: Inbox) -> None:
+def test_mention_policy_is_chosen_from_a_list(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.everything |= {"mentions": "verified"}
     settings_button(opened.live()).click()
     policy = dialog(opened).get_by_label("Tell my followers when I’m mentioned")
@@ -128,7 +128,7 @@ def test_mention_policy_is_chosen_from_a_list(opened: Opened, inbox: Inbox) -> N
     assert inbox.calls(PATH) == [{"mentions": "followed"}]
 
 
-def test_keyboard_alone_opens_changes_and_closes_dialog(opened: Opened, inbox: Inbox) -> None:
+def test_keyboard_alone_opens_changes_and_closes_dialog(opened: FakeInboxPage, inbox: Inbox) -> None:
     press = opened.live().page.keyboard.press
     settings_button(opened).focus()
     press("Enter")
@@ -149,7 +149,7 @@ def test_keyboard_alone_opens_changes_and_closes_dialog(opened: Opened, inbox: I
     assert inbox.calls(PATH) == [{"volume": "first"}]
 
 
-def test_refused_settings_can_be_saved_again(opened: Opened, inbox: Inbox) -> None:
+def test_refused_settings_can_be_saved_again(opened: FakeInboxPage, inbox: Inbox) -> None:
     settings_button(opened.live()).click()
     dialog(opened).get_by_label("Only mentions of me").check()
     inbox.marks_status = 503
@@ -161,7 +161,7 @@ def test_refused_settings_can_be_saved_again(opened: Opened, inbox: Inbox) -> No
     assert inbox.everything["volume"] == "off"
 
 
-def test_settings_that_fail_to_load_offer_retry(opened: Opened, inbox: Inbox) -> None:
+def test_settings_that_fail_to_load_offer_retry(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.status = 503
     settings_button(opened).click()
@@ -172,7 +172,7 @@ def test_settings_that_fail_to_load_offer_retry(opened: Opened, inbox: Inbox) ->
     expect(dialog(opened).get_by_label("Every mention")).to_be_checked()
 
 
-def test_token_of_another_user_closes_dialog(opened: Opened, inbox: Inbox) -> None:
+def test_token_of_another_user_closes_dialog(opened: FakeInboxPage, inbox: Inbox) -> None:
     settings_button(opened.live()).click()
     expect(dialog(opened).get_by_label("Every mention")).to_be_checked()
     opened.page.evaluate("document.querySelector('notifier-inbox').token = 'other'")
@@ -191,7 +191,7 @@ def test_dialog_fits_phone_without_axe_violations(
         "is_mobile": True,
     }
     context = browser.new_context(**device, locale="en-GB")  # type: ignore[arg-type] # a mapping of several types
-    opened = Opened(page=context.new_page(), address=address, inbox=inbox)
+    opened = FakeInboxPage(page=context.new_page(), address=address, inbox=inbox)
     settings_button(opened.live()).tap()
     dialog(opened).get_by_label("Quiet hours").tap()
     expect(dialog(opened).get_by_label("Time zone")).to_be_visible()

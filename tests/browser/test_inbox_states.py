@@ -6,11 +6,11 @@ from playwright.sync_api import BrowserContext, Route, expect
 from benchmarks.demo_page import INBOX_WIDTHS, SCHEMES
 from tests.support.browser.accessibility import violations
 from tests.support.browser.fake_inbox import Inbox, item, items
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 from tests.support.browser.states import inbox_states
 
 
-def test_empty_inbox_shows_message(opened: Opened, inbox: Inbox) -> None:
+def test_empty_inbox_shows_message(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = []
     opened.open()
     expect(opened.page.get_by_text("Nothing here yet")).to_be_visible()
@@ -18,7 +18,7 @@ def test_empty_inbox_shows_message(opened: Opened, inbox: Inbox) -> None:
     expect(opened.rows).to_have_count(1)
 
 
-def test_page_without_visible_rows_loads_the_next(opened: Opened, inbox: Inbox) -> None:
+def test_page_without_visible_rows_loads_the_next(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items, inbox.passed = items(60), True
     opened.open()
     expect(opened.rows).to_have_count(50)
@@ -31,7 +31,7 @@ def test_page_without_visible_rows_loads_the_next(opened: Opened, inbox: Inbox) 
     expect(opened.pill).to_be_hidden()
 
 
-def test_failure_after_empty_page_offers_retry(opened: Opened, inbox: Inbox) -> None:
+def test_failure_after_empty_page_offers_retry(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items, inbox.passed, inbox.older_status = items(60), True, 503
     opened.open()
     retry_button = opened.page.get_by_role("button", name="Older ones didn’t load. Try again")
@@ -41,7 +41,7 @@ def test_failure_after_empty_page_offers_retry(opened: Opened, inbox: Inbox) -> 
     expect(opened.rows).to_have_count(50)
 
 
-def test_older_rows_load_after_a_partial_page(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_load_after_a_partial_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items, inbox.partial = items(60), True
     opened.open()
     expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_visible()
@@ -51,7 +51,7 @@ def test_older_rows_load_after_a_partial_page(opened: Opened, inbox: Inbox) -> N
     expect(opened.rows).to_have_count(60)
 
 
-def test_older_rows_load_after_an_empty_page(opened: Opened, inbox: Inbox) -> None:
+def test_older_rows_load_after_an_empty_page(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.items = []
     opened.open()
     opened.until(lambda: bool(inbox.lines))
@@ -62,7 +62,7 @@ def test_older_rows_load_after_an_empty_page(opened: Opened, inbox: Inbox) -> No
     expect(opened.rows).to_have_count(60)
 
 
-def test_late_older_rows_leave_no_gap_after_list_restarts(opened: Opened, inbox: Inbox) -> None:
+def test_late_older_rows_leave_no_gap_after_list_restarts(opened: FakeInboxPage, inbox: Inbox) -> None:
     all_items, held_requests = items(100), list[Route]()
     inbox.items = all_items[40:]
     # Routed from the beginning: if frames are late, the end of the list is in view until the first page is drawn, and
@@ -84,7 +84,7 @@ def test_late_older_rows_leave_no_gap_after_list_restarts(opened: Opened, inbox:
     expect(opened.rows).to_have_count(70)
 
 
-def test_failure_offers_retry(opened: Opened, inbox: Inbox) -> None:
+def test_failure_offers_retry(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.status = 503
     opened.open()
     expect(opened.page.get_by_text("Notifications didn’t load").first).to_be_visible()
@@ -93,7 +93,7 @@ def test_failure_offers_retry(opened: Opened, inbox: Inbox) -> None:
     expect(opened.rows).to_have_count(5)
 
 
-def test_offline_page_keeps_its_rows(opened: Opened, context: BrowserContext, inbox: Inbox) -> None:
+def test_offline_page_keeps_its_rows(opened: FakeInboxPage, context: BrowserContext, inbox: Inbox) -> None:
     opened.live()
     context.set_offline(True)
     expect(opened.page.get_by_text("You’re offline.")).to_be_visible()
@@ -104,7 +104,7 @@ def test_offline_page_keeps_its_rows(opened: Opened, context: BrowserContext, in
     expect(opened.rows).to_have_count(6)
 
 
-def test_partial_page_shows_warning(opened: Opened, inbox: Inbox) -> None:
+def test_partial_page_shows_warning(opened: FakeInboxPage, inbox: Inbox) -> None:
     inbox.partial, inbox.poll_interval = True, 600  # so that the page is not reloaded automatically on a slow machine
     opened.open()
     expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_visible()
@@ -113,17 +113,17 @@ def test_partial_page_shows_warning(opened: Opened, inbox: Inbox) -> None:
     expect(opened.page.get_by_text("Some notifications may be missing.")).to_be_hidden()
 
 
-def test_expired_token_is_renewed_once(opened: Opened, inbox: Inbox) -> None:
+def test_expired_token_is_renewed_once(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.open(before="document.querySelector('notifier-inbox').getToken = async () => 'good'", token="old")
     expect(opened.rows).to_have_count(5)
 
 
-def test_session_ends_without_a_new_token(opened: Opened) -> None:
+def test_session_ends_without_a_new_token(opened: FakeInboxPage) -> None:
     opened.open(token="old")
     expect(opened.page.get_by_text("Your session has ended").first).to_be_visible()
 
 
-def test_rows_stay_when_the_session_ends(opened: Opened, inbox: Inbox) -> None:
+def test_rows_stay_when_the_session_ends(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.token = "other"
     inbox.say("reset")
@@ -131,7 +131,7 @@ def test_rows_stay_when_the_session_ends(opened: Opened, inbox: Inbox) -> None:
     expect(opened.rows).to_have_count(5)
 
 
-def test_new_token_clears_the_rows(opened: Opened, inbox: Inbox) -> None:
+def test_new_token_clears_the_rows(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     inbox.token, inbox.items = "other", [item(7, text="for somebody else")]
     opened.page.evaluate("document.querySelector('notifier-inbox').token = 'other'")
@@ -139,14 +139,14 @@ def test_new_token_clears_the_rows(opened: Opened, inbox: Inbox) -> None:
     expect(opened.burst(0)).to_have_text("for somebody else")
 
 
-def test_token_is_in_no_url(opened: Opened, inbox: Inbox) -> None:
+def test_token_is_in_no_url(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live()
     assert [call for call, _ in inbox.asked if inbox.token in call] == []
     assert inbox.calls("GET /v1/inbox/stream")[0]["Authorization"] == "Bearer good"
 
 
 @pytest.mark.parametrize(("width", "side"), [(320, "ltr"), (360, "rtl")])
-def test_rows_fit_the_width_of_a_phone(opened: Opened, inbox: Inbox, width: int, side: str) -> None:
+def test_rows_fit_the_width_of_a_phone(opened: FakeInboxPage, inbox: Inbox, width: int, side: str) -> None:
     inbox.items[0].update(
         names=["x" * 500, "y" * 500], more=True, text="x" * 500 + " and others, 12890 mentions of @nova"
     )
@@ -163,7 +163,7 @@ def test_rows_fit_the_width_of_a_phone(opened: Opened, inbox: Inbox, width: int,
 @pytest.mark.parametrize(
     ("scheme", "width"), [*zip(SCHEMES, INBOX_WIDTHS, strict=True)]
 )  # the benchmark tries all four combinations
-def test_axe_finds_no_violation_in_any_state(opened: Opened, scheme: str, width: int) -> None:
+def test_axe_finds_no_violation_in_any_state(opened: FakeInboxPage, scheme: str, width: int) -> None:
     opened.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     opened.page.set_viewport_size({"width": width, "height": 700})
     violations_by_state = {state: violations(opened.page) for state in inbox_states(opened)}
@@ -171,7 +171,7 @@ def test_axe_finds_no_violation_in_any_state(opened: Opened, scheme: str, width:
     assert {state: rules for state, rules in violations_by_state.items() if rules} == {}
 
 
-def test_reduced_motion_disables_animations(opened: Opened, inbox: Inbox) -> None:
+def test_reduced_motion_disables_animations(opened: FakeInboxPage, inbox: Inbox) -> None:
     moving = "root.getAnimations().length"
     inbox.gate.clear()
     opened.page.emulate_media(reduced_motion="reduce")
@@ -189,7 +189,7 @@ def test_reduced_motion_disables_animations(opened: Opened, inbox: Inbox) -> Non
     assert opened.inside(moving) == 0
 
 
-def test_unreadable_preferences_leave_account_unchanged(opened: Opened, inbox: Inbox) -> None:
+def test_unreadable_preferences_leave_account_unchanged(opened: FakeInboxPage, inbox: Inbox) -> None:
     opened.live().rows.nth(0).hover()
     opened.rows.nth(0).locator(".more").click()
     inbox.status = 503

@@ -8,14 +8,14 @@ from tests.support.in_memory_system import Stage
 
 def reads_of(stage: Stage) -> ReadPorts:
     return ReadPorts(
-        people=stage.ground.people,
-        preferences=stage.ground.preferences,
-        timeline=stage.ground.timeline,
-        burst_changes=stage.ground.burst_changes,
-        pull=stage.ground.pull,
+        people=stage.state.people,
+        preferences=stage.state.preferences,
+        timeline=stage.state.timeline,
+        burst_changes=stage.state.burst_changes,
+        pull=stage.state.pull,
         activity=MemoryActivity(),
-        live=stage.ground.bus,
-        versions=MemoryInboxVersions(stage.ground.versions),
-        clock=stage.ground.clock,
-        nonces=stage.ground.nonces,
+        live=stage.state.bus,
+        versions=MemoryInboxVersions(stage.state.versions),
+        clock=stage.state.clock,
+        nonces=stage.state.nonces,
     )

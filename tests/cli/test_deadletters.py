@@ -125,8 +125,8 @@ def test_resume_requires_lane_and_reason(
 def test_import_into_stopped_lane_ends_with_one_sentence() -> None:
     stage = Stage()
     stage.say(FOLLOWED_TYPE, follower="kim", followed="nova", sequence=99)
-    stage.ground.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
-    backlog = IndexerBacklog(stage.ground.log, topics.FOLLOWS)
+    stage.state.lane_tallies.swap(LaneTally(lane=topics.FOLLOWS, version=1, stop=STOP))
+    backlog = IndexerBacklog(stage.state.log, topics.FOLLOWS)
     with pytest.raises(LaneStopped, match=r"resume` starts it again\. It is follows"):
         index(stage.ports, Settings(), backlog, RequestTimeout(), lambda _: None)
     assert backlog.left()

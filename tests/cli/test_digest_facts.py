@@ -20,20 +20,20 @@ from tests.cli.reads import reads_of
 from tests.support.examples import burst
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import LYRA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 
 def test_digest_is_explained_by_its_key() -> None:
     stage, lee, subject = Stage(), UserId("lee"), LYRA
     day = START + timedelta(days=1)
-    stage.ground.people.volume(lee, subject, Volume.DIGEST)
-    opened = burst(subject=subject, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
-    stage.ground.bursts.by_key[opened.key] = opened
+    stage.state.people.volume(lee, subject, Volume.DIGEST)
+    opened = burst(subject=subject, opened_at=stage.state.clock.now() + timedelta(minutes=1))
+    stage.state.bursts.by_key[opened.key] = opened
     key = named(lee, Schedule.of(NOTHING_SAID).day_of(opened.opened_at))
-    stage.ground.clock.advance(timedelta(days=1))
+    stage.state.clock.advance(timedelta(days=1))
 
     def explain(key: BurstKey, member: UserId = lee) -> dict[str, Any]:
-        return dict(driven(digest_explanation(stage.ground.clock, lambda: reads_of(stage), key, member)))
+        return dict(run_sync(digest_explanation(stage.state.clock, lambda: reads_of(stage), key, member)))
 
     explanation = explain(key)
     assert (explanation["visible"], explanation["rule"], explanation["marks"]["unread"]) == (True, None, True)
@@ -43,7 +43,7 @@ def test_digest_is_explained_by_its_key() -> None:
         "inside": [str(opened.key)],
         "more": False,
     }
-    driven(stage.tab().mark(lee, [key], Mark.HIDDEN))
+    run_sync(stage.tab().mark(lee, [key], Mark.HIDDEN))
     assert (explain(key)["rule"], explain(key)["marks"]["mark"]) == ("hidden", "hidden")
     empty_digest = named(lee, day.date() - timedelta(days=5))
     assert (explain(empty_digest)["rule"], explain(empty_digest)["digest"]) == ("empty", None)
@@ -55,14 +55,14 @@ def test_digest_is_explained_by_its_key() -> None:
 
 def test_inbox_command_shows_digest_like_the_service() -> None:
     stage, lee = Stage(), UserId("lee")
-    stage.ground.people.volume(lee, LYRA, Volume.DIGEST)
-    opened = burst(subject=LYRA, opened_at=stage.ground.clock.now() + timedelta(minutes=1))
-    stage.ground.bursts.by_key[opened.key] = opened
-    stage.ground.clock.advance(timedelta(days=1))
-    page, badge = driven(stage.tab().open(lee))
+    stage.state.people.volume(lee, LYRA, Volume.DIGEST)
+    opened = burst(subject=LYRA, opened_at=stage.state.clock.now() + timedelta(minutes=1))
+    stage.state.bursts.by_key[opened.key] = opened
+    stage.state.clock.advance(timedelta(days=1))
+    page, badge = run_sync(stage.tab().open(lee))
     output: dict[str, Any] = json.loads(json.dumps(facts(lee, page, badge)))
     [shown], [item] = page.items, output["items"]
-    served = msgspec.to_builtins(item_body(shown, "id", stage.ground.clock.now()))
+    served = msgspec.to_builtins(item_body(shown, "id", stage.state.clock.now()))
     assert (item["subject"], item["seq"]) == (served["subject"], served["seq"])
     assert set(item["digest"]) == set(served["digest"])
     assert [item["digest"][name] for name in ("date", "more")] == [served["digest"][name] for name in ("date", "more")]

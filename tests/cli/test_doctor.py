@@ -31,7 +31,7 @@ from notifier.domain.ids import Platform
 from notifier.ports.event_log import DeadLetter
 from tests.cli.conftest import Notifier
 from tests.cli.delivered import deliver_mention
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
 from tests.support.push_credentials import KEY_ID, TEAM_ID, apple_key, pem
 
@@ -152,8 +152,8 @@ def test_tiers_from_old_snapshot_are_a_warning(
 ) -> None:
     stage = Stage()
     if ago is not None:
-        stage.ports.active_hours.rolled_up(stage.ground.clock.now(), timedelta(days=1))
-        stage.ground.clock.advance(ago)
+        stage.ports.active_hours.rolled_up(stage.state.clock.now(), timedelta(days=1))
+        stage.state.clock.advance(ago)
     finding = activity_finding(stage.ports, every)
     assert finding.level is level
     assert detail in finding.detail
@@ -161,7 +161,7 @@ def test_tiers_from_old_snapshot_are_a_warning(
 
 def test_tiers_come_from_snapshot_without_redis() -> None:
     stage = Stage()
-    unavailable: Any = Refusing(stage.ports.active_hours, CacheUnavailable)
+    unavailable: Any = FailingPort(stage.ports.active_hours, CacheUnavailable)
     finding = activity_finding(replace(stage.ports, active_hours=unavailable), MINUTE)
     assert (finding.level, finding.value) == (Level.WARN, "snapshot")
 
@@ -169,10 +169,10 @@ def test_tiers_come_from_snapshot_without_redis() -> None:
 def test_deferred_bursts_are_counted_apart_from_pending_ones() -> None:
     stage = Stage()
     stage.mention("nova")
-    now = stage.ground.clock.now()
+    now = stage.state.clock.now()
     assert bursts_finding(stage.ports).detail == "2 with work left."
     [key] = stage.bursts()
-    stage.ground.sleepers.lay([Sleeper(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
+    stage.state.sleepers.lay([Sleeper(burst=key, opened_at=now, until=now + 9 * MINUTE)], now)
     finding = bursts_finding(stage.ports)
     assert (finding.detail, finding.value) == ("1 with work left, and 1 that sleep until somebody of theirs wakes.", 1)
 

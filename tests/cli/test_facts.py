@@ -21,7 +21,7 @@ from tests.cli.delivered import deliver_mention
 from tests.cli.reads import reads_of
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 BURST = "mention:nova#1"
 
@@ -203,8 +203,8 @@ def test_pull_only_burst_is_explained() -> None:
     for _ in range(7):
         stage.mention("nova", author="eve", protected=True)
     *_, before, last = stage.bursts()
-    explained = driven(explanation(stage.ports, lambda: reads_of(stage), last, UserId("kim")))
+    explained = run_sync(explanation(stage.ports, lambda: reads_of(stage), last, UserId("kim")))
     assert explained["digest"] is None
     assert (explained["visible"], explained["slices"], explained["row"]) == (True, [], None)
     assert explained["note"] == "Served by pull: the budget of fan-outs was spent."
-    assert driven(explanation(stage.ports, lambda: reads_of(stage), before, UserId("kim")))["note"] is None
+    assert run_sync(explanation(stage.ports, lambda: reads_of(stage), before, UserId("kim")))["note"] is None

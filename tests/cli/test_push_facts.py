@@ -24,16 +24,16 @@ from notifier.domain.users.account_preferences import NOTHING_SAID, Overall
 from notifier.domain.users.quiet_hours import Hours
 from notifier.domain.users.visibility import HiddenReason, Mark, Marks, Unpushed
 from tests.cli.reads import reads_of
-from tests.support.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, piece, plan_of, viewer
+from tests.support.examples import ADA, HOUR, MINUTE, NOON, SECOND, burst, entry, plan_of, slice_of, viewer
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 BOB, OTHER = Member(7), Member(8)
 """Both are in P1; bob is the viewer."""
 PHONE = Device(member=BOB, address=FirebaseToken(token="t" * 40), registered_at=NOON - HOUR)
 OTHER_PHONE = replace(PHONE, address=FirebaseToken(token="u" * 40))
 FIRST_TRY = Try(device=PHONE.id, member=BOB, first=NOON, tries=1)
-PUSH_SLICE = piece(Tier.P1, step=Step.FCM)
+PUSH_SLICE = slice_of(Tier.P1, step=Step.FCM)
 PLAN = plan_of(pushed=(Tier.P0, Tier.P1, Tier.P2, Tier.DORMANT))
 LATER = NOON + MINUTE
 NIGHT = Overall(quiet=Hours(start=time(11), end=time(14)))
@@ -239,7 +239,7 @@ def test_waiting_alert_is_explained_with_time_and_rule() -> None:
 
 
 def test_dormant_members_wait_for_their_own_slices() -> None:
-    waits = entry(piece(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
+    waits = entry(slice_of(Tier.DORMANT, step=Step.FCM), Fact.WAITS, n=1, at=LATER)
     assert alerting_of(case(seal=snapshot(tier=None), entries=[waits])).until == LATER
     assert alerting_of(case(seal=snapshot(tier=Tier.P2), entries=[waits])).told is AlertState.TO_COME
 
@@ -292,9 +292,9 @@ def test_alert_facts_have_stable_names() -> None:
 
 def test_alert_is_explained_from_snapshot_to_last_try() -> None:
     stage, kim = Stage(), UserId("kim")
-    member = Member(stage.scene.people["kim"].member)
-    [phone] = stage.ground.devices.of([member])[member]
-    stage.ground.phones.says[phone.id] = [RetryAt(at=stage.ground.clock.now() + MINUTE, reason="busy")]
+    member = Member(stage.population.people["kim"].member)
+    [phone] = stage.state.devices.of([member])[member]
+    stage.state.phones.answers[phone.id] = [RetryAt(at=stage.state.clock.now() + MINUTE, reason="busy")]
     stage.mention("nova")
     states = [alert_state(stage, kim)]
     for _ in range(3):
@@ -306,6 +306,6 @@ def test_alert_is_explained_from_snapshot_to_last_try() -> None:
 
 
 def alert_state(stage: Stage, user: UserId) -> tuple[str, list[str]]:
-    explained: dict[str, Any] = driven(explanation(stage.ports, lambda: reads_of(stage), stage.bursts()[0], user))
+    explained: dict[str, Any] = run_sync(explanation(stage.ports, lambda: reads_of(stage), stage.bursts()[0], user))
     [alert] = explained["alerts"]
     return alert["state"], [device["state"] for device in alert["devices"]]

@@ -15,7 +15,7 @@ from tests.contracts.flow_stores import Store, memory_store, sqlite_store
 from tests.contracts.logs import Logs, ManualLogs, in_kafka
 from tests.contracts.valkeys_fixture import valkeys, valkeys_servers
 from tests.support.fakes.clock import ManualClock
-from tests.support.keyspace import emptied, keyspace
+from tests.support.keyspace import keyspace, truncated
 
 __all__ = ["valkeys", "valkeys_servers"]
 
@@ -44,7 +44,7 @@ def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(contracts: Cluster) -> Cluster:
     """Return a keyspace with empty tables."""
-    return emptied(contracts)
+    return truncated(contracts)
 
 
 @pytest.fixture(params=["memory", "remembered", "sqlite", IN_CASSANDRA])

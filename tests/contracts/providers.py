@@ -53,7 +53,7 @@ class WireProviderCase(ProviderCase):
 
     def answer_all(self, answer: Reply | Silence) -> None:
         """Return this for every post from now on."""
-        self.wire.instead = lambda post: answer if post in self.wire.letters else None
+        self.wire.override = lambda post: answer if post in self.wire.pushes else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class HttpProviderCase(WireProviderCase):
 
 def apns(ahead: int = 1) -> WireProviderCase:
     built = apple()
-    built.wire.ahead = ahead
+    built.wire.in_flight = ahead
 
     def token(device: Device) -> str:
         assert isinstance(device.address, AppleToken)
@@ -119,7 +119,7 @@ def alternately(number: int) -> Device:
 def _firebase(
     built: Google, kind: Callable[..., WireProviderCase], device: Callable[[int], Device], ahead: int
 ) -> WireProviderCase:
-    built.wire.ahead = ahead
+    built.wire.in_flight = ahead
 
     def target(device: Device) -> str:
         assert isinstance(device.address, FirebaseToken | FirebaseInstallation)
@@ -145,7 +145,7 @@ def _firebase(
 
 def webpush(ahead: int = 1) -> WireProviderCase:
     built, browsers = World(), dict[int, Browser]()
-    built.wire.ahead = ahead
+    built.wire.in_flight = ahead
 
     def browser(number: int) -> Browser:
         if number not in browsers:

@@ -23,7 +23,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.ports.ledger import StoredRow
 from tests.contracts.backends import Backend, in_memory
-from tests.support.contract_examples import NOVA, ORION, burst, piece, plan, seal
+from tests.support.contract_examples import NOVA, ORION, burst, plan, seal, slice_of
 from tests.support.fakes.clock import START
 
 EXAMPLES = count(1)
@@ -56,7 +56,7 @@ def test_each_burst_is_returned_once(backend: Backend) -> None:
 def test_archived_accounts_equal_the_ledger(backend: Backend) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 301)]
     backend.ledger.plan([plan(key) for key in keys])
-    backend.ledger.record([LedgerEntry(slice=piece(keys[7]), fact=Fact.DONE, at=START, people=5)])
+    backend.ledger.record([LedgerEntry(slice=slice_of(keys[7]), fact=Fact.DONE, at=START, people=5)])
     backend.ledger.close(keys[:10])
     accounts = sorted(backend.archive.accounts(), key=lambda account: account.plan.burst)
     assert [account.plan.burst for account in accounts] == keys

@@ -26,7 +26,7 @@ Backend = tuple[LiveBus, Callable[[int], list[Burst]]]
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     if request.param == "memory":
         bus = MemoryBus()
-        yield bus, lambda n: bus.heard
+        yield bus, lambda n: bus.published
         return
     client = cast(Valkey, request.getfixturevalue(request.param)).client
     pubsub: Callable[[], PubSub] = client.pubsub

@@ -7,9 +7,9 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Claim
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
-from tests.support.contract_examples import NOVA, piece
+from tests.support.contract_examples import NOVA, slice_of
 
-SLICE = piece(BurstKey(NOVA, 1))
+SLICE = slice_of(BurstKey(NOVA, 1))
 TERM = timedelta(seconds=4)
 
 
@@ -34,8 +34,8 @@ def test_duplicate_task_gets_no_claim_even_in_same_worker(store: Store) -> None:
 def test_claim_does_not_block_other_slices(store: Store) -> None:
     claim_slice(store)
     now = store.clock.now()
-    assert store.claims.claim(piece(BurstKey(NOVA, 1), Tier.P2), "two", now, now + TERM) is not None
-    assert store.claims.claim(piece(BurstKey(NOVA, 2)), "two", now, now + TERM) is not None
+    assert store.claims.claim(slice_of(BurstKey(NOVA, 1), Tier.P2), "two", now, now + TERM) is not None
+    assert store.claims.claim(slice_of(BurstKey(NOVA, 2)), "two", now, now + TERM) is not None
 
 
 def test_expired_claim_is_reissued_with_higher_attempt(store: Store) -> None:

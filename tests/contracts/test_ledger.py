@@ -10,7 +10,7 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Slice, Step
 from notifier.domain.ids import BurstKey
 from tests.contracts.flow_stores import Store, reopened
-from tests.support.contract_examples import NOVA, ORION, piece, plan
+from tests.support.contract_examples import NOVA, ORION, plan, slice_of
 from tests.support.fakes.clock import START
 
 KEY, OTHER = BurstKey(NOVA, 1), BurstKey(ORION, 1)
@@ -58,29 +58,29 @@ def test_closed_burst_keeps_progress_and_is_not_reopened(store: Store) -> None:
 
 def test_ledger_cell_is_written_once_and_second_write_fails(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    done = entry(piece(KEY), Fact.DONE)
+    done = entry(slice_of(KEY), Fact.DONE)
     assert store.ledger.record([done]) == [True]
-    assert store.ledger.record([replace(done, people=1), entry(piece(KEY, shard=1), Fact.DONE)]) == [False, True]
-    assert store.ledger.read([KEY])[KEY].standings[piece(KEY)].ended == done
+    assert store.ledger.record([replace(done, people=1), entry(slice_of(KEY, shard=1), Fact.DONE)]) == [False, True]
+    assert store.ledger.read([KEY])[KEY].standings[slice_of(KEY)].ended == done
 
 
 def test_each_fact_and_number_has_its_own_cell(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    cells = [entry(piece(KEY), Fact.DISPATCHED, n) for n in (1, 2)] + [entry(piece(KEY), Fact.ATTEMPT, 1)]
+    cells = [entry(slice_of(KEY), Fact.DISPATCHED, n) for n in (1, 2)] + [entry(slice_of(KEY), Fact.ATTEMPT, 1)]
     assert store.ledger.record(cells) == [True, True, True]
-    state = store.ledger.read([KEY])[KEY].standings[piece(KEY)]
+    state = store.ledger.read([KEY])[KEY].standings[slice_of(KEY)]
     assert (state.dispatched, state.attempts, state.ended) == (2, 1, None)
 
 
 def test_duplicate_cells_in_one_call_are_detected(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    assert store.ledger.record([entry(piece(KEY)), entry(piece(KEY))]) == [True, False]
+    assert store.ledger.record([entry(slice_of(KEY)), entry(slice_of(KEY))]) == [True, False]
 
 
 def test_ledger_entry_is_returned_as_written(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    dead = entry(piece(KEY, Tier.P0, 1, step=Step.FCM), Fact.DEAD, note="a cause")
-    parked = entry(piece(KEY), Fact.PARKED, note="lease-1")
+    dead = entry(slice_of(KEY, Tier.P0, 1, step=Step.FCM), Fact.DEAD, note="a cause")
+    parked = entry(slice_of(KEY), Fact.PARKED, note="lease-1")
     store.ledger.record([dead, parked])
     with reopened(store) as other_process:
         standings = other_process.ledger.read([KEY])[KEY].standings
@@ -91,17 +91,17 @@ def test_ledger_entry_is_returned_as_written(store: Store) -> None:
 @pytest.mark.parametrize("phones", [None, 0, 7])
 def test_entry_keeps_number_of_push_recipients(store: Store, phones: int | None) -> None:
     store.ledger.plan([plan(KEY)])
-    done = replace(entry(piece(KEY, Tier.P0), Fact.DONE), phones=phones)
+    done = replace(entry(slice_of(KEY, Tier.P0), Fact.DONE), phones=phones)
     store.ledger.record([done])
     with reopened(store) as other_process:
         standings = other_process.ledger.read([KEY])[KEY].standings
     assert standings[done.slice].ended == done
-    assert (piece(KEY, Tier.P0, step=Step.WEB) in standings) == (phones != 0)
+    assert (slice_of(KEY, Tier.P0, step=Step.WEB) in standings) == (phones != 0)
 
 
 def test_deferral_is_returned_with_time_and_number(store: Store) -> None:
     store.ledger.plan([plan(KEY)])
-    push_slice = piece(KEY, Tier.P0, step=Step.APNS)
+    push_slice = slice_of(KEY, Tier.P0, step=Step.APNS)
     store.ledger.record([replace(entry(push_slice, Fact.WAITS, n), at=START + n * timedelta(hours=1)) for n in (1, 2)])
     with reopened(store) as other_process:
         state = other_process.ledger.read([KEY])[KEY].standings[push_slice]
@@ -110,7 +110,7 @@ def test_deferral_is_returned_with_time_and_number(store: Store) -> None:
 
 def test_last_repeated_fact_counts_but_every_throttle_is_kept(store: Store) -> None:
     store.ledger.plan([plan(KEY), plan(BurstKey(NOVA, 2))])
-    repeated, other_slice = piece(KEY, Tier.P2), piece(BurstKey(NOVA, 2), Tier.P2)
+    repeated, other_slice = slice_of(KEY, Tier.P2), slice_of(BurstKey(NOVA, 2), Tier.P2)
     for n in range(1, 12):
         entries = [entry(repeated, fact, n) for fact in (Fact.DISPATCHED, Fact.ATTEMPT, Fact.WAITS)]
         store.ledger.record(
@@ -127,16 +127,16 @@ def test_last_repeated_fact_counts_but_every_throttle_is_kept(store: Store) -> N
 
 def test_progress_includes_claims(store: Store) -> None:
     store.ledger.plan([plan(KEY), plan(OTHER)])
-    claim = store.claims.claim(piece(KEY), "worker", START, LATER)
+    claim = store.claims.claim(slice_of(KEY), "worker", START, LATER)
     progress = store.ledger.read([KEY, OTHER])
-    assert progress[KEY].standings[piece(KEY)].claim == claim
-    assert progress[OTHER].standings[piece(OTHER)].claim is None
+    assert progress[KEY].standings[slice_of(KEY)].claim == claim
+    assert progress[OTHER].standings[slice_of(OTHER)].claim is None
 
 
 def test_progress_of_many_bursts_is_read_at_once(store: Store) -> None:
     keys = [BurstKey(NOVA, seq) for seq in range(1, 1_001)]
     store.ledger.plan([plan(key, shards=1) for key in keys])
-    store.ledger.record([entry(piece(key), Fact.DONE) for key in keys])
+    store.ledger.record([entry(slice_of(key), Fact.DONE) for key in keys])
     progress = store.ledger.read(keys)
     assert len(progress) == 1_000
-    assert all(progress[key].standings[piece(key)].ended == entry(piece(key), Fact.DONE) for key in keys)
+    assert all(progress[key].standings[slice_of(key)].ended == entry(slice_of(key), Fact.DONE) for key in keys)

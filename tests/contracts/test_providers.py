@@ -61,7 +61,7 @@ def test_alert_uses_language_of_the_phone(case: ProviderCase) -> None:
 
 def test_alert_without_devices_sends_nothing(wired: WireProviderCase) -> None:
     assert [*wired.provider.send(FIRST, [])] == []
-    assert wired.wire.letters == []
+    assert wired.wire.pushes == []
 
 
 def test_repeated_alert_replaces_itself(case: ProviderCase) -> None:
@@ -90,7 +90,7 @@ def test_repeated_alert_has_same_ids_and_other_devices_have_others(wired: WirePr
     receipts_of(wired, FIRST, wired.device(1))
     receipts_of(wired, FIRST, wired.device(1))
     receipts_of(wired, FIRST, wired.device(2))
-    first, repeated, other_device = (wired.id_of(post) for post in wired.wire.letters)
+    first, repeated, other_device = (wired.id_of(post) for post in wired.wire.pushes)
     assert first == repeated != other_device
 
 
@@ -105,7 +105,7 @@ def test_each_device_gets_one_receipt_whatever_happens_to_others(wired: WireProv
         *wired.silences_in_batch,
     ]
     turns = cycle(responses)
-    wired.wire.instead = lambda post: next(turns) if post in wired.wire.letters else None
+    wired.wire.override = lambda post: next(turns) if post in wired.wire.pushes else None
     devices = [wired.device(n) for n in range(10 * len(responses))]
     results = [*wired.provider.send(FIRST, devices)]
     assert Counter(device for device, _ in results) == dict.fromkeys(devices, 1)
@@ -127,7 +127,7 @@ def test_devices_are_taken_only_while_there_is_room(wired: WireProviderCase) -> 
     for count in (1, 2, 50):
         assert len([*islice(receipts, count)]) == count
         counts["receipts"] += count
-        assert counts["devices"] <= counts["receipts"] + wired.wire.ahead + ROOM
+        assert counts["devices"] <= counts["receipts"] + wired.wire.in_flight + ROOM
 
 
 def test_unregistered_device_is_dropped_as_of_providers_time(wired: WireProviderCase) -> None:
@@ -144,7 +144,7 @@ def test_busy_provider_is_retried_later_but_not_by_sender(wired: WireProviderCas
     receipts = receipts_of(wired, FIRST, *(wired.device(n) for n in range(10)))
     assert [type(receipt) for receipt in receipts] == [RetryAt] * 10
     assert all(wired.clock.now() < receipt.at for receipt in receipts if isinstance(receipt, RetryAt))
-    assert len(wired.wire.letters) == 10
+    assert len(wired.wire.pushes) == 10
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -168,13 +168,13 @@ def test_rejected_credentials_drop_no_device_and_give_a_hint(wired: WireProvider
         problem, _, hint = receipt.reason.partition(": ")
         assert problem
         assert hint.endswith(".")
-    assert len(wired.wire.letters) == 10
+    assert len(wired.wire.pushes) == 10
 
 
 def test_silence_after_sending_is_unknown_and_not_retried_by_sender(wired: WireProviderCase) -> None:
     reason = wired.go_silent(left=True)
     assert receipts_of(wired, FIRST, wired.device(1)) == [Unknown(reason=reason)]
-    assert len(wired.wire.letters) == 1
+    assert len(wired.wire.pushes) == 1
 
 
 def test_silence_before_sending_is_retried_later(wired: WireProviderCase) -> None:

@@ -14,7 +14,7 @@ from notifier.domain.errors import NotifierError
 from notifier.metrics import Metrics
 from tests.docs.pages import PAGES, Page
 from tests.repo.sources import ROOT
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 
 HTTP = Page("docs/http.md")
 OPERATIONS = Page("docs/operations.md")
@@ -52,7 +52,7 @@ def test_every_error_code_of_the_api_is_documented_with_its_status() -> None:
 
 
 def test_documented_routes_equal_the_served_ones() -> None:
-    with TestClient(House().app()) as client:
+    with TestClient(MemoryBackend().app()) as client:
         paths = client.get("/openapi.json").json()["paths"]
     served = {(method.upper(), path) for path, methods in paths.items() for method in methods if method in METHODS}
     listed = {tuple(route.strip("`").partition("?")[0].split()) for route, *_ in HTTP.table("route")}
@@ -60,15 +60,15 @@ def test_documented_routes_equal_the_served_ones() -> None:
 
 
 def test_documented_demo_routes_equal_the_served_ones() -> None:
-    house = House()
-    routes_outside_a_demo = routes(house)
-    house.system = replace(house.system, settings=Settings(demo="u1,u2,u3,bob"))
+    backend = MemoryBackend()
+    routes_outside_a_demo = routes(backend)
+    backend.system = replace(backend.system, settings=Settings(demo="u1,u2,u3,bob"))
     listed = {tuple(route.strip("`").split()) for route, *_ in HTTP.table("the demo's route")}
-    assert listed == routes(house) - routes_outside_a_demo
+    assert listed == routes(backend) - routes_outside_a_demo
 
 
-def routes(house: House) -> set[tuple[str, str]]:
-    return {(method, route.path) for route in house.app().routes for method in route.methods if method != "OPTIONS"}
+def routes(backend: MemoryBackend) -> set[tuple[str, str]]:
+    return {(method, route.path) for route in backend.app().routes for method in route.methods if method != "OPTIONS"}
 
 
 def test_every_metric_is_documented_with_its_kind_labels_and_meaning() -> None:

@@ -12,14 +12,14 @@ SOON = timedelta(seconds=12)
 
 
 def phone(stage: Stage, name: str) -> Device:
-    member = Member(stage.scene.people[name].member)
-    [device] = stage.ground.devices.of([member])[member]
+    member = Member(stage.population.people[name].member)
+    [device] = stage.state.devices.of([member])[member]
     return device
 
 
 def alert_counts(stage: Stage) -> Counter[str]:
     """Count the alerts for nova by device."""
-    arrived = stage.ground.phones.arrived
+    arrived = stage.state.phones.arrived
     return Counter(str(device.address) for sent, device in arrived if sent.burst.subject == NOVA)
 
 
@@ -28,7 +28,7 @@ def alert_count(stage: Stage, name: str) -> int:
 
 
 def alert_outcomes(stage: Stage, name: str) -> list[AlertOutcome]:
-    member = Member(stage.scene.people[name].member)
-    logs = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
+    member = Member(stage.population.people[name].member)
+    logs = stage.state.sent.read(stage.bursts()[0], Platform.FCM, [0, 1]).values()
     failures = [failure for batches in logs for batch in batches for failure in batch.missed or ()]
     return [failure.fate for failure in failures if failure.tried.member == member]

@@ -7,7 +7,7 @@ from tests.support.in_memory_system import Stage
 
 def status_of(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusal | None, int]]]:
     """Return the status, and the refusal and number of bursts of each account."""
-    g = stage.ground
+    g = stage.state
     fates = Fates(
         bursts=g.bursts,
         holds=g.holds,
@@ -22,4 +22,4 @@ def status_of(stage: Stage, id: str) -> tuple[str, dict[str, tuple[MentionRefusa
 
 
 def counts(stage: Stage) -> dict[str, int]:
-    return {str(key): burst.count for key, burst in stage.ground.bursts.by_key.items()}
+    return {str(key): burst.count for key, burst in stage.state.bursts.by_key.items()}

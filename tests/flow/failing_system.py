@@ -17,7 +17,7 @@ from notifier.ports.users import People
 from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 
 @dataclass
@@ -48,7 +48,9 @@ class FailingSystem:
     tweets: int = 0
 
     def __post_init__(self) -> None:
-        self.stage.scene.resize("nova", 50_000)  # below the size at which the fan-out budget lengthens collapse windows
+        self.stage.population.resize(
+            "nova", 50_000
+        )  # below the size at which the fan-out budget lengthens collapse windows
         self.processes = Processes(self.stage)
         reads = reads_of(self.stage)
         people, timeline = Failing(reads.people, self.chance), Failing(reads.timeline, self.chance)
@@ -71,11 +73,11 @@ class FailingSystem:
     def all_items(self) -> list[Shown]:
         """Return all current items from the store alone."""
         tab = self.stage.tab()
-        return follow_cursor(lambda after: driven(tab.page(KIM, after=after)))
+        return follow_cursor(lambda after: run_sync(tab.page(KIM, after=after)))
 
     def all_pages(self, process: int) -> list[Shown]:
         inbox = self.processes.inboxes[process]
-        return follow_cursor(lambda after: driven(inbox.page(KIM, after=after)))
+        return follow_cursor(lambda after: run_sync(inbox.page(KIM, after=after)))
 
     def change(self) -> None:
         match self.chance.choice(["mention", "mention", "mention", "delete", "hide", "read", "wipe", "away", "time"]):
@@ -91,7 +93,7 @@ class FailingSystem:
             case "read":
                 self._mark(Mark.READ)
             case "wipe":
-                self.stage.ground.wipe()
+                self.stage.state.wipe()
             case "away":
                 self._without_redis()
             case _:
@@ -101,16 +103,16 @@ class FailingSystem:
         keys = [key_of(item) for item in self.all_items()]
         if keys:
             inbox = self.chance.choice(self.processes.inboxes)
-            driven(inbox.mark(KIM, [self.chance.choice(keys)], mark))
+            run_sync(inbox.mark(KIM, [self.chance.choice(keys)], mark))
 
     def _without_redis(self) -> None:
         """Change something while Redis is unavailable; one second after its return the inbox shows the change."""
-        ground = self.stage.ground
-        ground.versions.away = ground.bus.stalled = True
+        state = self.stage.state
+        state.versions.away = state.bus.stalled = True
         self.tweets += 1
         self.stage.mention("nova", of=f"t{self.tweets}")
         self._mark(Mark.HIDDEN)
-        ground.versions.away = ground.bus.stalled = False
+        state.versions.away = state.bus.stalled = False
         self.stage.pass_time(seconds=1)
 
 

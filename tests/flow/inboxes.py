@@ -12,7 +12,7 @@ from notifier.ports.all_ports import ReadPorts
 from notifier.wiring.inbox import build_inbox
 from tests.cli.reads import reads_of
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
 
@@ -27,7 +27,7 @@ class Processes:
         self.inboxes = [inbox_of(reads_of(self.stage), self.metrics) for _ in range(2)]
 
     def open(self, process: int, user: UserId = KIM) -> CachedFirstPage:
-        return driven(self.inboxes[process].open(user))
+        return run_sync(self.inboxes[process].open(user))
 
     def shown(self, process: int, user: UserId = KIM) -> list[str]:
         return [str(item.entry.key) for item in self.open(process, user).page.items]

@@ -22,13 +22,13 @@ NIGHT = timedelta(hours=8)
 
 
 def member(stage: Stage, name: str = KIM) -> Member:
-    return Member(stage.scene.people[name].member)
+    return Member(stage.population.people[name].member)
 
 
 def alert_sizes(stage: Stage, name: str = KIM, *, on: Platform = Platform.FCM) -> list[int]:
     """Return how many bursts of nova each of the user's alerts by that provider was about, in order."""
     counts = []
-    for sent, device in stage.ground.phones.arrived:
+    for sent, device in stage.state.phones.arrived:
         if (device.member, device.platform, sent.subject) == (member(stage, name), on, NOVA):
             match sent.news:
                 case MentionAlert():
@@ -40,7 +40,7 @@ def alert_sizes(stage: Stage, name: str = KIM, *, on: Platform = Platform.FCM) -
 
 def set_quiet_hours(stage: Stage, *names: str) -> None:
     for name in names or (KIM,):
-        stage.ground.people.arrange(UserId(name), QUIET)
+        stage.state.people.arrange(UserId(name), QUIET)
 
 
 def mention(stage: Stage, *names: str, of: str = "", author: str = "ada") -> None:
@@ -51,7 +51,7 @@ def mention(stage: Stage, *names: str, of: str = "", author: str = "ada") -> Non
 
 
 def end_quiet_hours(stage: Stage) -> None:
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.dispatch()
 
 
@@ -59,7 +59,7 @@ def work(stage: Stage, burst: BurstKey, *pools: Pool) -> None:
     """Work the slices of this burst alone; the others stay in their queues."""
     run_slice = build_slice_worker(stage.system())
     for pool in pools or map(Pool, PHONES):
-        waiting = stage.ground.queue.waiting[pool]
+        waiting = stage.state.queue.waiting[pool]
         for slice_ in [slice_ for slice_ in waiting if slice_.burst == burst]:
             waiting.remove(slice_)
             run_slice(slice_)
@@ -67,13 +67,13 @@ def work(stage: Stage, burst: BurstKey, *pools: Pool) -> None:
 
 def send_batches(stage: Stage, burst: BurstKey) -> list[Window]:
     """Return the send batches with Kim, of all providers."""
-    logs = [log for sending, log in stage.ground.sent.windows.items() if sending.burst == burst]
+    logs = [log for sending, log in stage.state.sent.windows.items() if sending.burst == burst]
     return [batch for log in logs for batch in log.values() if holds(batch.people, member(stage))]
 
 
 def use_providers(stage: Stage, *platforms: Platform) -> None:
     """Send alerts by these providers from now on."""
-    providers = dict.fromkeys(platforms, stage.ground.phones)
+    providers = dict.fromkeys(platforms, stage.state.phones)
     stage.ports = replace(stage.ports, providers=providers, platforms=list(platforms))
     stage._dispatcher = None
 
@@ -81,6 +81,6 @@ def use_providers(stage: Stage, *platforms: Platform) -> None:
 def with_apple(stage: Stage) -> Device:
     """Give Kim an Apple device beside the one that she has."""
     address = AppleToken(token="ab" * 32, topic="app")
-    device = Device(member=member(stage), address=address, registered_at=stage.ground.clock.now())
-    stage.ground.devices.write([device])
+    device = Device(member=member(stage), address=address, registered_at=stage.state.clock.now())
+    stage.state.devices.write([device])
     return device

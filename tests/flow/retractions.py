@@ -8,7 +8,7 @@ from notifier.domain.bursts.mention import EventId
 from notifier.domain.bursts.retraction import Retraction, RetractionCause
 from notifier.domain.ids import Subject, UserId
 from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE
-from tests.support.failing_ports import Unswapped
+from tests.support.failing_ports import FailingHeads
 from tests.support.in_memory_system import NOVA, Stage
 
 
@@ -22,7 +22,7 @@ def edit(stage: Stage, *mentioned: str, text: str = "edited", sequence: int = 1)
 
 def deleted(stage: Stage, tweet: str, author: str = "") -> Retraction:
     """Return a deletion that is in no log yet. The author defaults to the tweet's id."""
-    now, by = stage.ground.clock.now(), UserId(author or tweet)
+    now, by = stage.state.clock.now(), UserId(author or tweet)
     return Retraction(id=EventId("x", tweet), cause=RetractionCause.DELETE, author=by, tweet=tweet, at=now, sequence=1)
 
 
@@ -37,7 +37,7 @@ class Counting:
 
 
 def burst(stage: Stage, subject: Subject = NOVA) -> Burst:
-    return stage.ground.bursts.by_key[stage.bursts(subject)[-1]]
+    return stage.state.bursts.by_key[stage.bursts(subject)[-1]]
 
 
 def names(stage: Stage, person: str) -> list[tuple[UserId, ...]]:
@@ -49,4 +49,4 @@ def delete_in_log_only(stage: Stage) -> None:
 
 
 def append_to_log_only(stage: Stage, type: str, **data: object) -> None:
-    stage.say(type, stage.system(heads=Unswapped(stage.ground.heads)), **data)
+    stage.say(type, stage.system(heads=FailingHeads(stage.state.heads)), **data)

@@ -17,8 +17,8 @@ from tests.support.in_memory_system import Stage
 
 def test_retry_goes_only_to_the_failed_device() -> None:
     stage = Stage()
-    retry = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
-    stage.ground.phones.says[phone(stage, "lee").id] = [retry]
+    retry = RetryAt(at=stage.state.clock.now() + SOON, reason="busy")
+    stage.state.phones.answers[phone(stage, "lee").id] = [retry]
     stage.mention("nova")
     stage.deliver(rounds=60)
     assert (set(alert_counts(stage).values()), alert_outcomes(stage, "lee")) == ({1}, [AlertOutcome.RETRY])
@@ -28,10 +28,10 @@ def test_retry_goes_only_to_the_failed_device() -> None:
 def test_retry_waits_for_the_time_that_the_provider_sets() -> None:
     stage = Stage()
     wait = timedelta(minutes=10)
-    stage.ground.phones.says[phone(stage, "lee").id] = [RetryAt(at=stage.ground.clock.now() + wait, reason="429")]
+    stage.state.phones.answers[phone(stage, "lee").id] = [RetryAt(at=stage.state.clock.now() + wait, reason="429")]
     stage.mention("nova")
     stage.deliver_others()
-    stage.ground.clock.advance(wait - timedelta(seconds=30))
+    stage.state.clock.advance(wait - timedelta(seconds=30))
     stage.deliver_others()
     assert alert_count(stage, "lee") == 0
     stage.deliver(rounds=60)
@@ -40,8 +40,8 @@ def test_retry_waits_for_the_time_that_the_provider_sets() -> None:
 
 def test_alert_is_given_up_after_three_tries() -> None:
     stage = Stage()
-    busy = RetryAt(at=stage.ground.clock.now(), reason="busy")
-    stage.ground.phones.says[phone(stage, "lee").id] = [busy] * 9
+    busy = RetryAt(at=stage.state.clock.now(), reason="busy")
+    stage.state.phones.answers[phone(stage, "lee").id] = [busy] * 9
     stage.mention("nova")
     stage.deliver(rounds=150)
     assert alert_count(stage, "lee") == 0
@@ -50,8 +50,8 @@ def test_alert_is_given_up_after_three_tries() -> None:
 
 def test_alert_with_too_late_a_retry_time_is_given_up() -> None:
     stage = Stage()
-    late = RetryAt(at=stage.ground.clock.now() + timedelta(hours=1), reason="429")
-    stage.ground.phones.says[phone(stage, "lee").id] = [late]
+    late = RetryAt(at=stage.state.clock.now() + timedelta(hours=1), reason="429")
+    stage.state.phones.answers[phone(stage, "lee").id] = [late]
     stage.mention("nova")
     stage.deliver()
     assert (alert_count(stage, "lee"), alert_outcomes(stage, "lee")) == (0, [AlertOutcome.GIVEN_UP])
@@ -59,28 +59,28 @@ def test_alert_with_too_late_a_retry_time_is_given_up() -> None:
 
 def test_alert_without_a_receipt_is_resent_with_the_same_ids() -> None:
     stage = Stage()
-    stage.ground.phones.says[phone(stage, "lee").id] = [Unknown(reason="no answer")]
+    stage.state.phones.answers[phone(stage, "lee").id] = [Unknown(reason="no answer")]
     stage.mention("nova")
     stage.deliver(rounds=60)
     lee = phone(stage, "lee").id
-    sent = [alert for alert, device in stage.ground.phones.arrived if device.id == lee]
+    sent = [alert for alert, device in stage.state.phones.arrived if device.id == lee]
     assert len(sent) == 2
     assert len({(alert.id, alert.collapse_id) for alert in sent}) == 1
 
 
 def test_device_with_invalid_token_is_dropped() -> None:
     stage = Stage()
-    stage.ground.phones.says[phone(stage, "lee").id] = [DropToken(reason="UNREGISTERED")]
+    stage.state.phones.answers[phone(stage, "lee").id] = [DropToken(reason="UNREGISTERED")]
     stage.mention("nova")
     stage.deliver()
-    lee = Member(stage.scene.people["lee"].member)
-    assert (stage.ground.devices.of([lee]), alert_outcomes(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
+    lee = Member(stage.population.people["lee"].member)
+    assert (stage.state.devices.of([lee]), alert_outcomes(stage, "lee")) == ({}, [AlertOutcome.DROPPED])
 
 
 def test_drop_from_before_a_registration_keeps_the_device() -> None:
     stage = Stage()
     old = phone(stage, "lee")
-    stage.ground.phones.says[old.id] = [DropToken(reason="410", at=old.registered_at - timedelta(hours=1))]
+    stage.state.phones.answers[old.id] = [DropToken(reason="410", at=old.registered_at - timedelta(hours=1))]
     stage.mention("nova")
     stage.deliver()
     assert phone(stage, "lee") == old
@@ -88,7 +88,7 @@ def test_drop_from_before_a_registration_keeps_the_device() -> None:
 
 def test_refused_payload_does_not_affect_other_users() -> None:
     stage = Stage()
-    stage.ground.phones.says[phone(stage, "kim").id] = [PayloadError(reason="too large")]
+    stage.state.phones.answers[phone(stage, "kim").id] = [PayloadError(reason="too large")]
     stage.mention("nova")
     stage.deliver()
     assert (alert_count(stage, "kim"), alert_count(stage, "lee"), alert_outcomes(stage, "kim")) == (
@@ -102,31 +102,31 @@ def test_wrong_key_stops_alerts_until_it_is_fixed() -> None:
     stage = Stage()
     wrong = ConfigError(reason="InvalidProviderToken")
     for name in ("kim", "lee", "roy"):
-        stage.ground.phones.says[phone(stage, name).id] = [wrong]
+        stage.state.phones.answers[phone(stage, name).id] = [wrong]
     stage.mention("nova")
     work = build_slice_worker(stage.system())
     for _ in range(5):
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    refused = sum(1 - len(receipts) for receipts in stage.ground.phones.says.values())
-    assert (refused, stage.ground.phones.arrived) == (1, [])
+    refused = sum(1 - len(receipts) for receipts in stage.state.phones.answers.values())
+    assert (refused, stage.state.phones.arrived) == (1, [])
     for _ in range(120):
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    assert not stage.ground.ledger.open()
+    assert not stage.state.ledger.open()
     assert {alert_count(stage, name) for name in ("kim", "lee", "roy")} == {1}
 
 
 def test_alerts_are_sent_once_after_a_provider_outage() -> None:
     stage = Stage()
-    stage.ground.phones.away = True
+    stage.state.phones.away = True
     stage.mention("nova")
     stage.deliver_others()
     assert stage.sees("lee") == ["mention:nova#1"]
-    assert not stage.ground.phones.arrived
-    stage.ground.phones.away = False
+    assert not stage.state.phones.arrived
+    stage.state.phones.away = False
     stage.deliver(rounds=120)
     assert (set(alert_counts(stage).values()), len(alert_counts(stage))) == ({1}, 3)
 
@@ -137,7 +137,7 @@ def test_open_circuit_does_not_start_the_retry_window() -> None:
     refused: dict[DeviceId, list[Receipt]] = {
         phone(stage, name).id: [ConfigError(reason="key")] * 999 for name in names
     }
-    stage.ground.phones.says.update(refused)
+    stage.state.phones.answers.update(refused)
     work = build_slice_worker(stage.system())
     push: Any = work.doings[Step.FCM]
     push = replace(push, batch_devices=1, selection=replace(push.selection, batch_devices=1))
@@ -157,16 +157,16 @@ def test_open_circuit_does_not_start_the_retry_window() -> None:
 
 def test_unreadable_send_log_stops_alerts() -> None:
     from notifier.domain.errors import StoreUnavailable
-    from tests.support.failing_ports import Refusing
+    from tests.support.failing_ports import FailingPort
 
     stage = Stage()
     stage.mention("nova")
-    refusing: Any = Refusing(stage.ground.sent, StoreUnavailable)
+    refusing: Any = FailingPort(stage.state.sent, StoreUnavailable)
     for _ in range(4):
         stage.dispatch()
         stage.work(by=build_slice_worker(stage.system(sent=refusing)))
         stage.pass_time(seconds=1)
-    assert stage.ground.phones.arrived == []
+    assert stage.state.phones.arrived == []
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert len(alert_counts(stage)) == 3
@@ -174,10 +174,10 @@ def test_unreadable_send_log_stops_alerts() -> None:
 
 def test_user_with_many_devices_gets_one_alert_on_each() -> None:
     stage = Stage()
-    lee = Member(stage.scene.people["lee"].member)
-    now = stage.ground.clock.now()
+    lee = Member(stage.population.people["lee"].member)
+    now = stage.state.clock.now()
     devices = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10)]
-    stage.ground.devices.write(devices)
+    stage.state.devices.write(devices)
     stage.mention("nova")
     stage.deliver()
     assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (13, {1})
@@ -186,12 +186,12 @@ def test_user_with_many_devices_gets_one_alert_on_each() -> None:
 def test_user_with_ten_thousand_devices_delays_nobody() -> None:
     """Registration prevents this, but other writers fill the store, too."""
     stage = Stage()
-    lee = Member(stage.scene.people["lee"].member)
-    now = stage.ground.clock.now()
+    lee = Member(stage.population.people["lee"].member)
+    now = stage.state.clock.now()
     devices = [Device(member=lee, address=FirebaseToken(token=f"more-{n}"), registered_at=now) for n in range(10_000)]
-    stage.ground.devices.write(devices)
+    stage.state.devices.write(devices)
     stage.mention("nova")
     stage.deliver(rounds=60)
     assert (len(alert_counts(stage)), set(alert_counts(stage).values())) == (10_003, {1})
-    send_log = stage.ground.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
+    send_log = stage.state.sent.read(stage.bursts()[0], Platform.FCM, [0, 1])
     assert sum(bool(count(batch.people)) for batches in send_log.values() for batch in batches) <= 3

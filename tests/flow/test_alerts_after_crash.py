@@ -73,23 +73,23 @@ def run_until_killed(stage: Stage, sent: KillsWorker) -> None:
 )
 def test_killed_worker_repeats_at_most_the_alerts_of_one_batch(method: str, after: bool, times: set[int]) -> None:
     stage = Stage()
-    run_until_killed(stage, KillsWorker(stage.ground.sent, method, after=after))
+    run_until_killed(stage, KillsWorker(stage.state.sent, method, after=after))
     stage.pass_time(seconds=60)
     stage.deliver(rounds=60)
     assert len(alert_counts(stage)) == 3
     assert set(alert_counts(stage).values()) == times
-    for device in {device.id for _, device in stage.ground.phones.arrived}:
-        collapse_ids = [sent.collapse_id for sent, target in stage.ground.phones.arrived if target.id == device]
+    for device in {device.id for _, device in stage.state.phones.arrived}:
+        collapse_ids = [sent.collapse_id for sent, target in stage.state.phones.arrived if target.id == device]
         assert len(set(collapse_ids)) == len(
-            {sent.burst for sent, target in stage.ground.phones.arrived if target.id == device}
+            {sent.burst for sent, target in stage.state.phones.arrived if target.id == device}
         )
 
 
 def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
     stage = Stage()
-    run_until_killed(stage, KillsWorker(stage.ground.sent, "close", after=False))
+    run_until_killed(stage, KillsWorker(stage.state.sent, "close", after=False))
     assert alert_count(stage, "kim") == 1
-    stage.ground.people.arrange(UserId("kim"), QUIET)
+    stage.state.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(seconds=60)
     stage.deliver_others()
     assert (alert_count(stage, "kim"), alert_count(stage, "lee")) == (1, 1)
@@ -97,7 +97,7 @@ def test_uncertain_alert_is_not_resent_in_quiet_hours() -> None:
 
 def test_batch_that_kills_every_worker_is_sent_at_most_three_times() -> None:
     stage = Stage()
-    killing_log = KillsWorker(stage.ground.sent, "close", after=False)
+    killing_log = KillsWorker(stage.state.sent, "close", after=False)
     killing_log.remaining = 9
     run_until_killed(stage, killing_log)
     killing_port: Any = killing_log
@@ -112,12 +112,12 @@ def test_batch_that_kills_every_worker_is_sent_at_most_three_times() -> None:
 
 def test_worker_killed_while_giving_up_sends_no_alert() -> None:
     stage = Stage()
-    stage.ground.phones.says[phone(stage, "kim").id] = [RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")]
+    stage.state.phones.answers[phone(stage, "kim").id] = [RetryAt(at=stage.state.clock.now() + SOON, reason="busy")]
     stage.mention("nova")
     stage.deliver_others()
-    stage.ground.people.arrange(UserId("kim"), QUIET)
+    stage.state.people.arrange(UserId("kim"), QUIET)
     stage.pass_time(hours=8)
-    killing_log: Any = KillsWorker(stage.ground.sent, "close", after=False)
+    killing_log: Any = KillsWorker(stage.state.sent, "close", after=False)
     stage.dispatch()
     with pytest.raises(Killed):
         stage.work(Pool.FCM, by=build_slice_worker(stage.system(sent=killing_log)))
@@ -129,14 +129,12 @@ def test_worker_killed_while_giving_up_sends_no_alert() -> None:
 
 def test_retry_is_not_sent_to_the_new_user_of_a_device() -> None:
     stage = Stage()
-    retry = RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")
+    retry = RetryAt(at=stage.state.clock.now() + SOON, reason="busy")
     roys_device, kims_device = phone(stage, "roy"), phone(stage, "kim")  # of one tier, shard and send batch
-    stage.ground.phones.says |= {roys_device.id: [retry], kims_device.id: [retry]}
+    stage.state.phones.answers |= {roys_device.id: [retry], kims_device.id: [retry]}
     stage.mention("nova")
     stage.deliver_others()
     stage.pass_time(seconds=1)
-    stage.ground.devices.write(
-        [replace(roys_device, member=kims_device.member, registered_at=stage.ground.clock.now())]
-    )
+    stage.state.devices.write([replace(roys_device, member=kims_device.member, registered_at=stage.state.clock.now())])
     stage.deliver(rounds=60)
     assert (alert_counts(stage)[str(kims_device.address)], alert_counts(stage)[str(roys_device.address)]) == (1, 0)

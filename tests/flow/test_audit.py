@@ -20,8 +20,8 @@ from notifier.metrics import Metrics
 from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import NOVA, Openings, Stage
-from tests.support.simulator.cast import VIEWERS
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
+from tests.support.simulator.population import VIEWERS
 
 KIM = UserId("kim")
 TICK = timedelta(seconds=1)
@@ -45,13 +45,13 @@ class Audited:
 
     def open(self, limit: int = 3, user: UserId = KIM) -> OpenedInbox:
         openings = Openings()
-        driven(replace(self.stage.tab(), observers=[openings]).open(user, limit=limit))
+        run_sync(replace(self.stage.tab(), observers=[openings]).open(user, limit=limit))
         return openings[0]
 
     def drifts(self, opened: OpenedInbox) -> float:
         """Return how many drifts the audit of this response adds."""
-        before, g = self.count("drift"), self.stage.ground
-        driven(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause).compare(opened))
+        before, g = self.count("drift"), self.stage.state
+        run_sync(Audit(people=g.people, timeline=g.timeline, metrics=self.metrics, pause=self._pause).compare(opened))
         return self.count("drift") - before
 
     def count(self, name: str) -> float:
@@ -77,8 +77,8 @@ def test_older_page_and_lone_badge_are_audited() -> None:
     audited, openings = Audited().mentions(5), Openings()
     first = audited.open(limit=2)
     tab = replace(audited.stage.tab(), observers=[openings])
-    driven(tab.open(KIM, after=page_of(first).next, limit=2))
-    driven(tab.badge(KIM))
+    run_sync(tab.open(KIM, after=page_of(first).next, limit=2))
+    run_sync(tab.badge(KIM))
     older, badge_only = openings
     assert [audited.drifts(opening) for opening in openings] == [0, 0]
     short = replace(page_of(older), items=page_of(older).items[1:])
@@ -108,7 +108,7 @@ def test_index_with_false_completeness_counts_as_drift() -> None:
     audited = Audited().mentions(3)
     build_reconciler(audited.stage.system())()
     assert audited.drifts(audited.open()) == 0
-    lists = audited.stage.ground.pull.lists
+    lists = audited.stage.state.pull.lists
     lists[NOVA] = replace(lists[NOVA], opened={seq: at for seq, at in lists[NOVA].opened.items() if seq != 2})
     opened = audited.open()
     assert BurstKey(NOVA, 2) not in {item.entry.key for item in page_of(opened).items}
@@ -124,7 +124,7 @@ def test_burst_opened_after_the_response_is_no_drift() -> None:
 
 def test_burst_made_visible_by_unblocked_mentioner_is_no_drift() -> None:
     audited = Audited()
-    audited.stage.ground.people.block(KIM, UserId("ada"))
+    audited.stage.state.people.block(KIM, UserId("ada"))
     audited.stage.mention("nova", author="ada")
     audited.stage.pass_time(seconds=10)
     opened = audited.open()
@@ -139,7 +139,7 @@ def test_marks_written_after_the_response_are_no_drift() -> None:
     opened = replace(audited.open(), badge=Badge(count=2, more=False))
 
     def read_one() -> None:
-        driven(audited.stage.tab().mark(KIM, [BurstKey(NOVA, 1)], Mark.READ))
+        run_sync(audited.stage.tab().mark(KIM, [BurstKey(NOVA, 1)], Mark.READ))
 
     audited.meanwhile = read_one
     assert audited.drifts(opened) == 0
@@ -149,7 +149,7 @@ def test_marks_written_after_the_response_are_no_drift() -> None:
 
 def test_transient_difference_is_no_drift() -> None:
     audited = Audited().mentions(2)
-    opened, bursts = audited.open(), audited.stage.ground.bursts.by_key
+    opened, bursts = audited.open(), audited.stage.state.bursts.by_key
     hidden = bursts.pop(BurstKey(NOVA, 1))
     audited.meanwhile = lambda: bursts.update({hidden.key: hidden})
     assert audited.drifts(opened) == 0
@@ -167,8 +167,8 @@ def test_audit_counts_seen_and_unread_bursts_like_the_badge() -> None:
     token = page_of(audited.open()).seen
     assert token is not None
     tab = audited.stage.tab()
-    driven(tab.see(KIM, token))
-    driven(tab.mark(KIM, [BurstKey(NOVA, 1)], Mark.UNREAD))
+    run_sync(tab.see(KIM, token))
+    run_sync(tab.mark(KIM, [BurstKey(NOVA, 1)], Mark.UNREAD))
     opened = audited.open()
     assert opened.badge == Badge(count=1, more=False)
     assert audited.drifts(opened) == 0
@@ -177,12 +177,12 @@ def test_audit_counts_seen_and_unread_bursts_like_the_badge() -> None:
 
 def test_audit_agrees_with_capped_badge() -> None:
     audited = Audited(Stage(collapse=None)).mentions(1)
-    bursts = audited.stage.ground.bursts.by_key
+    bursts = audited.stage.state.bursts.by_key
     [original] = [burst for key, burst in bursts.items() if key.subject == NOVA]
     for seq in range(2, 152):
         key = BurstKey(NOVA, seq)
         bursts[key] = replace(original, key=key)
-    audited.stage.ground.pull.wipe()
+    audited.stage.state.pull.wipe()
     opened = audited.open()
     assert opened.badge == Badge(count=100, more=True)
     assert audited.drifts(opened) == 0
@@ -191,7 +191,7 @@ def test_audit_agrees_with_capped_badge() -> None:
 
 def test_audit_counts_old_burst_marked_unread() -> None:
     audited = Audited().mentions(1)
-    bursts, tab = audited.stage.ground.bursts.by_key, audited.stage.tab()
+    bursts, tab = audited.stage.state.bursts.by_key, audited.stage.tab()
     original = bursts[BurstKey(NOVA, 1)]
     for seq in range(2, 152):
         bursts[BurstKey(NOVA, seq)] = replace(
@@ -200,8 +200,8 @@ def test_audit_counts_old_burst_marked_unread() -> None:
     audited.stage.pass_time(minutes=5)
     token = page_of(audited.open()).seen
     assert token is not None
-    driven(tab.see(KIM, token))
-    driven(tab.mark(KIM, [original.key], Mark.UNREAD))
+    run_sync(tab.see(KIM, token))
+    run_sync(tab.mark(KIM, [original.key], Mark.UNREAD))
     opened = audited.open()
     assert opened.badge == Badge(count=1, more=False)
     assert audited.drifts(opened) == 0
@@ -209,7 +209,7 @@ def test_audit_counts_old_burst_marked_unread() -> None:
 
 def test_burst_with_changed_opening_time_is_no_drift() -> None:
     audited = Audited().mentions(3)
-    opened, bursts = audited.open(), audited.stage.ground.bursts.by_key
+    opened, bursts = audited.open(), audited.stage.state.bursts.by_key
     late = bursts[BurstKey(NOVA, 1)]
     bursts[late.key] = replace(late, opened_at=bursts[BurstKey(NOVA, 2)].opened_at + TICK)
     assert audited.drifts(opened) == 0
@@ -217,7 +217,7 @@ def test_burst_with_changed_opening_time_is_no_drift() -> None:
 
 def test_audit_raises_when_store_is_unavailable() -> None:
     audited = Audited().mentions(1)
-    opened, g = audited.open(), audited.stage.ground
+    opened, g = audited.open(), audited.stage.state
 
     class Unavailable(MemoryTimeline):
         async def before(self, *args: Any, **kwargs: Any) -> Sequence[Burst]:
@@ -227,14 +227,14 @@ def test_audit_raises_when_store_is_unavailable() -> None:
         people=g.people, timeline=Unavailable(g.bursts, g.inbox), metrics=audited.metrics, pause=audited._pause
     )
     with pytest.raises(StoreUnavailable):
-        driven(audit.compare(opened))
+        run_sync(audit.compare(opened))
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_changes_cause_no_drift(seed: int) -> None:
     """Mentions, deliveries, cache wipes, marks and reads in random order; each response is audited some steps later."""
     audited, random_, waiting = Audited(), random.Random(seed), list[OpenedInbox]()
-    stage, ground = audited.stage, audited.stage.ground
+    stage, state = audited.stage, audited.stage.state
 
     def deliver() -> None:
         stage.dispatch()
@@ -242,11 +242,11 @@ def test_random_changes_cause_no_drift(seed: int) -> None:
 
     def see() -> None:
         if (token := page_of(audited.open()).seen) is not None:
-            driven(stage.tab().see(KIM, token))
+            run_sync(stage.tab().see(KIM, token))
 
     def mark() -> None:
         for item in page_of(audited.open()).items[:1]:
-            driven(stage.tab().mark(KIM, [item.entry.key], random_.choice(list(Mark))))
+            run_sync(stage.tab().mark(KIM, [item.entry.key], random_.choice(list(Mark))))
 
     steps: list[Callable[[], object]] = [
         lambda: stage.tweet(random_.choice(["nova", "lyra", "kim"]), author=random_.choice(["ada", "bob", "eve"])),
@@ -254,7 +254,7 @@ def test_random_changes_cause_no_drift(seed: int) -> None:
         lambda: waiting.append(audited.open(random_.randint(1, 5), UserId(random_.choice(VIEWERS)))),
         stage.sequence,
         build_reconciler(stage.system()),
-        ground.pull.wipe,
+        state.pull.wipe,
         deliver,
         see,
         mark,
@@ -271,10 +271,10 @@ def test_random_changes_cause_no_drift(seed: int) -> None:
 @pytest.mark.parametrize("mark", [None, Mark.UNREAD])
 def test_retraction_after_the_response_is_no_drift(retraction: str, volume: Volume, mark: Mark | None) -> None:
     audited = Audited()
-    audited.stage.ground.people.volume(KIM, NOVA, volume)
+    audited.stage.state.people.volume(KIM, NOVA, volume)
     audited.mentions(3).stage.pass_time(days=1)
     if mark:
-        driven(audited.stage.tab().mark(KIM, [item.entry.key for item in page_of(audited.open()).items], mark))
+        run_sync(audited.stage.tab().mark(KIM, [item.entry.key for item in page_of(audited.open()).items], mark))
     opened = audited.open()
     if retraction == DELETED_TYPE:
         audited.stage.say(retraction, tweet="t1", author="ada")

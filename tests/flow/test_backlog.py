@@ -48,7 +48,7 @@ def test_dispatcher_does_not_read_parked_bursts_in_every_round() -> None:
         stage.mention("lyra")
         stage.deliver_others()
         stage.pass_time(seconds=61)
-    ledger = Counted(stage.ground.ledger)
+    ledger = Counted(stage.state.ledger)
     dispatcher: Dispatcher = build_dispatcher(stage.system(ledger=ledger))
     dispatcher()
     assert sum(ledger.read_sizes) == 40
@@ -60,7 +60,7 @@ def test_dispatcher_does_not_read_parked_bursts_in_every_round() -> None:
     assert sum(ledger.read_sizes) == 0
     assert None not in ledger.open_since
     credits = {pool: credit.slices for pool, credit in CREDITS.items()}
-    assert len(dispatcher.backlog.candidates(credits, stage.ground.clock.now())) == CREDITS[Pool.P2].slices
+    assert len(dispatcher.backlog.candidates(credits, stage.state.clock.now())) == CREDITS[Pool.P2].slices
 
 
 def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
@@ -74,12 +74,12 @@ def test_new_leader_serves_newest_burst_before_reading_the_backlog() -> None:
         stage.pass_time(seconds=61)
     stage.pass_time(seconds=10)
     stage.mention("nova")
-    ledger = Counted(stage.ground.ledger)
+    ledger = Counted(stage.state.ledger)
     new_dispatcher = build_dispatcher(stage.system(ledger=ledger))
     new_dispatcher.read_at_once = 2
     new_dispatcher()
     assert stage.bursts(NOVA)[-1] in new_dispatcher.backlog.accounts
-    assert len(new_dispatcher.backlog.accounts) < len(stage.ground.ledger.open())
+    assert len(new_dispatcher.backlog.accounts) < len(stage.state.ledger.open())
     assert stage.work(Pool.P0)
 
 
@@ -90,7 +90,7 @@ def test_parked_bursts_resume_when_the_throttle_ends() -> None:
         stage.mention("lyra")
         stage.pass_time(seconds=61)
     stage.deliver_others()
-    accounts = stage.ground.ledger.read(stage.bursts(LYRA)).values()
+    accounts = stage.state.ledger.read(stage.bursts(LYRA)).values()
     rows = [
         status for progress in accounts for slice_, status in progress.standings.items() if slice_.step is Step.ROWS
     ]
@@ -143,11 +143,11 @@ def test_dispatcher_works_after_clock_moves_backwards(back: timedelta) -> None:
     stage.mention("nova")
     stage.deliver()
     stage.dispatch()
-    stage.ground.clock.advance(back)
+    stage.state.clock.advance(back)
     stage.throttle(Tier.P2, seconds=HOUR)
     stage.mention("lyra")
     stage.deliver_others()
-    [progress] = stage.ground.ledger.read(stage.bursts(LYRA)).values()
+    [progress] = stage.state.ledger.read(stage.bursts(LYRA)).values()
     waiting = {slice_.rows.tier for slice_, status in progress.standings.items() if not status.ended}
     assert waiting == {Tier.P2}
 
@@ -165,13 +165,13 @@ def test_unreadable_plan_does_not_block_others() -> None:
                 raise Poison("It can't be decoded.")
             return super().read(bursts)
 
-    system = stage.system(ledger=Broken(stage.ground.ledger))
+    system = stage.system(ledger=Broken(stage.state.ledger))
     dispatcher = build_dispatcher(system)
     for _ in range(5):
         dispatcher()
         stage.work()
         stage.pass_time(seconds=1)
-    assert stage.ground.ledger.open() == [bad]
+    assert stage.state.ledger.open() == [bad]
     assert system.metrics.dead.labels("dispatcher")._value.get() == 1
 
 
@@ -184,6 +184,6 @@ def test_stuck_queue_is_filled_to_a_bound() -> None:
     for _ in range(200):
         stage.dispatch()
         stage.pass_time(seconds=3)
-    assert stage.ground.queue.depth(Pool.P0) <= 2 * CREDITS[Pool.P0].slices
-    stage.ground.queue.wipe()
+    assert stage.state.queue.depth(Pool.P0) <= 2 * CREDITS[Pool.P0].slices
+    stage.state.queue.wipe()
     stage.deliver(rounds=60)

@@ -8,7 +8,7 @@ from notifier.domain.ids import Kind, Subject, UserId
 from tests.flow.failing_system import FailingSystem, key_of
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 ORION = Subject(Kind.MENTION, UserId("orion"))
 SECOND = timedelta(seconds=1)
@@ -19,7 +19,7 @@ def unread_on_all_pages(processes: Processes, process: int, user: UserId = KIM) 
     page = processes.open(process, user).page
     items = [*page.items]
     while page.next is not None:
-        page = driven(processes.inboxes[process].page(user, after=page.next))
+        page = run_sync(processes.inboxes[process].page(user, after=page.next))
         items += page.items
     return sum(item.unread for item in items)
 
@@ -29,9 +29,9 @@ def test_badge_equals_list_when_item_behind_first_page_expires() -> None:
     for n in range(40):
         stage.mention("orion", of=f"t{n}")
         stage.pass_time(minutes=2)
-    oldest = stage.ground.bursts.by_key[stage.bursts(ORION)[0]].opened_at
+    oldest = stage.state.bursts.by_key[stage.bursts(ORION)[0]].opened_at
     processes = Processes(stage)
-    stage.ground.clock.advance(oldest + RETENTION - SECOND - stage.ground.clock.now())
+    stage.state.clock.advance(oldest + RETENTION - SECOND - stage.state.clock.now())
     badge = processes.open(0).badge
     assert badge is not None
     assert badge.count == unread_on_all_pages(processes, 0) == 40

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.fanout.stage import is_at_rest
 from notifier import topics
 from notifier.domain.errors import StoreUnavailable
-from tests.support.failing_ports import Refusing, Unplanned
+from tests.support.failing_ports import FailingPlans, FailingPort
 from tests.support.in_memory_system import Stage
 
 
@@ -39,13 +39,13 @@ def test_bench_does_not_rest_while_a_readable_burst_has_no_plan() -> None:
     stage.tweet("nova")
     step(stage, topics.MENTIONS)
     with pytest.raises(StoreUnavailable):
-        step(stage, topics.MENTIONS_CELEBRITY, ledger=Unplanned(stage.ground.ledger))
+        step(stage, topics.MENTIONS_CELEBRITY, ledger=FailingPlans(stage.state.ledger))
     assert stage.bursts() != []
-    assert list(stage.ground.ledger.open()) == []
+    assert list(stage.state.ledger.open()) == []
     assert not is_at_rest(stage.ports)
 
 
 def test_bench_does_not_rest_while_the_store_is_unavailable() -> None:
     stage = Stage()
-    ledger: Any = Refusing(stage.ground.ledger, StoreUnavailable)
+    ledger: Any = FailingPort(stage.state.ledger, StoreUnavailable)
     assert not is_at_rest(replace(stage.ports, ledger=ledger))

@@ -13,20 +13,20 @@ from notifier.domain.errors import LogUnavailable
 from notifier.domain.ids import Subject, UserId
 from notifier.ports.event_log import Record
 from notifier.wiring.delivery import build_slice_worker
-from tests.support.damaged_bitmaps import Damaged
+from tests.support.damaged_bitmaps import CorruptSets
 from tests.support.in_memory_system import NOVA, Stage
 
 
 def damaged(kind: SetKind, owner: Subject | None = NOVA) -> Stage:
     stage = Stage()
-    stage.ports = replace(stage.ports, sets=Damaged(stage.ground.sets, kind, owner))
+    stage.ports = replace(stage.ports, sets=CorruptSets(stage.state.sets, kind, owner))
     return stage
 
 
 def facts(stage: Stage) -> set[Fact]:
     return {
         status.ended.fact
-        for progress in stage.ground.archive.accounts()
+        for progress in stage.state.archive.accounts()
         for status in progress.standings.values()
         if status.ended
     }
@@ -44,9 +44,9 @@ def delivered(stage: Stage, seconds: int = 1) -> set[int]:
         stage.work()
         stage.sequence()
         stage.pass_time(seconds=seconds)
-        if not stage.ground.ledger.open():
+        if not stage.state.ledger.open():
             return stage.reached()
-    raise AssertionError(stage.ground.ledger.open())
+    raise AssertionError(stage.state.ledger.open())
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def delivered(stage: Stage, seconds: int = 1) -> set[int]:
 def test_burst_waits_for_the_rebuild_of_an_unreadable_bitmap(kind: SetKind, owner: Subject | None) -> None:
     stage = damaged(kind, owner)
     assert reached(stage) == reached(Stage()) != set()
-    assert (facts(stage), list(stage.ground.dead_letters.list(9))) == ({Fact.DONE}, [])
+    assert (facts(stage), list(stage.state.dead_letters.list(9))) == ({Fact.DONE}, [])
 
 
 def test_restricted_burst_waits_for_the_authors_follower_bitmap() -> None:
     intact, stage = Stage(), damaged(SetKind.FOLLOWERS, Subject(NOVA.kind, UserId("ada")))
     for stage_ in (intact, stage):
         stage_.followed("kim", "ada", sequence=1)
-    stage.ports.sets.standing = True  # type: ignore[attr-defined]  # it is a Damaged
+    stage.ports.sets.is_damaged = True  # type: ignore[attr-defined]  # it is a Damaged
     assert reached(stage, protected=True) == reached(intact, protected=True)
     assert facts(stage) == {Fact.DONE}
 
@@ -75,7 +75,7 @@ def test_rebuild_is_not_ordered_by_every_attempt() -> None:
     for _ in range(12):
         stage.dispatch()
         stage.work(by=work)
-        orders.append(len(list(stage.ground.log.waiting("follows", "indexer", 999))))
+        orders.append(len(list(stage.state.log.waiting("follows", "indexer", 999))))
         stage.pass_time(seconds=1)
     assert orders[0] > 0
     assert orders == [orders[0]] * 10 + [2 * orders[0]] * 2

@@ -12,7 +12,7 @@ from notifier.domain.upstream.validation import ERASED_TYPE
 from notifier.flow.sequencing import retraction_settlement
 from notifier.wiring.sequencing import build_retraction_settlement
 from tests.flow.retractions import Counting, append_to_log_only, burst, delete, deleted, names
-from tests.support.failing_ports import Unreadable
+from tests.support.failing_ports import CorruptHead
 from tests.support.in_memory_system import LYRA, Stage
 
 
@@ -34,7 +34,7 @@ def test_unnamed_author_is_kept_when_named_ones_are_retracted() -> None:
     for author in authors:
         stage.mention("nova", author=author, of=author)
     retractions = [deleted(stage, author) for author in authors[1:-1]]
-    stage.ground.retractions.write(retractions)
+    stage.state.retractions.write(retractions)
     delete(stage, authors[0], authors[0])
     assert (burst(stage).count, burst(stage).tweet, burst(stage).opener) == (KEPT_MENTIONERS, authors[-1], authors[-1])
     build_retraction_settlement(stage.system()).settle(retractions)
@@ -48,7 +48,7 @@ def test_restricted_burst_counts_all_mentions_settled_in_batches() -> None:
     for tweet in ("t1", "t2"):
         stage.mention("nova", author="eve", of=tweet)
     retraction = replace(deleted(stage, "", "eve"), cause=RetractionCause.PROTECT)
-    stage.ground.retractions.write([retraction])
+    stage.state.retractions.write([retraction])
     for tweet in ("t1", "t2"):
         list(build_retraction_settlement(stage.system()).settle_along([tweet_trail(UserId("eve"), tweet)]))
     assert (burst(stage).count, burst(stage).restricted_to) == (2, "eve")
@@ -84,7 +84,7 @@ def test_erasure_and_protection_apply_in_either_order(
     stage.mention("nova", author="eve")
     retractions = {
         RetractionCause.ERASE: erased,
-        RetractionCause.PROTECT: replace(erased, cause=RetractionCause.PROTECT, at=stage.ground.clock.now()),
+        RetractionCause.PROTECT: replace(erased, cause=RetractionCause.PROTECT, at=stage.state.clock.now()),
     }
     for cause in order:
         build_retraction_settlement(stage.system()).settle([retractions[cause]])
@@ -97,11 +97,11 @@ def test_unreadable_head_does_not_block_other_accounts() -> None:
     stage = Stage()
     stage.mention("lyra", "nova", "orion", author="eve")
     append_to_log_only(stage, ERASED_TYPE, user="eve")
-    unreadable = Unreadable(stage.ground.heads, LYRA)
+    unreadable = CorruptHead(stage.state.heads, LYRA)
     stage.pump(topics.RETRACTIONS, heads=unreadable).step()
     assert stage.sees("kim") == stage.sees("nova") == []
     assert stage.sees("lee") == ["mention:lyra#1"]
-    [letter] = stage.ground.dead_letters.list(9)
+    [letter] = stage.state.dead_letters.list(9)
     assert letter.stage == topics.GROUPS[topics.RETRACTIONS]
     stage.say(ERASED_TYPE, stage.system(heads=unreadable), user="eve")  # accepted despite the unreadable head
 
@@ -114,6 +114,6 @@ def test_erasure_of_many_mentions_runs_in_bounded_batches(monkeypatch: pytest.Mo
     append_to_log_only(stage, ERASED_TYPE, user="eve")
     sizes = list[int]()
     stage.pump(topics.RETRACTIONS, bus=Counting(sizes)).step()
-    assert all(burst.retracted for burst in stage.ground.bursts.by_key.values())
+    assert all(burst.retracted for burst in stage.state.bursts.by_key.values())
     assert max(sizes) <= at_once + 1  # plus the message that something may have been missed
-    assert sum(sizes) >= len(stage.ground.bursts.by_key)
+    assert sum(sizes) >= len(stage.state.bursts.by_key)

@@ -18,10 +18,10 @@ from notifier.flow.inbox.page import OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import FRESH_FOR
 from notifier.wiring.delivery import build_reconciler
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import Openings, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
 STEP = timedelta(milliseconds=100)
@@ -47,11 +47,11 @@ def unannounced(stage: Stage, mentioned: str = "nova", mentions: int = 1) -> lis
     for _ in range(mentions):
         stage.tweet(mentioned)
     for stream in topics.PARTITIONS:
-        pump = stage.pump(stream, pull=Refusing(stage.ground.pull, CacheUnavailable))
+        pump = stage.pump(stream, pull=FailingPort(stage.state.pull, CacheUnavailable))
         while pump.step():
             pass
         pump.consumer.close()
-    return [burst for key, burst in stage.ground.bursts.by_key.items() if key.subject.owner == mentioned]
+    return [burst for key, burst in stage.state.bursts.by_key.items() if key.subject.owner == mentioned]
 
 
 def compared(stage: Stage) -> Stage:
@@ -61,7 +61,7 @@ def compared(stage: Stage) -> Stage:
 
 def opened(stage: Stage) -> OpenedInbox:
     openings = Openings()
-    driven(replace(stage.tab(), observers=[openings]).open(KIM))
+    run_sync(replace(stage.tab(), observers=[openings]).open(KIM))
     return openings[0]
 
 
@@ -69,8 +69,8 @@ def drifts(stage: Stage, opening: OpenedInbox) -> float:
     async def nothing(_: float) -> None:
         return
 
-    metrics, g = Metrics(), stage.ground
-    driven(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(opening))
+    metrics, g = Metrics(), stage.state
+    run_sync(Audit(people=g.people, timeline=g.timeline, metrics=metrics, pause=nothing).compare(opening))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 
@@ -81,9 +81,9 @@ def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_compari
     missing = max(unannounced(stage), key=lambda burst: burst.opened_at)
     # Worst case: the burst opened long before the comparison and became readable right after it.
     stage.pass_time(seconds=age_at_comparison.total_seconds())
-    stage.ground.pull.as_of = stage.ground.clock.now()
+    stage.state.pull.as_of = stage.state.clock.now()
     for _ in range(2 * FRESH_FOR // STEP):
-        opening, now = opened(stage), stage.ground.clock.now()
+        opening, now = opened(stage), stage.state.clock.now()
         assert opening.page is not None
         assert opening.page.seen is not None
         assert opening.badge is not None
@@ -98,14 +98,14 @@ def test_page_and_token_are_correct_while_the_index_lacks_a_burst(age_at_compari
 
 def test_recently_compared_index_saves_a_read() -> None:
     stage = compared(Stage())
-    timeline, now = Counted(stage.ground.timeline), stage.ground.clock.now()
+    timeline, now = Counted(stage.state.timeline), stage.state.clock.now()
     tab = replace(stage.tab(), timeline=timeline)
     for age in (timedelta(0), YOUNG - VISIBLE_WITHIN - timedelta(milliseconds=1)):
-        stage.ground.pull.as_of = now - age
-        driven(tab.badge(KIM))
+        stage.state.pull.as_of = now - age
+        run_sync(tab.badge(KIM))
         assert [since for since in timeline.read_since if since] == []
-    stage.ground.pull.as_of = now - timedelta(seconds=1.5)
-    driven(tab.badge(KIM))
+    stage.state.pull.as_of = now - timedelta(seconds=1.5)
+    run_sync(tab.badge(KIM))
     assert [since for since in timeline.read_since if since] == [now - timedelta(seconds=2.5)]
 
 
@@ -117,14 +117,14 @@ def test_more_than_a_run_of_missing_bursts_is_listed() -> None:
     stage.pass_time(seconds=2)
     for limit in (10, RUN + 10):
         assert seqs(stage, limit) == list(range(RUN + 6, 0, -1))
-    assert driven(stage.tab().badge(UserId("lee"))).count == RUN + 6
+    assert run_sync(stage.tab().badge(UserId("lee"))).count == RUN + 6
 
 
 def seqs(stage: Stage, limit: int) -> list[int]:
     """Return the sequence numbers on all of lee's pages."""
-    numbers, page = list[int](), driven(stage.tab().page(UserId("lee"), limit=limit))
+    numbers, page = list[int](), run_sync(stage.tab().page(UserId("lee"), limit=limit))
     while True:
         numbers += [item.entry.key.seq for item in page.items]
         if page.next is None:
             return numbers
-        page = driven(stage.tab().page(UserId("lee"), after=page.next, limit=limit))
+        page = run_sync(stage.tab().page(UserId("lee"), after=page.next, limit=limit))

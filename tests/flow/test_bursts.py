@@ -9,7 +9,7 @@ from notifier.domain.bursts.sequencer import VISIBLE_WITHIN
 from notifier.domain.errors import StoreUnavailable
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.stalling import Stalling
-from tests.support.failing_ports import Unplanned
+from tests.support.failing_ports import FailingPlans
 from tests.support.in_memory_system import LYRA, NOVA, Stage, members_of
 
 
@@ -18,7 +18,7 @@ def test_mentions_in_the_collapse_window_share_a_burst() -> None:
     stage.mention("nova", author="ada")
     stage.pass_time(seconds=59)
     stage.mention("nova", author="bob")
-    [burst] = [burst for key, burst in stage.ground.bursts.by_key.items() if key.subject == NOVA]
+    [burst] = [burst for key, burst in stage.state.bursts.by_key.items() if key.subject == NOVA]
     assert (burst.count, burst.mentioners) == (2, ("ada", "bob"))
 
 
@@ -64,12 +64,12 @@ def test_protected_mention_has_own_burst_for_followers_of_the_author() -> None:
     stage.mention("nova", author="ada")
     stage.mention("nova", author="eve", protected=True)
     stage.mention("nova", author="bob")
-    assert [stage.ground.bursts.by_key[key].count for key in stage.bursts()] == [2, 1]
+    assert [stage.state.bursts.by_key[key].count for key in stage.bursts()] == [2, 1]
     assert stage.sees("kim") == ["mention:nova#2", "mention:nova#1"]
     assert stage.sees("pat") == ["mention:nova#1"]
     stage.deliver()
     second = [stored for stored in stage.rows() if stored.row.burst == stage.bursts()[1]]
-    names = {person.member: name for name, person in stage.scene.people.items()}
+    names = {person.member: name for name, person in stage.population.people.items()}
     assert {names[member] for stored in second for member in members_of(stored)} == {"kim", "max"}
 
 
@@ -78,7 +78,7 @@ def test_restricted_bursts_beyond_the_budget_are_pull_only() -> None:
     for _ in range(9):
         stage.mention("nova", "lyra", author="eve", protected=True)
     stage.mention("nova", author="ada")
-    accounts = stage.ground.ledger.read([*stage.bursts(NOVA), *stage.bursts(LYRA)])
+    accounts = stage.state.ledger.read([*stage.bursts(NOVA), *stage.bursts(LYRA)])
     planned = {key: bool(progress.standings) for key, progress in accounts.items()}
     assert [planned[key] for key in stage.bursts(NOVA)] == [True] * 6 + [False] * 3 + [True]
     assert [planned[key] for key in stage.bursts(LYRA)] == [True] * 9
@@ -87,7 +87,7 @@ def test_restricted_bursts_beyond_the_budget_are_pull_only() -> None:
         f"mention:nova#{seq}" for seq in range(10, 0, -1)
     ]
     assert stage.sees("pat") == ["mention:nova#10"]
-    assert {row.row.burst.seq for row in stage.ground.archive.rows() if row.row.burst.subject == NOVA} == {
+    assert {row.row.burst.seq for row in stage.state.archive.rows() if row.row.burst.subject == NOVA} == {
         *range(1, 7),
         10,
     }
@@ -100,7 +100,7 @@ def test_pull_only_burst_is_settled_at_once_and_balanced() -> None:
         stage.mention("nova", author="eve", protected=True)
     last = stage.bursts()[-1]
     stage.dispatch()
-    assert last not in stage.ground.ledger.open()
+    assert last not in stage.state.ledger.open()
     [sums] = build_reconciler(stage.system()).sums([last])
     assert (sums.balanced, sums.expected, sums.in_flight) == (True, 0, 0)
 
@@ -113,16 +113,16 @@ def test_successor_publishes_the_crashed_coordinators_decision() -> None:
     router = stage.pump(topics.MENTIONS)
     assert router.step() == 1
     router.consumer.close()
-    dying = stage.pump(topics.MENTIONS_CELEBRITY, ledger=Unplanned(stage.ground.ledger))
+    dying = stage.pump(topics.MENTIONS_CELEBRITY, ledger=FailingPlans(stage.state.ledger))
     with pytest.raises(StoreUnavailable):
         dying.step()
     dying.consumer.close()
-    assert stage.ground.heads.unpublished(9) == [NOVA]
+    assert stage.state.heads.unpublished(9) == [NOVA]
     stage.pass_time(hours=10)
     stage.sequence()
     last = stage.bursts()[-1]
-    assert (last.seq, stage.ground.bursts.by_key[last].pull_only) == (7, True)
-    assert stage.ground.ledger.read([last])[last].standings == {}
+    assert (last.seq, stage.state.bursts.by_key[last].pull_only) == (7, True)
+    assert stage.state.ledger.read([last])[last].standings == {}
 
 
 def test_mentioned_follower_of_protected_author_gets_self_item() -> None:
@@ -130,18 +130,18 @@ def test_mentioned_follower_of_protected_author_gets_self_item() -> None:
     stage.mention("nova", author="eve", protected=True)
     stage.deliver()
     assert stage.sees("nova") == ["self:nova#1"]
-    assert {sent.burst.subject.kind for sent, _ in stage.ground.phones.arrived} >= {"self"}
+    assert {sent.burst.subject.kind for sent, _ in stage.state.phones.arrived} >= {"self"}
 
 
 @pytest.mark.parametrize(("port", "method"), [("bursts", "write"), ("pull", "announce")])
 def test_burst_published_late_gets_later_opening_time(port: str, method: str) -> None:
     stage = Stage()
-    start = stage.ground.clock.now()
+    start = stage.state.clock.now()
     stage.tweet("nova")
     stage.pump(topics.MENTIONS).step()
-    stalling = Stalling(getattr(stage.ground, port), method, lambda: stage.pass_time(seconds=5))
+    stalling = Stalling(getattr(stage.state, port), method, lambda: stage.pass_time(seconds=5))
     stage.pump(topics.MENTIONS_CELEBRITY, **{port: stalling}).step()
-    [burst] = stage.ground.bursts.by_key.values()
+    [burst] = stage.state.bursts.by_key.values()
     assert burst.opened_at > start + VISIBLE_WITHIN
     assert stage.page("kim").items[0].entry == burst
 
@@ -151,6 +151,6 @@ def test_opening_times_increase_with_sequence_numbers() -> None:
     for _ in range(5):
         stage.tweet("lyra")
     stage.sequence()
-    opened = [stage.ground.bursts.by_key[key].opened_at for key in stage.bursts(LYRA)]
+    opened = [stage.state.bursts.by_key[key].opened_at for key in stage.bursts(LYRA)]
     assert opened == sorted(set(opened))
     assert len(opened) == 5

@@ -15,7 +15,7 @@ from notifier.ports.bursts import Heads
 from notifier.ports.event_log import Logged
 from notifier.wiring.sequencing import build_coordinator, build_publisher
 from tests.flow.stalling import Stalling
-from tests.support.failing_ports import Unplanned, Unswapped
+from tests.support.failing_ports import FailingHeads, FailingPlans
 from tests.support.in_memory_system import NOVA, Stage
 
 
@@ -42,7 +42,7 @@ def mentioned(stage: Stage, *names: str) -> Sequence[Logged]:
     router = stage.pump(topics.MENTIONS)
     assert router.step() == 1
     router.consumer.close()
-    consumer = stage.ground.log.subscribe(topics.MENTIONS_CELEBRITY, "test", "test")
+    consumer = stage.state.log.subscribe(topics.MENTIONS_CELEBRITY, "test", "test")
     records = consumer.poll(100, timedelta(0))
     consumer.commit({logged.partition: logged.offset for logged in records})
     consumer.close()
@@ -51,13 +51,13 @@ def mentioned(stage: Stage, *names: str) -> Sequence[Logged]:
 
 def coordinators(stage: Stage) -> tuple[Counted, Coordinator, Coordinator]:
     """Return the recorded reads of the first of two coordinators, and both."""
-    counted = Counted(stage.ground.heads)
+    counted = Counted(stage.state.heads)
     return counted, build_coordinator(stage.system(heads=counted)), build_coordinator(stage.system())
 
 
 def mention_count(stage: Stage) -> int:
     """Count the mentions in all of nova's bursts."""
-    return sum(burst.count for key, burst in stage.ground.bursts.by_key.items() if key.subject == NOVA)
+    return sum(burst.count for key, burst in stage.state.bursts.by_key.items() if key.subject == NOVA)
 
 
 def test_coordinator_does_not_reload_its_own_heads() -> None:
@@ -77,40 +77,40 @@ def test_head_changed_by_another_coordinator_is_reloaded() -> None:
     coordinator(mentioned(stage, "nova"))
     assert counted.loaded == [NOVA, NOVA]
     assert mention_count(stage) == 3
-    assert stage.ground.heads.unpublished(9) == []
+    assert stage.state.heads.unpublished(9) == []
 
 
 def test_stalled_publisher_keeps_the_planned_opening_time() -> None:
     """The stalled publisher read an unpublished head. It continues when the burst is late and its rows are written."""
     stage = Stage()
     with pytest.raises(StoreUnavailable):
-        build_coordinator(stage.system(ledger=Unplanned(stage.ground.ledger)))(mentioned(stage, "nova"))
-    [decided] = stage.ground.bursts.by_key.values()
+        build_coordinator(stage.system(ledger=FailingPlans(stage.state.ledger)))(mentioned(stage, "nova"))
+    [decided] = stage.state.bursts.by_key.values()
 
     def meanwhile() -> None:
         with pytest.raises(StoreUnavailable):
-            build_publisher(stage.system(heads=Unswapped(stage.ground.heads))).finish([NOVA])
+            build_publisher(stage.system(heads=FailingHeads(stage.state.heads))).finish([NOVA])
         stage.pass_time(hours=1)
 
-    stalling = Stalling(stage.ground.clock, "now", meanwhile)
+    stalling = Stalling(stage.state.clock, "now", meanwhile)
     build_publisher(stage.system(clock=stalling)).finish([NOVA])
-    [burst] = stage.ground.bursts.by_key.values()
-    assert burst.opened_at == decided.opened_at == stage.ground.ledger.read([burst.key])[burst.key].plan.opened_at
-    assert stage.ground.heads.unpublished(9) == []
+    [burst] = stage.state.bursts.by_key.values()
+    assert burst.opened_at == decided.opened_at == stage.state.ledger.read([burst.key])[burst.key].plan.opened_at
+    assert stage.state.heads.unpublished(9) == []
 
 
 def test_unpublished_head_of_another_coordinator_is_published_first() -> None:
     stage = Stage()
     _, coordinator, _ = coordinators(stage)
-    crashing = build_coordinator(stage.system(ledger=Unplanned(stage.ground.ledger)))
+    crashing = build_coordinator(stage.system(ledger=FailingPlans(stage.state.ledger)))
     coordinator(mentioned(stage, "nova"))
     stage.pass_time(hours=10)
     with pytest.raises(StoreUnavailable):
         crashing(mentioned(stage, "nova"))
-    assert stage.ground.heads.unpublished(9) == [NOVA]
+    assert stage.state.heads.unpublished(9) == [NOVA]
     coordinator(mentioned(stage, "nova"))
     assert (len(stage.bursts()), mention_count(stage)) == (2, 3)
-    assert set(stage.ground.ledger.read(stage.bursts())) == set(stage.bursts())
+    assert set(stage.state.ledger.read(stage.bursts())) == set(stage.bursts())
 
 
 def test_repeated_record_changes_nothing_with_a_cached_head() -> None:
@@ -131,11 +131,11 @@ def test_head_is_reloaded_after_a_failed_publication() -> None:
     stage.pass_time(hours=10)
     records = mentioned(stage, "nova")
     with pytest.raises(StoreUnavailable):
-        replace(coordinator, publisher=replace(coordinator.publisher, ledger=Unplanned(stage.ground.ledger)))(records)
+        replace(coordinator, publisher=replace(coordinator.publisher, ledger=FailingPlans(stage.state.ledger)))(records)
     coordinator(records)
     assert counted.loaded == [NOVA, NOVA]
     assert (len(stage.bursts()), mention_count(stage)) == (2, 2)
-    assert stage.ground.heads.unpublished(9) == []
+    assert stage.state.heads.unpublished(9) == []
 
 
 def test_number_of_cached_heads_is_bounded() -> None:

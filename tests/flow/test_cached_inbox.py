@@ -18,7 +18,7 @@ from notifier.flow.inbox.shared_loads import Singleflight
 from notifier.ports.inbox import Timeline
 from tests.flow.inboxes import KIM, Processes, both_shown
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 FIRST = BurstKey(NOVA, 1)
 PATIENT = timedelta(minutes=1)
@@ -48,7 +48,7 @@ def test_older_bursts_counted_by_badge_are_read_once(processes: Processes) -> No
     for number in range(3):
         processes.stage.pass_time(minutes=2)
         processes.stage.mention("nova", of=f"older-{number}")
-    processes.stage.ground.pull.wipe()
+    processes.stage.state.pull.wipe()
     subjects = processes.inboxes[0].subjects
     subjects.begin()
     subjects.run = 2
@@ -61,14 +61,14 @@ def test_older_bursts_counted_by_badge_are_read_once(processes: Processes) -> No
 
 
 def test_mark_is_shown_by_every_process(processes: Processes) -> None:
-    driven(processes.inboxes[0].mark(KIM, [FIRST], Mark.HIDDEN))
+    run_sync(processes.inboxes[0].mark(KIM, [FIRST], Mark.HIDDEN))
     assert processes.shown(1) == processes.shown(0) == []
 
 
 def test_seen_is_shown_by_every_process(processes: Processes) -> None:
     token = processes.open(0).page.seen
     assert token is not None
-    driven(processes.inboxes[0].see(KIM, token))
+    run_sync(processes.inboxes[0].see(KIM, token))
     for process in (0, 1):
         badge = processes.open(process).badge
         assert badge is not None
@@ -87,7 +87,7 @@ def test_retracted_burst_is_gone_at_next_open(processes: Processes) -> None:
 
 
 def test_retracted_burst_is_gone_within_a_second_without_bus(processes: Processes) -> None:
-    processes.stage.ground.bus.stalled = True
+    processes.stage.state.bus.stalled = True
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     processes.stage.pass_time(seconds=1)
     assert processes.shown(0) == processes.shown(1) == []
@@ -97,7 +97,7 @@ def test_retracted_burst_is_gone_within_a_second_without_bus(processes: Processe
 def test_late_announcement_does_not_restore_a_retracted_burst(processes: Processes, caches: str) -> None:
     """A publisher whose call to Redis failed announces an old state much later."""
     stage = processes.stage
-    [opened] = [burst for burst in stage.ground.bursts.by_key.values() if burst.key == FIRST]
+    [opened] = [burst for burst in stage.state.bursts.by_key.values() if burst.key == FIRST]
     stage.say(DELETED_TYPE, tweet="t1", author="ada")
     stage.sequence()
     assert processes.shown(0) == []
@@ -107,7 +107,7 @@ def test_late_announcement_does_not_restore_a_retracted_burst(processes: Process
         processes.open(0)
     if caches == "small":
         processes.inboxes[0].subjects.bursts.clear()
-    stage.ground.bus.publish([opened])
+    stage.state.bus.publish([opened])
     assert str(FIRST) not in processes.shown(0)
     processes.inboxes[1].subjects.begin()
     assert str(FIRST) not in processes.shown(1)
@@ -119,7 +119,7 @@ def test_unfollow_is_shown_at_next_open(processes: Processes) -> None:
 
 
 def test_change_during_redis_outage_is_shown_within_a_second(processes: Processes) -> None:
-    versions = processes.stage.ground.versions
+    versions = processes.stage.state.versions
     versions.away = True
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
     versions.away = False
@@ -128,15 +128,15 @@ def test_change_during_redis_outage_is_shown_within_a_second(processes: Processe
 
 
 def test_inbox_is_unchanged_after_redis_wipe(processes: Processes) -> None:
-    processes.stage.ground.wipe()
+    processes.stage.state.wipe()
     assert processes.shown(0) == [str(FIRST)]
-    driven(processes.inboxes[1].mark(KIM, [FIRST], Mark.HIDDEN))
+    run_sync(processes.inboxes[1].mark(KIM, [FIRST], Mark.HIDDEN))
     assert processes.shown(0) == []
 
 
 def test_new_connection_distrusts_cached_facts(processes: Processes) -> None:
     """The server may be a replica that lacks the latest versions."""
-    processes.stage.ground.versions.connection += 1
+    processes.stage.state.versions.connection += 1
     before = processes.count("inbox_cache", tier="viewers", result="miss")
     assert processes.shown(0) == [str(FIRST)]
     assert processes.count("inbox_cache", tier="viewers", result="miss") == before + 1
@@ -144,7 +144,7 @@ def test_new_connection_distrusts_cached_facts(processes: Processes) -> None:
 
 def test_facts_are_reloaded_after_five_minutes(processes: Processes) -> None:
     """Even if Redis has the old version again on the same connection."""
-    versions = processes.stage.ground.versions
+    versions = processes.stage.state.versions
     old = {scope: entry.version for scope, entry in versions.entries.items()}
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
     versions.entries.clear()
@@ -158,12 +158,12 @@ def test_facts_are_reloaded_after_five_minutes(processes: Processes) -> None:
 
 
 def test_known_viewer_gets_partial_page_while_store_is_unavailable(processes: Processes) -> None:
-    processes.stage.ground.versions.away = True
+    processes.stage.state.versions.away = True
     inbox = processes.inboxes[0]
     inbox.subjects.timeline = cast(Timeline, Unavailable())
-    inbox.viewers.distrust(processes.stage.ground.clock.now())
+    inbox.viewers.distrust(processes.stage.state.clock.now())
     inbox.subjects.begin()
-    page = driven(inbox.open(KIM)).page
+    page = run_sync(inbox.open(KIM)).page
     assert page.partial
     assert [str(item.entry.key) for item in page.items] == [str(FIRST)]
 

@@ -19,7 +19,7 @@ from notifier.ports.push import Spare
 from notifier.wiring.delivery import build_slice_worker
 from tests.flow.retractions import delete
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
 QUIET = OverallWish(quiet=Hours(start=time(21), end=time(5)), zone="Asia/Tokyo")
@@ -29,9 +29,9 @@ NIGHT = timedelta(hours=8)
 
 def alerts_of(stage: Stage, name: str) -> list[int]:
     """Return the user's alerts for nova in order: 0 for a mention, or the count of a summary."""
-    member = Member(stage.scene.people[name].member)
+    member = Member(stage.population.people[name].member)
     counts = []
-    for sent, device in stage.ground.phones.arrived:
+    for sent, device in stage.state.phones.arrived:
         if device.member == member and sent.subject == NOVA:
             match sent.news:
                 case MentionAlert():
@@ -51,11 +51,11 @@ def mentions(stage: Stage, number: int) -> None:
 
 def test_quiet_hours_end_with_one_summary_alert() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
-    began = stage.ground.clock.now()
+    stage.state.people.arrange(KIM, QUIET)
+    began = stage.state.clock.now()
     mentions(stage, 3)
     assert (alerts_of(stage, "roy"), alerts_of(stage, "kim")) == ([0, 0, 0], [])
-    stage.ground.clock.advance(began + NIGHT - timedelta(minutes=1) - stage.ground.clock.now())
+    stage.state.clock.advance(began + NIGHT - timedelta(minutes=1) - stage.state.clock.now())
     stage.deliver_others()
     assert alerts_of(stage, "kim") == []
     stage.pass_time(seconds=60)
@@ -65,7 +65,7 @@ def test_quiet_hours_end_with_one_summary_alert() -> None:
 
 def test_quiet_hours_do_not_count_as_push_latency() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     system = stage.system()
     work = build_slice_worker(system)
 
@@ -81,8 +81,8 @@ def test_quiet_hours_do_not_count_as_push_latency() -> None:
     stage.mention("nova")
     rounds(5)
     before = counted()
-    assert before == len(stage.ground.phones.arrived) > 0
-    stage.ground.clock.advance(NIGHT)
+    assert before == len(stage.state.phones.arrived) > 0
+    stage.state.clock.advance(NIGHT)
     rounds(60)
     assert alerts_of(stage, "kim") == [0]
     assert counted() == before
@@ -90,61 +90,63 @@ def test_quiet_hours_do_not_count_as_push_latency() -> None:
 
 def test_single_burst_after_quiet_hours_is_a_silent_mention_alert() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     mentions(stage, 1)
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=60)
-    [sent] = [sent for sent, device in stage.ground.phones.arrived if device.member == stage.scene.people["kim"].member]
+    [sent] = [
+        sent for sent, device in stage.state.phones.arrived if device.member == stage.population.people["kim"].member
+    ]
     assert (sent.news, sent.urgent) == (MentionAlert(opener=UserId("ada")), False)
 
 
 def test_alert_after_quiet_hours_expires_after_more_than_an_hour() -> None:
     for bursts in (1, 2):
         stage = Stage()
-        stage.ground.people.arrange(KIM, QUIET)
+        stage.state.people.arrange(KIM, QUIET)
         mentions(stage, bursts)
-        stage.ground.clock.advance(NIGHT)
+        stage.state.clock.advance(NIGHT)
         stage.deliver(rounds=60)
-        kim, now = stage.scene.people["kim"].member, stage.ground.clock.now()
-        [sent] = [sent for sent, device in stage.ground.phones.arrived if device.member == kim]
+        kim, now = stage.population.people["kim"].member, stage.state.clock.now()
+        [sent] = [sent for sent, device in stage.state.phones.arrived if device.member == kim]
         assert sent.expires_at > now + timedelta(hours=1)
 
 
 def test_summary_does_not_repeat_bursts_of_an_earlier_one() -> None:
     stage = Stage(settings={"refill": timedelta(minutes=5)})
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     mentions(stage, 2)
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=60)
     stage.pass_time(hours=16)
     mentions(stage, 2)
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=60)
     assert alerts_of(stage, "kim") == [2, 2]
 
 
 def test_bursts_seen_during_quiet_hours_cause_no_summary() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     mentions(stage, 3)
     token = stage.page("kim").seen
     assert token is not None
-    driven(stage.tab().see(KIM, token))
-    stage.ground.clock.advance(NIGHT)
+    run_sync(stage.tab().see(KIM, token))
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=60)
     assert alerts_of(stage, "kim") == []
 
 
 def test_summary_does_not_count_burst_hidden_before_it_is_sent() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     mentions(stage, 3)
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.dispatch()
     oldest, work = stage.bursts()[0], build_slice_worker(stage.system())
-    for slice_ in [slice_ for slice_ in stage.ground.queue.waiting[Pool.FCM] if slice_.burst == oldest]:
+    for slice_ in [slice_ for slice_ in stage.state.queue.waiting[Pool.FCM] if slice_.burst == oldest]:
         work(slice_)
-    driven(stage.tab().mark(KIM, [oldest], Mark.HIDDEN))
+    run_sync(stage.tab().mark(KIM, [oldest], Mark.HIDDEN))
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [2]
 
@@ -154,7 +156,7 @@ def test_bursts_delayed_by_a_throttle_become_one_summary() -> None:
     stage.throttle(Tier.P0, seconds=20 * 60)
     mentions(stage, 3)
     assert alerts_of(stage, "kim") == []
-    stage.ground.clock.advance(timedelta(minutes=20))
+    stage.state.clock.advance(timedelta(minutes=20))
     stage.deliver(rounds=90)
     assert (alerts_of(stage, "kim"), alerts_of(stage, "roy")) == ([3], [3])
 
@@ -163,21 +165,21 @@ def test_late_bursts_and_new_bursts_cause_separate_alerts() -> None:
     stage = Stage()
     stage.throttle(Tier.P0, seconds=(STALE + timedelta(minutes=5)).total_seconds())
     mentions(stage, 2)
-    stage.ground.clock.advance(STALE)
+    stage.state.clock.advance(STALE)
     mentions(stage, 1)
-    stage.ground.clock.advance(timedelta(minutes=4))
+    stage.state.clock.advance(timedelta(minutes=4))
     stage.deliver(rounds=90)
     assert sorted(alerts_of(stage, "kim")) == [0, 2]
 
 
 def test_retried_summary_has_the_same_count() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     mentions(stage, 2)
-    stage.ground.clock.advance(NIGHT)
-    kim = Member(stage.scene.people["kim"].member)
-    [device] = stage.ground.devices.of([kim])[kim]
-    stage.ground.phones.says[device.id] = [RetryAt(at=stage.ground.clock.now(), reason="busy")]
+    stage.state.clock.advance(NIGHT)
+    kim = Member(stage.population.people["kim"].member)
+    [device] = stage.state.devices.of([kim])[kim]
+    stage.state.phones.answers[device.id] = [RetryAt(at=stage.state.clock.now(), reason="busy")]
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [2]
 
@@ -206,7 +208,7 @@ def test_retracted_burst_does_not_consume_the_frequency_cap() -> None:
     stage.work(Pool.P0, Pool.P1, Pool.P2)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    assert stage.ground.queue.waiting[Pool.FCM]
+    assert stage.state.queue.waiting[Pool.FCM]
     delete(stage, "back")
     stage.sequence()
     stage.work(Pool.FCM)
@@ -221,6 +223,6 @@ def test_follower_of_several_mentioned_celebrities_gets_one_alert() -> None:
     stage = Stage()
     stage.mention("nova", "lyra")
     stage.deliver()
-    roy = Member(stage.scene.people["roy"].member)
-    assert len([sent for sent, device in stage.ground.phones.arrived if device.member == roy]) == 1
+    roy = Member(stage.population.people["roy"].member)
+    assert len([sent for sent, device in stage.state.phones.arrived if device.member == roy]) == 1
     assert len(stage.sees("roy")) == 2

@@ -22,7 +22,7 @@ from notifier.wiring.operations import build_overview
 from tests.flow.alert_counts import phone
 from tests.flow.test_catch_up import KIM, NIGHT, QUIET
 from tests.support.examples import MINUTE
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.fakes.clock import START, ManualClock
 from tests.support.fakes.push import MemoryLineReport
 from tests.support.in_memory_system import Stage
@@ -120,7 +120,7 @@ def test_open_circuit_is_reported_again_after_redis_wipe() -> None:
 
 def test_breakers_work_without_redis() -> None:
     lines = ProviderLines()
-    unavailable: Any = Refusing(lines.report, CacheUnavailable)
+    unavailable: Any = FailingPort(lines.report, CacheUnavailable)
     lines.breakers.report = unavailable
     lines.breakers.record("apns", WRONG)
     assert lines.breakers.retry_at("apns") == START + WAIT
@@ -133,34 +133,34 @@ def test_line_of_a_browser_contains_only_the_host() -> None:
 
 
 def iphone(stage: Stage, name: str, environment: ApnsEnvironment) -> Device:
-    member, now = Member(stage.scene.people[name].member), stage.ground.clock.now()
+    member, now = Member(stage.population.people[name].member), stage.state.clock.now()
     address = AppleToken(token=f"{member:064x}", topic="com.example.app", environment=environment)
     device = Device(member=member, address=address, registered_at=now - timedelta(days=1))
-    stage.ground.devices.write([device])
+    stage.state.devices.write([device])
     return device
 
 
 def test_apns_environments_have_separate_circuits() -> None:
     stage = Stage()
-    stage.ports = replace(stage.ports, providers={Platform.APNS: stage.ground.phones}, platforms=[Platform.APNS])
+    stage.ports = replace(stage.ports, providers={Platform.APNS: stage.state.phones}, platforms=[Platform.APNS])
     work = build_slice_worker(stage.system())
     refused = iphone(stage, "kim", ApnsEnvironment.SANDBOX)  # the first device of the batch
     production_devices = [iphone(stage, name, ApnsEnvironment.PRODUCTION) for name in ("lee", "roy")]
-    stage.ground.phones.says[refused.id] = [ConfigError(reason="BadEnvironmentKeyInToken")] * 99
+    stage.state.phones.answers[refused.id] = [ConfigError(reason="BadEnvironmentKeyInToken")] * 99
     stage.mention("nova")
     for _ in range(5):
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    assert {device.id for _, device in stage.ground.phones.arrived} == {device.id for device in production_devices}
-    assert [*stage.ground.lines.told()] == ["apns sandbox"]
+    assert {device.id for _, device in stage.state.phones.arrived} == {device.id for device in production_devices}
+    assert [*stage.state.lines.told()] == ["apns sandbox"]
 
 
 @contextmanager
 def refused(until: datetime) -> Iterator[Stage]:
     stage = Stage()
     for line in ("fcm", "web a.example", "web b.example"):
-        stage.ground.lines.tell(line, LeftAlone(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30))
+        stage.state.lines.tell(line, LeftAlone(until=until, reason="503 UNAVAILABLE"), timedelta(seconds=30))
     yield stage
 
 
@@ -191,7 +191,7 @@ PLATFORMS = ("apns", "fcm", "web")
 
 def test_doctor_is_ok_when_circuit_reports_are_unavailable() -> None:
     stage = Stage()
-    unavailable: Any = Refusing(stage.ports.lines, CacheUnavailable)
+    unavailable: Any = FailingPort(stage.ports.lines, CacheUnavailable)
     finding = left_alone_finding(replace(stage.ports, lines=unavailable))
     assert (finding.level, finding.value) == (Level.OK, None)
     assert "Nobody says" in finding.detail
@@ -200,14 +200,14 @@ def test_doctor_is_ok_when_circuit_reports_are_unavailable() -> None:
 def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
     stage = Stage()
     for name in ("kim", "lee", "roy"):
-        stage.ground.phones.says[phone(stage, name).id] = [WRONG]
+        stage.state.phones.answers[phone(stage, name).id] = [WRONG]
     stage.mention("nova")
     overview, work = build_overview(stage.system()), build_slice_worker(stage.system())
     for _ in range(3):
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=1)
-    [(line, circuit)] = stage.ground.lines.told().items()
+    [(line, circuit)] = stage.state.lines.told().items()
     assert (line, circuit.reason) == ("fcm", "InvalidProviderToken")
     snapshot = overview.read()
     assert snapshot.running is not None
@@ -219,7 +219,7 @@ def test_refusing_provider_is_reported_while_its_slices_wait() -> None:
 
 def test_ledger_shows_end_of_quiet_hours_of_a_waiting_slice() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     stage.mention("nova")
     stage.deliver_others()
     until = f"{START + NIGHT:%Y-%m-%dT%H:%M:%S}"

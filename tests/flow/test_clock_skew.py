@@ -11,14 +11,14 @@ from notifier.domain.ids import UserId
 from notifier.flow.inbox.inbox import Tab
 from tests.support.fakes.clock import ManualClock
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
 OFF = timedelta(seconds=3)
 
 
 def sequence(stage: Stage, off: timedelta) -> None:
-    clock = ManualClock(stage.ground.clock.now() + off)
+    clock = ManualClock(stage.state.clock.now() + off)
     for stream in topics.PARTITIONS:
         pump = stage.pump(stream, clock=clock)
         while pump.step():
@@ -27,10 +27,10 @@ def sequence(stage: Stage, off: timedelta) -> None:
 
 
 def see(tab: Tab) -> None:
-    page = driven(tab.page(KIM))
+    page = run_sync(tab.page(KIM))
     assert page.items == []
     assert page.seen is not None
-    driven(tab.see(KIM, page.seen))
+    run_sync(tab.see(KIM, page.seen))
 
 
 @pytest.mark.parametrize("delay", [timedelta(0), VISIBLE_WITHIN, timedelta(seconds=20)])
@@ -40,16 +40,16 @@ def test_slow_clock_of_coordinator_opens_no_seen_burst(delay: timedelta) -> None
     stage.pass_time(seconds=delay.total_seconds())
     see(stage.tab())
     sequence(stage, -OFF)
-    assert driven(stage.tab().badge(KIM)).count == 1
+    assert run_sync(stage.tab().badge(KIM)).count == 1
 
 
 @pytest.mark.parametrize("after_page", [timedelta(0), timedelta(seconds=1), timedelta(seconds=2)])
 def test_fast_clock_of_api_marks_no_later_burst_as_seen(after_page: timedelta) -> None:
     stage = Stage()
-    ahead = ManualClock(stage.ground.clock.now() + OFF)
+    ahead = ManualClock(stage.state.clock.now() + OFF)
     see(replace(stage.tab(), clock=ahead))
     stage.pass_time(seconds=after_page.total_seconds())
     stage.tweet("nova")
     sequence(stage, timedelta(0))
     stage.pass_time(seconds=10)
-    assert driven(stage.tab().badge(KIM)).count == 1
+    assert run_sync(stage.tab().badge(KIM)).count == 1

@@ -15,8 +15,8 @@ from notifier.ports.inbox import Timeline
 from notifier.wiring.delivery import build_reconciler
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.cast import SINCE
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
+from tests.support.simulator.population import SINCE
 
 FOLLOWED = 300
 UNSEEN = 60
@@ -45,9 +45,9 @@ def stage() -> Stage:
     """Kim left after she had seen all but the last mentions."""
     stage = Stage()
     stars = [UserId(f"star{n}") for n in range(FOLLOWED)]
-    stage.ground.directory.number(stars)
+    stage.state.directory.number(stars)
     for star in stars:
-        stage.ground.people.follow(KIM, Subject(Kind.MENTION, star), stage.ground.clock.now())
+        stage.state.people.follow(KIM, Subject(Kind.MENTION, star), stage.state.clock.now())
     for n in range(FOLLOWED):
         if n == FOLLOWED - UNSEEN:
             see_everything(stage)
@@ -66,7 +66,7 @@ def see_everything(stage: Stage) -> None:
     processes = Processes(stage)
     token = processes.open(0).page.seen
     assert token is not None
-    driven(processes.inboxes[0].see(KIM, token))
+    run_sync(processes.inboxes[0].see(KIM, token))
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -79,7 +79,7 @@ def test_cold_start_first_page_costs_three_calls(stage: Stage, *, warm: bool) ->
         build_reconciler(stage.system())()
         processes.open(0, UserId("ada"))
     inbox, before = processes.inboxes[0], processes.count("inbox_store_calls")
-    inbox.subjects.timeline = cast(Timeline, timeline := Counting(stage.ground.timeline))
+    inbox.subjects.timeline = cast(Timeline, timeline := Counting(stage.state.timeline))
     opening = processes.open(0)
     assert not opening.page.partial
     assert len(opening.page.items) == 20
@@ -93,9 +93,9 @@ def test_cold_start_first_page_reads_few_bursts_when_all_are_unread(stage: Stage
     """The badge counts up to a hundred."""
     lee = UserId("lee")
     for n in range(FOLLOWED):
-        stage.ground.people.follow(lee, Subject(Kind.MENTION, UserId(f"star{n}")), SINCE)
+        stage.state.people.follow(lee, Subject(Kind.MENTION, UserId(f"star{n}")), SINCE)
     processes = Processes(stage)
-    processes.inboxes[0].subjects.timeline = cast(Timeline, timeline := Counting(stage.ground.timeline))
+    processes.inboxes[0].subjects.timeline = cast(Timeline, timeline := Counting(stage.state.timeline))
     opening = processes.open(0, lee)
     assert opening.badge is not None
     assert (opening.badge.count, opening.badge.more) == (100, True)
@@ -105,10 +105,10 @@ def test_cold_start_first_page_reads_few_bursts_when_all_are_unread(stage: Stage
 def ranged_stage() -> Stage:
     """The users u0 to u9 come from one range, but u3 had a number before."""
     stage = Stage()
-    stage.ground.directory.enrol([DirectoryEntry(user=UserId("u3"), member=Member(77))])
-    stage.ground.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
+    stage.state.directory.enrol([DirectoryEntry(user=UserId("u3"), member=Member(77))])
+    stage.state.directory.enrol_range(IdRange(prefix="u", first=0, count=10, member=Member(500)))
     for user in ("u3", "u4"):
-        stage.ground.people.follow(UserId(user), Subject(Kind.MENTION, UserId("nova")), SINCE)
+        stage.state.people.follow(UserId(user), Subject(Kind.MENTION, UserId("nova")), SINCE)
     stage.mention("nova")
     stage.pass_time(minutes=1)
     return stage
@@ -132,7 +132,7 @@ def test_user_with_own_number_does_not_get_the_number_of_the_range() -> None:
 
 def test_deleted_user_of_a_range_has_no_inbox() -> None:
     stage = ranged_stage()
-    stage.ground.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
+    stage.state.directory.enrol([DirectoryEntry(user=UserId("u4"), member=Member(504), deleted=True)])
     processes = Processes(stage)
     with pytest.raises(NotFound):
         processes.open(0, UserId("u4"))

@@ -12,7 +12,7 @@ from notifier.domain.ids import UserId
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.flow.inbox.store_breaker import AT_ONCE, NoDeadline, PageDeadline, cold_pages
 from tests.flow.inboxes import KIM, both_shown
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 PATIENT = timedelta(minutes=1)
 
@@ -111,5 +111,5 @@ def test_crowd_of_new_viewers_does_not_open_the_store_breaker() -> None:
     inbox.viewers.viewers[KIM].openings.clear()
     page = processes.open(0).page
     assert (page.partial, len(page.items)) == (False, 1)
-    later = driven(inbox.open(KIM, after=place_of(page.items[0].entry))).page
+    later = run_sync(inbox.open(KIM, after=place_of(page.items[0].entry))).page
     assert (later.partial, later.items) == (False, [])

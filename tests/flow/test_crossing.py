@@ -18,7 +18,7 @@ from notifier.profiles import Profile, choose
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.flow.crossing import VERA, Crossing, on_profile, require_no_gap
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 __all__ = ["valkey", "valkey_server"]
 
@@ -33,11 +33,11 @@ def embedded(tmp_path: Path, valkey: Valkey) -> Iterator[Profile]:
 
 def in_memory(stage: Stage) -> Crossing:
     def shown(user: UserId) -> list[BurstKey] | None:
-        page = driven(stage.tab().page(user, limit=200))
+        page = run_sync(stage.tab().page(user, limit=200))
         return None if page.partial else [item.entry.key for item in page.items]
 
     def listed() -> set[BurstKey] | None:
-        pulled = driven(stage.ground.pull.news([VERA]))
+        pulled = run_sync(stage.state.pull.news([VERA]))
         return None if pulled.complete_since is None else {place.burst for place in pulled.places}
 
     return Crossing(ports=stage.ports, shown=shown, listed=listed)
@@ -56,7 +56,7 @@ def test_crossing_no_gap_when_the_index_proof_expires() -> None:
     listed, delays = crossing.listed, iter([2 * FRESH_FOR])
 
     def listed_late() -> set[BurstKey] | None:
-        stage.ground.clock.advance(next(delays, timedelta(0)))
+        stage.state.clock.advance(next(delays, timedelta(0)))
         return listed()
 
     crossing.listed = listed_late
@@ -73,12 +73,12 @@ def test_event_routed_to_both_lanes_is_in_one_burst() -> None:
     """The router crashed before its commit, and its successor read another follower count."""
     stage = Stage()
     for total in (2_000, 500):
-        stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
+        stage.state.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
         routing = stage.pump("mentions").stage
         stage.tweet("nova", id="e1") if total == 2_000 else None
-        routing(list(stage.ground.log.waiting("mentions", "router", 9)))
+        routing(list(stage.state.log.waiting("mentions", "router", 9)))
     stage.sequence()
-    bursts = [burst for key, burst in stage.ground.bursts.by_key.items() if key.subject == NOVA]
+    bursts = [burst for key, burst in stage.state.bursts.by_key.items() if key.subject == NOVA]
     assert [(burst.count, burst.key.seq) for burst in bursts] == [(1, 1)]
 
 
@@ -87,10 +87,10 @@ def test_fanout_budget_is_shared_by_both_lanes() -> None:
     stage = Stage()
     for n in range(20):
         total = (800, 1_200)[n % 2] * 1_000
-        stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total // 2] * 2)})
+        stage.state.sets.put_heads({NOVA: SetHead(total=total, counts=[total // 2] * 2)})
         stage.mention("nova", author=("ada", "bob")[n % 2])
         stage.pass_time(seconds=301)
-    opened = [stage.ground.bursts.by_key[key].opened_at for key in stage.bursts()]
+    opened = [stage.state.bursts.by_key[key].opened_at for key in stage.bursts()]
     assert 6 < len(opened) <= 7 + (opened[-1] - opened[0]) / timedelta(hours=1)
 
 
@@ -98,7 +98,7 @@ class Heads:
     """Sequence heads that are readable, or raise Poison."""
 
     def __init__(self, stage: Stage, *, corrupt: bool = False) -> None:
-        self._heads, self._corrupt = stage.ground.heads, corrupt
+        self._heads, self._corrupt = stage.state.heads, corrupt
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._heads, name)
@@ -113,12 +113,12 @@ def test_new_router_between_the_thresholds_keeps_the_lane_of_the_last_burst() ->
     stage = Stage()
 
     def resized(total: int) -> None:
-        stage.ground.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
+        stage.state.sets.put_heads({NOVA: SetHead(total=total, counts=[total])})
 
     def lane(*, corrupt: bool = False) -> Lane:
         """Return the lane that a router chooses right after its start."""
         heads: Any = Heads(stage, corrupt=corrupt)
-        return Sizes(sets=stage.ground.sets, heads=heads, clock=stage.ground.clock, threshold=1_000)(NOVA)[1]
+        return Sizes(sets=stage.state.sets, heads=heads, clock=stage.state.clock, threshold=1_000)(NOVA)[1]
 
     resized(950)
     assert lane() is Lane.STANDARD

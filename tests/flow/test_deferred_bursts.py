@@ -31,7 +31,7 @@ MORNING = NIGHT
 def stage_with_deferred_bursts(bursts: int = 3) -> Stage:
     """Open bursts that have alerted everyone outside quiet hours."""
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     mentions(stage, bursts)
     return stage
 
@@ -45,39 +45,39 @@ def rounds(stage: Stage, dispatcher: Dispatcher, number: int, seconds: float = 1
 
 def test_deferred_bursts_are_neither_open_nor_in_memory() -> None:
     stage = stage_with_deferred_bursts()
-    assert list(stage.ground.ledger.open()) == []
-    assert stage.ground.sleepers.count() == 3
-    ledger = Counted(stage.ground.ledger)
+    assert list(stage.state.ledger.open()) == []
+    assert stage.state.sleepers.count() == 3
+    ledger = Counted(stage.state.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
     rounds(stage, dispatcher, 20)
     assert (sum(ledger.read_sizes), dispatcher.backlog.accounts) == (0, {})
-    stage.ground.clock.advance(MORNING)
+    stage.state.clock.advance(MORNING)
     rounds(stage, dispatcher, 30)
     assert alerts_of(stage, "kim") == [3]
-    assert stage.ground.ledger.unsettled() == []
+    assert stage.state.ledger.unsettled() == []
 
 
 def test_dispatcher_resumes_its_deferred_burst_in_time() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     stage.mention("nova")
-    morning, dispatcher = stage.ground.clock.now() + MORNING, build_dispatcher(stage.system())
+    morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system())
     rounds(stage, dispatcher, 5)
-    stage.ground.clock.advance(morning - timedelta(seconds=1) - stage.ground.clock.now())
+    stage.state.clock.advance(morning - timedelta(seconds=1) - stage.state.clock.now())
     rounds(stage, dispatcher, 1)
-    assert stage.ground.sleepers.count() == 1
+    assert stage.state.sleepers.count() == 1
     rounds(stage, dispatcher, 1)
-    assert (stage.ground.sleepers.count(), alerts_of(stage, "kim")) == (0, [0])
+    assert (stage.state.sleepers.count(), alerts_of(stage, "kim")) == (0, [0])
 
 
 def test_successor_resumes_deferred_bursts() -> None:
     stage = stage_with_deferred_bursts(1)
     successor = build_dispatcher(stage.system())
-    morning = stage.ground.clock.now() + MORNING
-    stage.ground.clock.advance(MORNING - timedelta(minutes=10))
+    morning = stage.state.clock.now() + MORNING
+    stage.state.clock.advance(MORNING - timedelta(minutes=10))
     successor()
-    assert stage.ground.sleepers.count() == 1
-    while stage.ground.clock.now() < morning + LOOKED_FOR_EVERY:
+    assert stage.state.sleepers.count() == 1
+    while stage.state.clock.now() < morning + LOOKED_FOR_EVERY:
         rounds(stage, successor, 1)
     rounds(stage, successor, 5)
     assert alerts_of(stage, "kim") == [0]
@@ -85,25 +85,25 @@ def test_successor_resumes_deferred_bursts() -> None:
 
 def test_burst_that_resumes_soon_is_not_deferred() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
-    stage.ground.clock.advance(NIGHT - FAR)
+    stage.state.people.arrange(KIM, QUIET)
+    stage.state.clock.advance(NIGHT - FAR)
     stage.mention("nova")
     stage.deliver_others()
-    [key] = [key for key in stage.ground.ledger.open() if key.subject == NOVA]
-    assert stage.ground.sleepers.count() == 0
-    assert key in stage.ground.ledger.open()
+    [key] = [key for key in stage.state.ledger.open() if key.subject == NOVA]
+    assert stage.state.sleepers.count() == 0
+    assert key in stage.state.ledger.open()
     stage.deliver(rounds=90)
     assert alerts_of(stage, "kim") == [0]
 
 
 def test_burst_with_other_work_is_not_deferred() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     stage.throttle(Tier.P2, seconds=600)
     stage.mention("nova")
     stage.deliver_others()
-    assert stage.ground.sleepers.count() == 0
-    assert any(key.subject == NOVA for key in stage.ground.ledger.open())
+    assert stage.state.sleepers.count() == 0
+    assert any(key.subject == NOVA for key in stage.state.ledger.open())
 
 
 def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]:
@@ -118,7 +118,7 @@ def waiting(plan: Plan, until: datetime, now: datetime) -> Iterator[LedgerEntry]
 
 def test_simultaneously_resumed_bursts_are_read_in_small_batches() -> None:
     stage, ledger = Stage(), MemoryLedger(MemoryClaims())
-    clock, sleepers, counted = stage.ground.clock, MemorySleepers(ledger), Counted(ledger)
+    clock, sleepers, counted = stage.state.clock, MemorySleepers(ledger), Counted(ledger)
     began = clock.now()
     until = began + timedelta(hours=2)
     plans = [plan(BurstKey(NOVA, n), opened_at=began) for n in range(1, 401)]
@@ -169,9 +169,9 @@ class Failing:
 @pytest.mark.parametrize("at", ["lay", "wake"])
 def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
-    crashing_sleepers = Failing(stage.ground.sleepers, stage.ground.ledger, at)
-    morning = stage.ground.clock.now() + MORNING
+    stage.state.people.arrange(KIM, QUIET)
+    crashing_sleepers = Failing(stage.state.sleepers, stage.state.ledger, at)
+    morning = stage.state.clock.now() + MORNING
     dispatcher: Any = None
 
     def run_rounds(number: int) -> None:
@@ -187,11 +187,11 @@ def test_crash_while_deferring_keeps_one_alert(at: str) -> None:
 
     stage.mention("nova")
     run_rounds(10)
-    assert list(stage.ground.ledger.open()) == []
-    stage.ground.clock.advance(morning - stage.ground.clock.now())
+    assert list(stage.state.ledger.open()) == []
+    stage.state.clock.advance(morning - stage.state.clock.now())
     run_rounds(80)
     assert (crashing_sleepers.crashes, alerts_of(stage, "kim")) == ([at], [0])
-    assert stage.ground.ledger.unsettled() == []
+    assert stage.state.ledger.unsettled() == []
 
 
 @dataclass
@@ -214,9 +214,9 @@ class Refusing:
 
 def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
-    sleepers = Refusing(stage.ground.sleepers)
-    morning, dispatcher = stage.ground.clock.now() + MORNING, build_dispatcher(stage.system(sleepers=sleepers))
+    stage.state.people.arrange(KIM, QUIET)
+    sleepers = Refusing(stage.state.sleepers)
+    morning, dispatcher = stage.state.clock.now() + MORNING, build_dispatcher(stage.system(sleepers=sleepers))
     stage.mention("nova")
     for _ in range(8):
         with suppress(StoreUnavailable):
@@ -224,22 +224,22 @@ def test_burst_is_not_deferred_after_its_wake_up_time() -> None:
         stage.work()
         stage.pass_time(seconds=1)
     assert dispatcher.backlog.abed
-    stage.ground.clock.advance(morning + timedelta(seconds=1) - stage.ground.clock.now())
+    stage.state.clock.advance(morning + timedelta(seconds=1) - stage.state.clock.now())
     sleepers.down = False
     rounds(stage, dispatcher, 30)
     assert [ahead for ahead in sleepers.ahead if ahead <= timedelta()] == []
-    assert (alerts_of(stage, "kim"), stage.ground.ledger.unsettled()) == ([0], [])
+    assert (alerts_of(stage, "kim"), stage.state.ledger.unsettled()) == ([0], [])
 
 
 def test_deferred_burst_is_balanced() -> None:
     stage = Stage()
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     system = stage.system()
     reconciler = build_reconciler(system)
     stage.mention("nova")
     reconciler()
     stage.deliver_others()
-    assert stage.ground.sleepers.count() == 1
+    assert stage.state.sleepers.count() == 1
     stage.pass_time(seconds=11)
     reconciler()
     assert system.metrics.unbalanced._value.get() == 0

@@ -15,12 +15,12 @@ from notifier.domain.errors import Full, NotifierError, SchemaOlder, StoreUnavai
 from notifier.domain.ids import BurstKey
 from notifier.ports.ledger import Ledger
 from notifier.wiring.delivery import build_dispatcher, build_reconciler, build_slice_worker
-from tests.support.failing_ports import Refusing, Unrecorded
+from tests.support.failing_ports import FailingPort, FailingRecords
 from tests.support.in_memory_system import NOVA, Stage
 
 
 def ended(stage: Stage, tier: Tier) -> set[Fact]:
-    [progress] = [progress for progress in stage.ground.archive.accounts() if progress.plan.burst.subject == NOVA]
+    [progress] = [progress for progress in stage.state.archive.accounts() if progress.plan.burst.subject == NOVA]
     standings = [
         status for status in progress.standings.values() if status.slice.tier is tier and status.slice.step is Step.ROWS
     ]
@@ -33,26 +33,26 @@ def test_lost_task_is_requeued_within_its_tiers_deadline(pool: Pool) -> None:
     stage.mention("nova")
     stage.dispatch()
     stage.dispatch()  # P2 gives way to P1 in the first round
-    lost_slices = list(stage.ground.queue.waiting[pool])
+    lost_slices = list(stage.state.queue.waiting[pool])
     assert lost_slices
-    stage.ground.queue.waiting[pool].clear()
-    stage.ground.clock.advance(TERMS[pool].unclaimed / 2)
+    stage.state.queue.waiting[pool].clear()
+    stage.state.clock.advance(TERMS[pool].unclaimed / 2)
     stage.dispatch()
-    assert stage.ground.queue.waiting[pool] == []
-    stage.ground.clock.advance(TERMS[pool].unclaimed / 2)
+    assert stage.state.queue.waiting[pool] == []
+    stage.state.clock.advance(TERMS[pool].unclaimed / 2)
     stage.dispatch()
-    assert sorted(stage.ground.queue.waiting[pool]) == sorted(lost_slices)
+    assert sorted(stage.state.queue.waiting[pool]) == sorted(lost_slices)
 
 
 def test_duplicate_task_is_done_once() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
-    for slices in stage.ground.queue.waiting.values():
+    for slices in stage.state.queue.waiting.values():
         slices.extend(list(slices))
     stage.work()
     stage.deliver()
-    alerts = [(sent.burst, device.member) for sent, device in stage.ground.phones.arrived]
+    alerts = [(sent.burst, device.member) for sent, device in stage.state.phones.arrived]
     assert len(alerts) == len(set(alerts))
 
 
@@ -63,7 +63,7 @@ def test_duplicate_task_after_the_claim_expired_is_refused() -> None:
     stage.pass_time(seconds=3_600)
     work, slices = (
         build_slice_worker(stage.system()),
-        [slice_ for progress in stage.ground.archive.accounts() for slice_ in progress.standings],
+        [slice_ for progress in stage.state.archive.accounts() for slice_ in progress.standings],
     )
     assert slices
     assert [work(slice_) for slice_ in slices] == [Again(reason="it has ended")] * len(slices)
@@ -78,21 +78,21 @@ def test_retried_slice_keeps_row_keys_after_its_burst_moved() -> None:
     stage.mention("nova")
     stage.dispatch()
     key = BurstKey(NOVA, 1)
-    opened = stage.ground.ledger.read([key])[key].plan.opened_at
-    work = build_slice_worker(stage.system(ledger=Unrecorded(stage.ground.ledger)))
+    opened = stage.state.ledger.read([key])[key].plan.opened_at
+    work = build_slice_worker(stage.system(ledger=FailingRecords(stage.state.ledger)))
     for slice_ in [
-        slice_ for slices in stage.ground.queue.waiting.values() for slice_ in slices if slice_.step is Step.ROWS
+        slice_ for slices in stage.state.queue.waiting.values() for slice_ in slices if slice_.step is Step.ROWS
     ]:
         assert isinstance(work(slice_), Again)
-    before = list(stage.ground.archive.rows(key))
+    before = list(stage.state.archive.rows(key))
     assert before
-    burst = stage.ground.bursts.read([key])[key]
+    burst = stage.state.bursts.read([key])[key]
     later = burst.opened_at + timedelta(seconds=3)
-    stage.ground.bursts.write([replace(burst, version=burst.version + 1, opened_at=later)], [])
+    stage.state.bursts.write([replace(burst, version=burst.version + 1, opened_at=later)], [])
     stage.pass_time(seconds=61)
     stage.deliver()
     assert ended(stage, Tier.P1) == {Fact.DONE}
-    rows = list(stage.ground.archive.rows(key))
+    rows = list(stage.state.archive.rows(key))
     assert {stored.row.opened_at for stored in rows} == {opened}
     assert len(rows) == len({(stored.member_range, stored.row.tier) for stored in rows}) >= len(before)
 
@@ -108,7 +108,7 @@ def test_paused_tier_is_parked_and_resumes() -> None:
     assert ended(stage, Tier.P1) == set()
     assert ended(stage, Tier.P0) == {Fact.DONE}
     assert stage.sees("lee") == ["mention:nova#1"]
-    [progress] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    [progress] = [a for a in stage.state.archive.accounts() if a.plan.burst.subject == NOVA]
     parked = [s for s in progress.standings.values() if s.parked_by == {"t1"}]
     assert {(s.slice.tier, s.slice.step) for s in parked} == {(Tier.P1, Step.ROWS)}
     stage.pass_time(seconds=10)
@@ -124,11 +124,11 @@ def test_tier_ramps_up_after_a_pause() -> None:
     stage.work()
     stage.pass_time(seconds=10)
     stage.dispatch()
-    assert stage.ground.queue.depth(Pool.P1) == 0
+    assert stage.state.queue.depth(Pool.P1) == 0
     for _ in range(int(RAMP.total_seconds())):
         stage.pass_time(seconds=1)
         stage.dispatch()
-    assert stage.ground.queue.depth(Pool.P1) > 0
+    assert stage.state.queue.depth(Pool.P1) > 0
 
 
 def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
@@ -136,13 +136,13 @@ def test_expired_slices_have_a_snapshot_and_are_pulled() -> None:
     stage.throttle(Tier.P2, seconds=7 * 3600)
     stage.mention("nova")
     stage.deliver_others()
-    stage.ground.clock.advance(TERMS[Pool.P2].worth)
+    stage.state.clock.advance(TERMS[Pool.P2].worth)
     stage.deliver()
     assert ended(stage, Tier.P2) == {Fact.PULLED}
-    assert not [stored for stored in stage.ground.archive.rows() if stored.row.tier is Tier.P2]
-    [progress] = [a for a in stage.ground.archive.accounts() if a.plan.burst.subject == NOVA]
+    assert not [stored for stored in stage.state.archive.rows() if stored.row.tier is Tier.P2]
+    [progress] = [a for a in stage.state.archive.accounts() if a.plan.burst.subject == NOVA]
     pulled = [s.ended for s in progress.standings.values() if s.ended and s.ended.fact is Fact.PULLED]
-    snapshots = list(stage.ground.archive.seals(progress.plan.burst))
+    snapshots = list(stage.state.archive.seals(progress.plan.burst))
     people = sum(entry.people for entry in pulled if entry.slice.step is Step.ROWS)
     assert people == sum(snapshot.reached(Tier.P2) for snapshot in snapshots) > 0
     assert stage.sees("pat") == ["mention:nova#1"]
@@ -153,13 +153,13 @@ def test_inbox_is_correct_and_index_rebuilt_after_redis_wipe() -> None:
     reconciler = build_reconciler(stage.system())
     reconciler()
     stage.mention("nova")
-    assert stage.ground.pull.generation() is not None
-    stage.ground.wipe()
+    assert stage.state.pull.generation() is not None
+    stage.state.wipe()
     assert stage.sees("kim") == ["mention:nova#1"]
-    assert stage.ground.pull.generation() is None
+    assert stage.state.pull.generation() is None
     stage.pass_time(seconds=1)
     reconciler()
-    assert stage.ground.pull.generation() is not None
+    assert stage.state.pull.generation() is not None
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
@@ -168,15 +168,15 @@ def test_process_without_the_lease_repairs_its_index_entries() -> None:
     leader, follower = build_reconciler(stage.system()), build_reconciler(stage.system(leases=HeldElsewhere()))
     leader()
     stage.mention("nova")
-    stage.ground.wipe()
+    stage.state.wipe()
     follower()
-    assert stage.ground.pull.generation() is not None
+    assert stage.state.pull.generation() is not None
 
 
 def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
     stage = Stage()
     stage.mention("nova")
-    ledger = RefusesFirstClose(stage.ground.ledger)
+    ledger = RefusesFirstClose(stage.state.ledger)
     dispatcher = build_dispatcher(stage.system(ledger=ledger))
     refused = 0
     for _ in range(10):
@@ -187,19 +187,19 @@ def test_settled_burst_is_closed_after_the_store_refused_once() -> None:
         stage.work()
         stage.pass_time(seconds=1)
     assert refused == 1
-    assert stage.ground.ledger.open() == []
+    assert stage.state.ledger.open() == []
 
 
 @pytest.mark.parametrize("outage", [StoreUnavailable, Full, SchemaOlder])
 def test_outage_does_not_consume_attempts_of_a_slice(outage: type[NotifierError]) -> None:
     stage = Stage()
     stage.mention("nova")
-    work = build_slice_worker(stage.system(seals=Refusing(stage.ground.seals, outage)))
+    work = build_slice_worker(stage.system(seals=FailingPort(stage.state.seals, outage)))
     for _ in range(2 * ATTEMPTS):
         stage.dispatch()
         stage.work(by=work)
         stage.pass_time(seconds=61)
-    assert stage.ground.ledger.open() != []
+    assert stage.state.ledger.open() != []
     stage.deliver()
     assert [ended(stage, tier) for tier in TIERS] == [{Fact.DONE}] * 3
 

@@ -20,11 +20,11 @@ from notifier.flow.inbox.page import DigestItem, Page
 from notifier.ports.inbox import InboxPosition
 from tests.properties.test_digests import drifts
 from tests.support.examples import EVE, burst
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.fakes.clock import START
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 LEE = UserId("lee")
 HOUR = timedelta(hours=1)
@@ -57,7 +57,7 @@ class Digesting:
     reads: Reads = field(init=False)
 
     def __post_init__(self) -> None:
-        g = self.stage.ground
+        g = self.stage.state
         self.reads = Reads(g.timeline)
         g.people.volume(LEE, LYRA, Volume.DIGEST)
         g.people.volume(LEE, NOVA, Volume.ALL)
@@ -65,15 +65,15 @@ class Digesting:
 
     def to(self, hours: float) -> None:
         """Move the clock to this many hours after midnight of the first day."""
-        self.stage.ground.clock.advance(DUE - 18 * HOUR + hours * HOUR - self.stage.ground.clock.now())
+        self.stage.state.clock.advance(DUE - 18 * HOUR + hours * HOUR - self.stage.state.clock.now())
 
     def opened(self, number: int, *, ago: timedelta = HOUR, **fields: Any) -> None:
         """Open bursts a millisecond apart, starting `ago`."""
-        bursts = self.stage.ground.bursts.by_key
+        bursts = self.stage.state.bursts.by_key
         subject = fields.pop("subject", LYRA)
         first = sum(key.subject == subject for key in bursts) + 1
         for n in range(number):
-            at = self.stage.ground.clock.now() - ago + n * timedelta(milliseconds=1)
+            at = self.stage.state.clock.now() - ago + n * timedelta(milliseconds=1)
             burst_ = burst(subject=subject, seq=first + n, opened_at=at, **fields)
             bursts[burst_.key] = burst_
 
@@ -82,20 +82,20 @@ class Digesting:
 
     def page(self, limit: int = 20, after: InboxPosition | None = None) -> Page:
         """Load a page and check that its badge agrees with the list."""
-        page, badge = driven(self.tab().open(LEE, limit=limit, after=after))
+        page, badge = run_sync(self.tab().open(LEE, limit=limit, after=after))
         if not page.partial:
             assert badge is not None
             assert drifts(self.stage, self.answers[-1]) == 0
         return page
 
     def badge(self) -> int:
-        return driven(self.tab().badge(LEE)).count
+        return run_sync(self.tab().badge(LEE)).count
 
     def keys(self) -> list[str]:
         return [str(item.entry.key) for item in self.page().items]
 
     def mark(self, day: str, mark: Mark) -> None:
-        driven(self.tab().mark(LEE, [BurstKey(named(LEE, DUE.date()).subject, int(day))], mark))
+        run_sync(self.tab().mark(LEE, [BurstKey(named(LEE, DUE.date()).subject, int(day))], mark))
 
 
 def digest_in(page: Page) -> DigestItem:
@@ -150,10 +150,10 @@ def test_each_day_with_bursts_has_one_digest_on_pages_of_any_length() -> None:
 def test_page_without_digest_subjects_costs_no_digest_read() -> None:
     lee = Digesting()
     lee.opened(1, subject=NOVA)
-    lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
+    lee.stage.state.people.volume(LEE, LYRA, Volume.ALL)
     lee.page()
     reads_without_digest, lee.reads.n = lee.reads.n, 0
-    lee.stage.ground.people.volume(LEE, LYRA, Volume.DIGEST)
+    lee.stage.state.people.volume(LEE, LYRA, Volume.DIGEST)
     lee.page()
     assert lee.reads.n == reads_without_digest + 2  # one for the page, one for the badge
 
@@ -164,11 +164,11 @@ def test_badge_does_not_read_seen_digests() -> None:
     lee.to(19)
     token = lee.page().seen
     assert token is not None
-    driven(lee.tab().see(LEE, token))
+    run_sync(lee.tab().see(LEE, token))
     lee.reads.n = 0
     assert lee.badge() == 0
     reads_after_seen, lee.reads.n = lee.reads.n, 0
-    lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
+    lee.stage.state.people.volume(LEE, LYRA, Volume.ALL)
     assert lee.badge() == 0
     assert reads_after_seen == lee.reads.n
 
@@ -180,7 +180,7 @@ def test_digest_seen_exactly_at_its_hour_is_seen() -> None:
     token = lee.page().seen
     assert token is not None
     assert named(LEE, DUE.date()) in token.newer
-    driven(lee.tab().see(LEE, token))
+    run_sync(lee.tab().see(LEE, token))
     assert lee.badge() == 0
 
 
@@ -207,7 +207,7 @@ def test_badge_counts_old_digest_marked_unread() -> None:
     lee.mark(first_day(), Mark.UNREAD)
     token = lee.page(limit=1).seen
     assert token is not None
-    driven(lee.tab().see(LEE, token))
+    run_sync(lee.tab().see(LEE, token))
     assert lee.badge() == 1
     lee.page(limit=1)
 
@@ -220,12 +220,12 @@ def test_digests_of_quiet_days_share_reads() -> None:
         marked.append(named(LEE, (DUE + day * DAY).date()))
     lee.to(24 * 30)
     look = lee.page().look
-    digests_read_singly = [driven(digests_by(lee.reads, look, [key])) for key in marked]
+    digests_read_singly = [run_sync(digests_by(lee.reads, look, [key])) for key in marked]
     lee.reads.n = 0
-    assert driven(digests_by(lee.reads, look, marked[::-2])) == {
+    assert run_sync(digests_by(lee.reads, look, marked[::-2])) == {
         k: v for digests in digests_read_singly[::-2] for k, v in digests.items()
     }
-    assert driven(digests_by(lee.reads, look, marked)) == {
+    assert run_sync(digests_by(lee.reads, look, marked)) == {
         k: v for digests in digests_read_singly for k, v in digests.items()
     }
     # Three reads for quiet, busy and quiet days; four when all days are named, as two of them are busy.
@@ -240,7 +240,7 @@ def test_marking_a_missing_digest_is_rejected(day: str) -> None:
     with pytest.raises(NotFound):
         lee.mark(day, Mark.READ)
     lee.mark(first_day(), Mark.READ)
-    lee.stage.ground.people.volume(LEE, LYRA, Volume.ALL)
+    lee.stage.state.people.volume(LEE, LYRA, Volume.ALL)
     with pytest.raises(NotFound):
         lee.mark(first_day(), Mark.READ)
 
@@ -250,12 +250,12 @@ def test_digest_keeps_marks_when_zone_or_hour_changes() -> None:
     lee.opened(2)
     lee.to(19)
     lee.mark(first_day(), Mark.READ)
-    lee.stage.ground.people.arrange(LEE, OverallWish(digest_hour=20))
+    lee.stage.state.people.arrange(LEE, OverallWish(digest_hour=20))
     assert lee.keys() == []
     lee.to(20)
     item = digest_in(lee.page())
     assert (item.digest.opened_at, item.unread, lee.badge()) == (DUE + 2 * HOUR, False, 0)
-    lee.stage.ground.people.arrange(
+    lee.stage.state.people.arrange(
         LEE, OverallWish(zone="Asia/Tokyo", digest_hour=18)
     )  # 09:00 UTC, so the digest belongs to the next day
     assert lee.keys() == []
@@ -268,12 +268,12 @@ def test_digest_excludes_blocked_and_protected_authors() -> None:
     lee.opened(1, mentioners=(UserId("bob"),))
     lee.opened(1, restricted_to=EVE)
     lee.opened(1, mentioners=(UserId("bob"), UserId("ada")))
-    lee.stage.ground.people.block(LEE, UserId("bob"))
+    lee.stage.state.people.block(LEE, UserId("bob"))
     lee.to(19)
     item = digest_in(lee.page())
     assert [inner.burst.key.seq for inner in item.inside] == [3]
     assert item.inside[0].names == (UserId("ada"),)
-    lee.stage.ground.people.block(LEE, UserId("ada"))
+    lee.stage.state.people.block(LEE, UserId("ada"))
     assert lee.keys() == []
 
 
@@ -282,9 +282,9 @@ def test_partial_page_shows_last_known_digest_while_store_is_unavailable() -> No
     lee.opened(2)
     lee.to(19)
     tab = lee.tab()
-    before, _ = driven(tab.open(LEE))
-    unavailable = replace(tab, timeline=Refusing(lee.stage.ground.timeline, StoreUnavailable))
-    page, badge = driven(unavailable.open(LEE))
+    before, _ = run_sync(tab.open(LEE))
+    unavailable = replace(tab, timeline=FailingPort(lee.stage.state.timeline, StoreUnavailable))
+    page, badge = run_sync(unavailable.open(LEE))
     assert (page.partial, badge) == (True, None)
     [item], [item_before] = page.items, before.items
     assert isinstance(item, DigestItem)

@@ -21,7 +21,7 @@ from notifier.wiring.sequencing import build_retractor
 from tests.flow.event_statuses import status_of
 from tests.flow.graph import Fuse
 from tests.flow.stalling import Stalling
-from tests.support.failing_ports import Refusing, Unswapped
+from tests.support.failing_ports import FailingHeads, FailingPort
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import Stage
 
@@ -44,10 +44,10 @@ def stage_with_text_of_bob() -> Stage:
     for id in ("held1", "held2"):
         stage.tweet("nova", author="bob", of=TEXTS[0], id=id)
     stage.sequence()
-    stage.ground.holds.decide(stage.held()[0].id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
+    stage.state.holds.decide(stage.held()[0].id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     for n, author in enumerate(("bob", "eve")):
         body = pack({"author": author, "text": TEXTS[0]})
-        stage.ground.dead_letters.put(DeadLetter(id=f"l{n}", stage="router", cause="Poison", body=body, at=START))
+        stage.state.dead_letters.put(DeadLetter(id=f"l{n}", stage="router", cause="Poison", body=body, at=START))
     return stage
 
 
@@ -57,7 +57,7 @@ def run(stage: Stage, stream: str, **ports: Any) -> None:
 
 def remaining_texts(stage: Stage) -> set[str]:
     """Return the texts of bob that are left in any store."""
-    g = stage.ground
+    g = stage.state
     heads = g.heads.load({key.subject for key in g.bursts.by_key}).values()
     trails = [tweet_trail(BOB, tweet) for tweet in TEXTS]
     texts = {
@@ -83,9 +83,9 @@ def test_erasure_removes_only_texts_of_that_author() -> None:
     erase(stage)
     stage.sequence()
     assert remaining_texts(stage) == set()
-    assert "ada's" in {mention.text for mention in stage.ground.bursts.mentions.values()}
-    assert [letter.id for letter in stage.ground.dead_letters.list(10) if letter.body] == ["l1"]
-    assert len(stage.ground.dead_letters.list(10)) == 2
+    assert "ada's" in {mention.text for mention in stage.state.bursts.mentions.values()}
+    assert [letter.id for letter in stage.state.dead_letters.list(10) if letter.body] == ["l1"]
+    assert len(stage.state.dead_letters.list(10)) == 2
     assert [hold.id.id for hold in stage.held()] == ["held2"]
 
 
@@ -101,7 +101,7 @@ def test_repeated_erasure_changes_nothing() -> None:
 def test_erasure_completes_after_a_crash(calls: int) -> None:
     stage = stage_with_text_of_bob()
     erase(stage)
-    fuse, g = Fuse(calls), stage.ground
+    fuse, g = Fuse(calls), stage.state
     dying = stage.pump(
         "retractions", traces=fuse.on(g.traces), retractions=fuse.on(g.retractions), bursts=fuse.on(g.bursts)
     )
@@ -120,7 +120,7 @@ def test_mention_held_during_erasure_keeps_no_text(method: str) -> None:
     stage.tweet("nova", author="bob", of=TEXTS[0], id="held1")
     erase(stage)
     stopped_port, other_stream = (
-        (stage.ground.holds, "retractions") if method == "put" else (stage.ground.traces, "mentions")
+        (stage.state.holds, "retractions") if method == "put" else (stage.state.traces, "mentions")
     )
     stalling = Stalling(stopped_port, method, lambda: run(stage, other_stream))
     if method == "put":
@@ -135,7 +135,7 @@ def test_mention_held_during_erasure_keeps_no_text(method: str) -> None:
 def test_late_edit_after_erasure_leaves_no_text() -> None:
     stage = stage_with_text_of_bob()
     edit: dict[str, Any] = {"tweet": TEXTS[0], "author": "bob", "mentions": [], "text": TEXTS[2], "sequence": 5}
-    stage.say(EDITED_TYPE, stage.system(heads=Unswapped(stage.ground.heads)), **edit)
+    stage.say(EDITED_TYPE, stage.system(heads=FailingHeads(stage.state.heads)), **edit)
     erase(stage)
     stage.sequence()
     assert remaining_texts(stage) == set()
@@ -165,10 +165,10 @@ def test_new_held_mention_after_erasure_keeps_its_text() -> None:
     stage.pass_time(seconds=1)
     stage.tweet("nova", author="bob", of="bob is back", id="held3")
     stage.sequence()
-    [held] = stage.ground.holds.of(["held3"])
+    [held] = stage.state.holds.of(["held3"])
     assert held.event is not None
     assert held.event.text == "bob is back"
-    assert [hold.id.id for hold in stage.ground.traces.held([BOB])] == ["held3"]
+    assert [hold.id.id for hold in stage.state.traces.held([BOB])] == ["held3"]
 
 
 def test_repeated_erasure_event_keeps_newer_texts() -> None:
@@ -181,17 +181,17 @@ def test_repeated_erasure_event_keeps_newer_texts() -> None:
     stage.say(EDITED_TYPE, tweet="bob is back", author="bob", mentions=["nova"], text="bob edits", sequence=1)
     stage.sequence()
     build_retractor(stage.system())(records)
-    [retraction] = stage.ground.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
+    [retraction] = stage.state.retractions.standing([tweet_trail(BOB, "bob is back")]).values()
     assert (retraction.cause, retraction.text) == (RetractionCause.EDIT, "bob edits")
 
 
 def test_unreadable_head_does_not_stop_erasure_elsewhere() -> None:
     stage = stage_with_text_of_bob()
     erase(stage)
-    stage.pump("retractions", heads=Refusing(stage.ground.heads, Poison)).step()
+    stage.pump("retractions", heads=FailingPort(stage.state.heads, Poison)).step()
     assert stage.held()[0].event is not None
-    assert [hold.id.id for hold in stage.ground.traces.held([BOB])] == []
-    assert [letter.id for letter in stage.ground.dead_letters.list(10) if letter.id == "l0" and letter.body] == []
+    assert [hold.id.id for hold in stage.state.traces.held([BOB])] == []
+    assert [letter.id for letter in stage.state.dead_letters.list(10) if letter.id == "l0" and letter.body] == []
 
 
 @dataclass
@@ -211,12 +211,12 @@ def test_erasures_of_one_batch_share_one_scan() -> None:
     stage.sequence()
     for user in ("bob", "eve", "bob"):
         erase(stage, user)
-    looks = Counting(stage.ground.traces)
+    looks = Counting(stage.state.traces)
     run(stage, "retractions", traces=looks)
     assert (looks.calls["held"], looks.calls["letters"]) == (1, 1)
     assert remaining_texts(stage) == set()
-    assert [*stage.ground.traces.held([UserId("eve")])] == []
-    assert [letter.body for letter in stage.ground.dead_letters.list(10)] == [b"", b""]
+    assert [*stage.state.traces.held([UserId("eve")])] == []
+    assert [letter.body for letter in stage.state.dead_letters.list(10)] == [b"", b""]
 
 
 def test_erased_texts_are_counted() -> None:

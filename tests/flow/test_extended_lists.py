@@ -16,7 +16,7 @@ from notifier.ports.directory import DirectoryEntry
 from notifier.ports.pull_index import SubjectList, SubjectLists
 from tests.support.interleavings.orders import Threads
 from tests.support.interleavings.world import FIRST, KIM, LEE, OF_LYRA, OF_NOVA, SECOND, SINCE, World, burst_of
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 SECONDS = timedelta(seconds=1)
 
@@ -30,7 +30,7 @@ def make_world(mentions: int = 1) -> World:
         world.clock.advance(SECONDS)
         world.bursts.write([burst_of(BurstKey(OF_NOVA, seq), world.clock)], [])
     world.clock.advance(timedelta(minutes=1))
-    driven(world.inboxes[0].facts.looks.look((), patient=True))
+    run_sync(world.inboxes[0].facts.looks.look((), patient=True))
     return world
 
 
@@ -81,7 +81,7 @@ def test_burst_that_moves_up_during_a_read_is_listed_once() -> None:
             subjects.apply(later)
 
     subjects.timeline = Reading(subjects.timeline, move)  # type: ignore[assignment] # has the same methods
-    shown = driven(world.inboxes[0].open(KIM, limit=50)).page.items
+    shown = run_sync(world.inboxes[0].open(KIM, limit=50)).page.items
     assert world.bursts.by_key[moved].version == 2
     assert Counter(item.entry.key for item in shown).most_common(1)[0][1] == 1
 

@@ -4,7 +4,7 @@ from tests.support.in_memory_system import LYRA, Stage
 
 
 def members(stage: Stage, *names: str) -> set[int]:
-    return {stage.scene.people[name].member for name in names}
+    return {stage.population.people[name].member for name in names}
 
 
 def test_new_follower_does_not_see_earlier_bursts() -> None:
@@ -17,7 +17,7 @@ def test_new_follower_does_not_see_earlier_bursts() -> None:
     stage.mention("lyra")
     stage.deliver()
     assert stage.sees("kim") == ["mention:lyra#2"]
-    [second] = [stored.row for stored in stage.ground.archive.rows() if stored.row.burst.seq == 2][:1]
+    [second] = [stored.row for stored in stage.state.archive.rows() if stored.row.burst.seq == 2][:1]
     assert second.burst.subject == LYRA
     assert members(stage, "kim") <= stage.reached(LYRA)
 

@@ -39,6 +39,6 @@ def test_mentions_are_published_promptly_while_valkey_hangs(valkey: Valkey) -> N
         finally:
             os.kill(pid, signal.SIGCONT)
     assert stage.bursts(NOVA)
-    assert NOVA not in stage.ground.heads.unpublished(9)
+    assert NOVA not in stage.state.heads.unpublished(9)
     # One time-out for the connection that hangs; without a breaker it would be two for every mention.
     assert waited < 3 * TIMEOUT

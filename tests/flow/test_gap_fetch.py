@@ -10,10 +10,10 @@ import pytest
 from notifier.domain.errors import NotFound, StoreUnavailable
 from notifier.domain.ids import Kind, Subject, UserId
 from notifier.flow.inbox.gap_fetch import MOST_READ, NOWHERE, GapFetch, GapPage, SeqRange
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.fakes.inbox import MemoryTimeline
 from tests.support.in_memory_system import LYRA, NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 KIM, LEE = UserId("kim"), UserId("lee")
 UNKNOWN = Subject(Kind.MENTION, UserId("who-is-this"))
@@ -48,8 +48,8 @@ class SlowTimeline:
 
 
 def fetched(stage: Stage, timeline: Any, subject: Subject, user: UserId = KIM, limit: int = 50) -> GapPage:
-    gaps = GapFetch(people=stage.ground.people, timeline=timeline, clock=stage.ground.clock)
-    return driven(gaps.fetch(user, subject, EVERYTHING, limit=limit))
+    gaps = GapFetch(people=stage.state.people, timeline=timeline, clock=stage.state.clock)
+    return run_sync(gaps.fetch(user, subject, EVERYTHING, limit=limit))
 
 
 def mentioned(owner: str, times: int) -> Stage:
@@ -62,14 +62,14 @@ def mentioned(owner: str, times: int) -> Stage:
 
 
 def calls_for(stage: Stage, subject: Subject, user: UserId = KIM) -> list[tuple[str, tuple[object, ...], int]]:
-    timeline = RecordedTimeline(stage.ground.timeline)
+    timeline = RecordedTimeline(stage.state.timeline)
     assert fetched(stage, timeline, subject, user).items == []
     return timeline.calls
 
 
 def test_page_is_one_read_of_bounded_size() -> None:
     stage = mentioned("lyra", MOST_READ + 50)
-    timeline = RecordedTimeline(stage.ground.timeline)
+    timeline = RecordedTimeline(stage.state.timeline)
     page = fetched(stage, timeline, LYRA, LEE, limit=100)
     [(method, _, returned)] = timeline.calls
     assert (method, returned, len(page.items)) == ("before", MOST_READ, 100)
@@ -88,7 +88,7 @@ def test_subject_not_for_viewer_costs_the_same_read_as_unknown_subject() -> None
 @pytest.mark.parametrize("change", ["block", "blocked_by", "mute", "unfollow"])
 def test_subject_hidden_by_viewer_facts_costs_the_same_read(change: str) -> None:
     stage = mentioned("lyra", 3)
-    people = stage.ground.people
+    people = stage.state.people
     match change:
         case "block":
             people.block(LEE, LYRA.owner)
@@ -105,7 +105,7 @@ def test_slow_store_returns_bursts_of_inbox_rows() -> None:
     stage = mentioned("nova", 1)
     stage.mention("orion")
     stage.deliver()
-    page = fetched(stage, SlowTimeline(stage.ground.timeline), NOVA)
+    page = fetched(stage, SlowTimeline(stage.state.timeline), NOVA)
     assert [item.burst.key.subject for item in page.items] == [NOVA]
     assert (page.partial, page.next) == (True, None)
 
@@ -113,11 +113,11 @@ def test_slow_store_returns_bursts_of_inbox_rows() -> None:
 def test_store_outage_raises() -> None:
     stage = mentioned("nova", 1)
     with pytest.raises(StoreUnavailable):
-        fetched(stage, Refusing(stage.ground.timeline, StoreUnavailable), NOVA)
+        fetched(stage, FailingPort(stage.state.timeline, StoreUnavailable), NOVA)
 
 
 def test_unknown_user_raises() -> None:
     stage = mentioned("nova", 1)
     for name in ("nobody", "gone"):
         with pytest.raises(NotFound):
-            fetched(stage, stage.ground.timeline, NOVA, UserId(name))
+            fetched(stage, stage.state.timeline, NOVA, UserId(name))

@@ -34,11 +34,11 @@ def test_next_worker_resumes_where_the_slow_one_stopped() -> None:
     stage = Stage()
     stage.mention("nova")
     slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
-    slow = Slow(stage.ground.inbox, stage.ground.clock, TOO_SLOW)
+    slow = Slow(stage.state.inbox, stage.state.clock, TOO_SLOW)
     assert build_slice_worker(stage.system(inbox=slow))(slice_) == Again(reason="handed back")
     assert slow.written == [*range(2 * SHARDS_AT_ONCE)]
 
-    quick = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
+    quick = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     outcome = build_slice_worker(stage.system(inbox=quick))(slice_)
     assert quick.written == [*range(2 * SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))
@@ -52,10 +52,10 @@ def test_claim_is_renewed_during_a_slow_write() -> None:
     outcomes: list[object] = []
 
     def slowly() -> None:
-        stage.ground.clock.advance(slice_.terms.claim / 4)
+        stage.state.clock.advance(slice_.terms.claim / 4)
         outcomes.append(build_slice_worker(stage.system())(slice_))
 
-    slow_inbox = SlowInbox(stage.ground.inbox, slowly)
+    slow_inbox = SlowInbox(stage.state.inbox, slowly)
     assert isinstance(build_slice_worker(stage.system(inbox=slow_inbox))(slice_), Done)
     assert len(outcomes) > 12
     assert set(outcomes) == {Again(reason="somebody else holds it")}
@@ -78,12 +78,12 @@ def test_stopping_worker_hands_back_its_slice() -> None:
     stage = Stage()
     stage.mention("nova")
     slice_ = Slice(stage.bursts()[0], Step.ROWS, Tier.P1, 0, 3 * SHARDS_AT_ONCE - 1)
-    first = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
+    first = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     run_slice = build_slice_worker(stage.system(inbox=first), stopping=lambda: len(first.written) > 0)
     assert run_slice(slice_) == Again(reason="handed back")
     assert first.written == [*range(SHARDS_AT_ONCE)]
 
-    second = Slow(stage.ground.inbox, stage.ground.clock, timedelta(0))
+    second = Slow(stage.state.inbox, stage.state.clock, timedelta(0))
     outcome = build_slice_worker(stage.system(inbox=second))(slice_)
     assert second.written == [*range(SHARDS_AT_ONCE, 3 * SHARDS_AT_ONCE)]
     assert outcome == Done(people=len(stage.reached()), rows=len(stage.rows()))

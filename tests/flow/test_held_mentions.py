@@ -21,7 +21,7 @@ from notifier.ports.event_log import Record
 from notifier.wiring.intake import build_router
 from tests.flow.event_statuses import counts, status_of
 from tests.flow.graph import Fuse
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
 
 
@@ -67,10 +67,10 @@ def test_released_mention_opens_its_burst() -> None:
 def test_mention_released_after_days_opens_at_its_release() -> None:
     stage = stage_with_held_mention()
     stage.pass_time(days=5)
-    now = stage.ground.clock.now()
+    now = stage.state.clock.now()
     release(stage)
     stage.sequence()
-    burst = stage.ground.bursts.by_key[stage.bursts()[0]]
+    burst = stage.state.bursts.by_key[stage.bursts()[0]]
     assert (burst.opened_at, burst.accepted_at) == (now, now)
 
 
@@ -81,7 +81,7 @@ def test_second_release_has_no_effect() -> None:
     assert release(stage, hold) == []
     stage.sequence()
     assert counts(stage) == {"self:nova#1": 1, "mention:nova#1": 1}
-    assert stage.ground.holds.audit == [("amy", ModerationDecision.RELEASED, hold.id)]
+    assert stage.state.holds.audit == [("amy", ModerationDecision.RELEASED, hold.id)]
 
 
 def test_resent_event_does_not_undo_a_release() -> None:
@@ -89,7 +89,7 @@ def test_resent_event_does_not_undo_a_release() -> None:
     stage = stage_with_held_mention()
     release(stage)
     stage.sequence()
-    stage.ground.recent.wipe()
+    stage.state.recent.wipe()
     stage.tweet("nova", author="bob", id="e1")
     stage.sequence()
     assert (stage.held(), counts(stage)["mention:nova#1"]) == ([], 1)
@@ -99,7 +99,7 @@ def resend_event(stage: Stage) -> None:
     """Send the event again days later, when its author's verdict allows all mentions."""
     stage.reach("bob", Verdict.ALL)
     stage.pass_time(days=3)
-    stage.ground.recent.wipe()
+    stage.state.recent.wipe()
     stage.tweet("nova", "lyra", author="bob", id="e1")
     stage.sequence()
 
@@ -120,9 +120,9 @@ def test_resent_event_does_not_undo_a_drop(expired: bool) -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     if expired:
-        stage.ground.clock.advance(WAITS)
+        stage.state.clock.advance(WAITS)
     else:
-        stage.ground.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
+        stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     resend_event(stage)
     assert (stage.held(), counts(stage)) == ([], {})
     assert status_of(stage, "e1")[1]["nova"] == (MentionRefusal.DENIED, 0)
@@ -136,8 +136,8 @@ def test_drop_wins_over_an_unfinished_release() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     with pytest.raises(StoreUnavailable):
-        release(stage, hold, holds=Refusing(stage.ground.holds, StoreUnavailable))
-    stage.ground.holds.decide(hold.id, ModerationDecision.DROPPED, "bea", stage.ground.clock.now())
+        release(stage, hold, holds=FailingPort(stage.state.holds, StoreUnavailable))
+    stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "bea", stage.state.clock.now())
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([], {})
 
@@ -146,7 +146,7 @@ def test_mention_stays_held_after_router_crash_and_new_verdict() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
-    [waiting] = stage.ground.log.waiting(topics.MENTIONS, "router", 9)
+    [waiting] = stage.state.log.waiting(topics.MENTIONS, "router", 9)
     build_router(stage.system())([waiting])
     stage.reach("bob", Verdict.ALL)
     stage.sequence()
@@ -157,7 +157,7 @@ def test_router_crash_does_not_hold_a_released_mention_again() -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", author="bob", id="e1")
-    [waiting] = stage.ground.log.waiting(topics.MENTIONS, "router", 9)
+    [waiting] = stage.state.log.waiting(topics.MENTIONS, "router", 9)
     build_router(stage.system())([waiting])
     release(stage)
     stage.sequence()
@@ -168,7 +168,7 @@ def test_router_crash_does_not_hold_a_released_mention_again() -> None:
 def test_release_after_a_crash_publishes_once(calls: int) -> None:
     stage = stage_with_held_mention()
     fuse = Fuse(calls)
-    crashing = Release(log=fuse.on(stage.ground.log), holds=fuse.on(stage.ground.holds), clock=stage.ground.clock)
+    crashing = Release(log=fuse.on(stage.state.log), holds=fuse.on(stage.state.holds), clock=stage.state.clock)
     try:
         crashing(stage.held(), "amy")
     except StoreUnavailable:
@@ -185,7 +185,7 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
     stage = Stage()
     stage.reach("bob", Verdict.HOLD)
     stage.tweet("nova", "ghost", author="bob", id="e1")
-    fuse, g = Fuse(calls), stage.ground
+    fuse, g = Fuse(calls), stage.state
     router = build_router(
         stage.system(
             holds=fuse.on(g.holds), bursts=fuse.on(g.bursts), directory=fuse.on(g.directory), reaches=fuse.on(g.reaches)
@@ -202,7 +202,7 @@ def test_router_crash_loses_no_held_mention(calls: int) -> None:
 def test_release_during_an_outage_leaves_the_mention_held(port: str, error: type[NotifierError]) -> None:
     stage = stage_with_held_mention()
     with pytest.raises(error):
-        release(stage, *stage.held(), **{port: Refusing(getattr(stage.ground, port), error)})
+        release(stage, *stage.held(), **{port: FailingPort(getattr(stage.state, port), error)})
     assert len(stage.held()) == 1
 
 
@@ -217,7 +217,7 @@ def test_deny_verdict_wins_over_a_release() -> None:
 
 def test_released_mention_is_refused_by_account_preference() -> None:
     stage = stage_with_held_mention()
-    stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
+    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
     release(stage)
     stage.sequence()
     assert counts(stage) == {"self:nova#1": 1}
@@ -227,7 +227,7 @@ def test_released_mention_is_refused_by_account_preference() -> None:
 def test_dropped_mention_has_status_denied() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
-    assert stage.ground.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.ground.clock.now())
+    assert stage.state.holds.decide(hold.id, ModerationDecision.DROPPED, "amy", stage.state.clock.now())
     assert release(stage, hold) == []
     assert status_of(stage, "e1") == (EventStatus.SEQUENCED, {"nova": (MentionRefusal.DENIED, 0)})
 
@@ -235,7 +235,7 @@ def test_dropped_mention_has_status_denied() -> None:
 def test_held_mention_is_dropped_after_thirty_days() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
-    stage.ground.clock.advance(WAITS)
+    stage.state.clock.advance(WAITS)
     assert (stage.held(), release(stage, hold)) == ([], [])
     stage.sequence()
     assert (counts(stage), status_of(stage, "e1")[1]) == ({}, {"nova": (MentionRefusal.DENIED, 0)})
@@ -245,7 +245,7 @@ def test_retracted_held_mention_has_no_text_and_no_burst() -> None:
     stage = stage_with_held_mention()
     stage.tweet("nova", author="bob", id="e2")
     stage.sequence()
-    retractions = stage.ground.retractions
+    retractions = stage.state.retractions
     held_with_text = [replace(hold, event=hold.event and replace(hold.event, text="hello")) for hold in stage.held()]
     assert with_current_text(retractions, held_with_text) == held_with_text
     stage.say(DELETED_TYPE, tweet="t1", author="bob")
@@ -260,12 +260,12 @@ def test_event_from_tweet_service_does_not_release_a_held_mention() -> None:
     stage = stage_with_held_mention()
     [hold] = stage.held()
     assert hold.event is not None
-    again = Arrival.again(hold.event, stage.ground.clock.now())
+    again = Arrival.again(hold.event, stage.state.clock.now())
     assert (again.told.id, again.released, again.told) == (
         hold.id,
         True,
         replace(hold.event, accepted_at=again.accepted_at),
     )
-    stage.ground.log.append([Record(stream=topics.MENTIONS, key="e1", value=pack(again.told))])
+    stage.state.log.append([Record(stream=topics.MENTIONS, key="e1", value=pack(again.told))])
     stage.sequence()
     assert (stage.held(), counts(stage)) == ([hold], {})

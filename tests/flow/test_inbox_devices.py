@@ -8,7 +8,7 @@ from notifier.domain.users.visibility import Mark, SeenToken
 from notifier.flow.inbox.page import Badge
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 
 class Devices:
@@ -16,7 +16,9 @@ class Devices:
 
     def __init__(self) -> None:
         self.stage = Stage()
-        self.stage.scene.resize("nova", 50_000)  # below the size at which the fan-out budget lengthens collapse windows
+        self.stage.population.resize(
+            "nova", 50_000
+        )  # below the size at which the fan-out budget lengthens collapse windows
         self.processes = Processes(self.stage)
         self.removed: set[BurstKey] = set()
         self.shown: set[BurstKey] = set()
@@ -42,25 +44,25 @@ class Devices:
         inbox = self.processes.inboxes[device]
         match chance.choice(["see", "hide", "read", "mention", "mention", "delete", "wait", "restart"]):
             case "see":
-                driven(inbox.see(KIM, token))
-                opened = {key: self.stage.ground.bursts.by_key[key].opened_at for key in keys}
+                run_sync(inbox.see(KIM, token))
+                opened = {key: self.stage.state.bursts.by_key[key].opened_at for key in keys}
                 self.handled |= {key for key in keys if opened[key] <= token.as_of or key in token.newer}
                 assert self.handled >= {*keys}
             case "hide" if keys:
                 self.removed.add(key := chance.choice(keys))
-                driven(inbox.mark(KIM, [key], Mark.HIDDEN))
+                run_sync(inbox.mark(KIM, [key], Mark.HIDDEN))
             case "read" if keys:
                 self.handled.add(key := chance.choice(keys))
-                driven(inbox.mark(KIM, [key], Mark.READ))
+                run_sync(inbox.mark(KIM, [key], Mark.READ))
             case "mention" if len(self.shown - self.removed) < 19:
                 self.tweets.append(f"t{len(self.tweets)}")
                 self.stage.mention(chance.choice(["nova", "orion"]), of=self.tweets[-1], protected=False)
                 self.stage.pass_time(seconds=61)  # so that every mention has a burst of its own
             case "delete" if keys:
-                burst = self.stage.ground.bursts.by_key[chance.choice(keys)]
+                burst = self.stage.state.bursts.by_key[chance.choice(keys)]
                 self.removed |= {
                     key
-                    for key, other_burst in self.stage.ground.bursts.by_key.items()
+                    for key, other_burst in self.stage.state.bursts.by_key.items()
                     if other_burst.tweet == burst.tweet
                 }
                 self.stage.say(DELETED_TYPE, tweet=burst.tweet, author="ada")

@@ -16,7 +16,7 @@ from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM, Processes, inbox_of
 from tests.flow.suspended import Suspended, run_steps, run_to_end
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 OLD, NEW = BurstKey(NOVA, 1), BurstKey(NOVA, 2)
 MOST_STEPS = 200
@@ -68,7 +68,7 @@ def unfollow(case_: Situation) -> None:
 
 
 def wipe_and_unfollow(case_: Situation) -> None:
-    case_.stage.ground.wipe()
+    case_.stage.state.wipe()
     unfollow(case_)
 
 
@@ -90,7 +90,7 @@ def test_change_between_two_steps_of_a_read_is_shown(name: str, *, warm: bool) -
     while steps < MOST_STEPS:
         case_ = situation(warm=warm)
         if warm:  # the facts are reloaded, and the lists are cached
-            case_.processes.inboxes[0].viewers.distrust(case_.processes.stage.ground.clock.now())
+            case_.processes.inboxes[0].viewers.distrust(case_.processes.stage.state.clock.now())
         reading = case_.processes.inboxes[0].open(KIM)
         result = run_steps(reading, steps)
         change(case_)
@@ -119,9 +119,9 @@ def test_change_in_progress_never_shows_a_stale_inbox(*, dies: bool) -> None:
             marking.close()
         elif not ended:
             run_to_end(marking)
-        member = driven(case_.stage.ground.people.member(KIM))
+        member = run_sync(case_.stage.state.people.member(KIM))
         assert member is not None
-        marks = driven(case_.stage.ground.people.viewer(KIM, member)).marks
+        marks = run_sync(case_.stage.state.people.viewer(KIM, member)).marks
         stored = [] if marks.by_burst.get(OLD) is Mark.HIDDEN else [OLD]
         assert case_.open(1)[0] == case_.open(0)[0] == stored, f"after {steps} steps"
         assert between or not stored, f"after {steps} steps an item came back"

@@ -14,7 +14,7 @@ from notifier.domain.errors import LaneStopped, Poison
 from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log import Logged, Record
-from tests.support.simulator.durable_state import Ground
+from tests.support.simulator.durable_state import DurableState
 
 LANE = topics.FOLLOWS
 RECORDS = 8
@@ -66,13 +66,13 @@ class Deployments:
     """One lane with records, and successive processes that read it."""
 
     killer: Killer
-    ground: Ground = field(default_factory=Ground)
+    state: DurableState = field(default_factory=DurableState)
     starts: int = 0
     handled: set[bytes] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         values = [b"%d" % number for number in range(RECORDS)]
-        self.ground.log.append([Record(stream=LANE, key="nova", value=value) for value in values])
+        self.state.log.append([Record(stream=LANE, key="nova", value=value) for value in values])
 
     def fails(self, records: Sequence[Logged]) -> None:
         raise Poison("The new release reads nothing.")
@@ -83,8 +83,8 @@ class Deployments:
     def runs(self, *, fixed: bool) -> None:
         """Run one process until it is idle. Raises LaneStopped and Killed."""
         self.starts += 1
-        self.ground.clock.advance(timedelta(seconds=6))  # the lease of the last process has expired
-        g, owner, metrics = self.ground, f"pump-{self.starts}", Metrics()
+        self.state.clock.advance(timedelta(seconds=6))  # the lease of the last process has expired
+        g, owner, metrics = self.state, f"pump-{self.starts}", Metrics()
         guard = LaneGuard(
             lane=LANE,
             limit=LIMIT,
@@ -107,13 +107,13 @@ class Deployments:
             pass
 
     def dead_records(self) -> set[bytes]:
-        return {letter.body for letter in self.ground.dead_letters.list(RECORDS)}
+        return {letter.body for letter in self.state.dead_letters.list(RECORDS)}
 
     def waiting(self) -> set[bytes]:
-        return {logged.record.value for logged in self.ground.log.waiting(LANE, topics.GROUPS[LANE], RECORDS)}
+        return {logged.record.value for logged in self.state.log.waiting(LANE, topics.GROUPS[LANE], RECORDS)}
 
     def all(self) -> set[bytes]:
-        return {record.value for records in self.ground.log.partitions.values() for record in records}
+        return {record.value for records in self.state.log.partitions.values() for record in records}
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -127,8 +127,8 @@ def test_crash_around_a_stop_loses_nothing_and_keeps_the_limit(at: int, after: b
         assert len(lane.dead_records()) <= LIMIT.in_a_row
     # Three counts and dead letters, and the stop. The commit follows only in a process that survives.
     assert lane.killer.effects >= 7
-    assert lane.ground.lane_tallies.read([LANE])[LANE].stop is not None
-    lane.ground.lane_tallies.resume(LANE, "ada", "fixed", lane.ground.clock.now())
+    assert lane.state.lane_tallies.read([LANE])[LANE].stop is not None
+    lane.state.lane_tallies.resume(LANE, "ada", "fixed", lane.state.clock.now())
     lane.runs(fixed=True)
     assert lane.waiting() == set()
     assert lane.dead_records() | lane.handled == lane.all()
@@ -151,6 +151,6 @@ def test_resume_without_a_fix_adds_dead_letters_up_to_the_limit() -> None:
         with pytest.raises(LaneStopped):
             lane.runs(fixed=False)
         counts.append(len(lane.dead_records()))
-        lane.ground.lane_tallies.resume(LANE, "ada", "bury them", lane.ground.clock.now())
+        lane.state.lane_tallies.resume(LANE, "ada", "bury them", lane.state.clock.now())
     lane.runs(fixed=False)
     assert [*counts, len(lane.dead_records())] == [3, 6, 8]

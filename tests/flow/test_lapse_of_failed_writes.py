@@ -31,9 +31,9 @@ class Changes:
 
 @pytest.mark.parametrize("redis_down", [False, True])
 def test_failed_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
-    ground, lapses = Stage().ground, Lapses()
-    ground.versions.away = redis_down
-    invalidation = Invalidation(versions=MemoryViewerVersions(ground.versions), lapses=lapses, nonces=ground.nonces)
+    state, lapses = Stage().state, Lapses()
+    state.versions.away = redis_down
+    invalidation = Invalidation(versions=MemoryViewerVersions(state.versions), lapses=lapses, nonces=state.nonces)
     with pytest.raises(StoreUnavailable), invalidation.changing([EVERYBODY]):
         raise StoreUnavailable("The answer is lost.")
     assert lapses.recorded == redis_down
@@ -41,12 +41,12 @@ def test_failed_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
 
 @pytest.mark.parametrize("redis_down", [False, True])
 def test_failed_user_write_without_a_mark_records_a_lapse(redis_down: bool) -> None:
-    ground, changes = Stage().ground, Changes()
-    ground.versions.away = redis_down
+    state, changes = Stage().state, Changes()
+    state.versions.away = redis_down
     invalidation = AsyncInvalidation(
-        versions=MemoryInboxVersions(ground.versions),
+        versions=MemoryInboxVersions(state.versions),
         changes=changes,  # type: ignore[arg-type] # only the method that is called
-        nonces=ground.nonces,
+        nonces=state.nonces,
     )
 
     async def write() -> None:

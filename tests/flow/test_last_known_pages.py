@@ -14,9 +14,9 @@ from notifier.flow.inbox import last_known_pages
 from notifier.flow.inbox.inbox import Tab
 from notifier.flow.inbox.last_known_pages import KEPT, Lately
 from notifier.flow.inbox.page import Page
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 KIM = UserId("kim")
 
@@ -30,14 +30,14 @@ def mentioned(times: int = 1) -> Stage:
 
 
 def opened(tab: Tab, limit: int = 20) -> Page:
-    page, badge = driven(tab.open(KIM, limit=limit))
+    page, badge = run_sync(tab.open(KIM, limit=limit))
     assert (badge is None) == page.partial
     return page
 
 
 def unavailable(tab: Tab) -> Tab:
     """Return the inbox of the same process during a store outage."""
-    refusing: Callable[[object], Refusing] = lambda port: Refusing(port, StoreUnavailable)  # noqa: E731
+    refusing: Callable[[object], FailingPort] = lambda port: FailingPort(port, StoreUnavailable)  # noqa: E731
     return replace(tab, people=refusing(tab.people), timeline=refusing(tab.timeline))
 
 
@@ -59,19 +59,19 @@ def test_outage_rejects_new_viewers_and_older_pages() -> None:
         opened(unavailable(tab))
     first = opened(tab, limit=1)
     with pytest.raises(StoreUnavailable):
-        driven(unavailable(tab).open(KIM, after=first.next, limit=1))
+        run_sync(unavailable(tab).open(KIM, after=first.next, limit=1))
 
 
 def test_last_known_page_includes_later_marks() -> None:
     tab = mentioned(3).tab()
     page = opened(tab)
     hidden, read, unread_key = (item.entry.key for item in page.items)
-    driven(tab.mark(KIM, [hidden], Mark.HIDDEN))
-    driven(tab.mark(KIM, [read], Mark.READ))
+    run_sync(tab.mark(KIM, [hidden], Mark.HIDDEN))
+    run_sync(tab.mark(KIM, [read], Mark.READ))
     shown = opened(unavailable(tab)).items
     assert [(item.entry.key, item.unread) for item in shown] == [(read, False), (unread_key, True)]
     assert page.seen is not None
-    driven(tab.see(KIM, page.seen))
+    run_sync(tab.see(KIM, page.seen))
     assert [item.unread for item in opened(unavailable(tab)).items] == [False, False]
 
 

@@ -5,16 +5,16 @@ from tests.cli.reads import reads_of
 from tests.flow.inboxes import KIM
 from tests.properties.inbox_streams import LiveProcess
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 
 def test_stream_badge_drops_a_retraction_lost_by_the_bus() -> None:
     stage = Stage()
     stage.mention("nova")
-    live = LiveProcess(reads_of(stage), stage.ground.bus, stage.ground.bursts)
+    live = LiveProcess(reads_of(stage), stage.state.bus, stage.state.bursts)
     live.open(KIM, [])
     assert len(live.unread(KIM)) == 1
     stage.say(DELETED_TYPE, tweet="t1", author="ada")
     live.lose_connection()
-    driven(live.hub.refresh_old())
+    run_sync(live.hub.refresh_old())
     assert live.unread(KIM) == set()

@@ -15,16 +15,16 @@ from notifier.domain.ids import Lane, UserId
 from notifier.domain.users.account_preferences import OverallWish
 from notifier.wiring.intake import build_router
 from tests.flow.event_statuses import counts, status_of
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import LYRA, Stage
 
 
 def test_verdict_applies_to_next_mention_and_survives_entry_writes() -> None:
     """A later write of the author's directory entry must not change the verdict."""
     stage = Stage()
-    [before] = stage.ground.directory.accounts([UserId("bob")]).values()
+    [before] = stage.state.directory.accounts([UserId("bob")]).values()
     stage.reach("bob", Verdict.DENY)
-    stage.ground.directory.enrol([replace(before, verified=True)])
+    stage.state.directory.enrol([replace(before, verified=True)])
     stage.mention("nova", author="bob")
     assert counts(stage) == {}
     stage.reach("bob", Verdict.ALL)
@@ -38,10 +38,10 @@ def test_verdict_row_suppresses_alerts_of_the_mentioned_account() -> None:
     stage.reach("bob", Verdict.ROW)
     stage.mention("nova", author="bob")
     stage.deliver()
-    assert (stage.ground.phones.arrived, stage.sees("nova")) == ([], ["self:nova#1"])
+    assert (stage.state.phones.arrived, stage.sees("nova")) == ([], ["self:nova#1"])
     stage.mention("nova", author="ada")
     stage.deliver()
-    assert "self:nova#2" in {str(sent.burst) for sent, _ in stage.ground.phones.arrived}
+    assert "self:nova#2" in {str(sent.burst) for sent, _ in stage.state.phones.arrived}
 
 
 def test_verdict_applies_to_an_unknown_author() -> None:
@@ -68,9 +68,9 @@ def test_account_preference_decides_which_mentions_reach_followers(
 ) -> None:
     """Nova follows eve. Mentions that she does not allow are still in her own inbox."""
     stage = Stage()
-    [entry] = stage.ground.directory.accounts([UserId(author)]).values()
-    stage.ground.directory.enrol([replace(entry, verified=verified)])
-    stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=allowed))
+    [entry] = stage.state.directory.accounts([UserId(author)]).values()
+    stage.state.directory.enrol([replace(entry, verified=verified)])
+    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=allowed))
     stage.tweet("nova", author=author, id="e1")
     stage.sequence()
     assert set(counts(stage)) == {"self:nova#1", *(["mention:nova#1"] if reaches_followers else [])}
@@ -79,7 +79,7 @@ def test_account_preference_decides_which_mentions_reach_followers(
 
 def test_follows_are_checked_at_each_mention() -> None:
     stage = Stage()
-    stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.FOLLOWED))
+    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.FOLLOWED))
     stage.mention("nova", author="ada")
     stage.followed("nova", "ada", sequence=1)
     stage.mention("nova", author="ada")
@@ -91,23 +91,23 @@ def test_follows_are_checked_at_each_mention() -> None:
 def test_batch_costs_a_fixed_number_of_store_calls() -> None:
     stage, calls = Stage(), Counting()
     for name in ("nova", "lyra"):
-        stage.ground.people.arrange(UserId(name), OverallWish(mentions=MentionsAllowed.FOLLOWED))
+        stage.state.people.arrange(UserId(name), OverallWish(mentions=MentionsAllowed.FOLLOWED))
     for n in range(20):
         stage.tweet("nova", "lyra", author=("ada", "bob", "eve")[n % 3])
     ports = {
-        name: calls.on(name, getattr(stage.ground, name)) for name in ("directory", "reaches", "overalls", "follows")
+        name: calls.on(name, getattr(stage.state, name)) for name in ("directory", "reaches", "overalls", "follows")
     }
-    build_router(stage.system(**ports))(list(stage.ground.log.waiting(topics.MENTIONS, "router", 99)))
+    build_router(stage.system(**ports))(list(stage.state.log.waiting(topics.MENTIONS, "router", 99)))
     assert calls.calls == {"directory": 1, "reaches": 1, "overalls": 1, "follows": 1}
 
 
 def test_refused_mentions_do_not_consume_the_cap() -> None:
     stage = Stage()
-    stage.ground.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
+    stage.state.people.arrange(UserId("nova"), OverallWish(mentions=MentionsAllowed.NONE))
     for _ in range(30):
         stage.mention("nova", author="bob")
     stage.mention("lyra", author="bob")
-    [burst] = [stage.ground.bursts.by_key[key] for key in stage.bursts(LYRA)]
+    [burst] = [stage.state.bursts.by_key[key] for key in stage.bursts(LYRA)]
     assert burst.verdict is Verdict.ALL
 
 
@@ -115,16 +115,16 @@ def test_celebrity_mentions_beyond_the_cap_cause_no_alerts() -> None:
     stage = Stage()
     for _ in range(22):
         stage.tweet("nova", "orion", author="bob")
-    records = list(stage.ground.log.waiting(topics.MENTIONS, "router", 99))
+    records = list(stage.state.log.waiting(topics.MENTIONS, "router", 99))
     build_router(stage.system())(records[:21])
-    build_router(stage.system(buckets=Refusing(stage.ground.buckets, CacheUnavailable)))(records[21:])
+    build_router(stage.system(buckets=FailingPort(stage.state.buckets, CacheUnavailable)))(records[21:])
     verdicts = {lane: Counter(mention.verdict for mention in _routed(stage, lane)) for lane in Lane}
     # One more passes without the cache. Standard mentions have no cap, and each account has an item of its own.
     assert verdicts == {Lane.CELEBRITY: {Verdict.ALL: 21, Verdict.ROW: 1}, Lane.STANDARD: {Verdict.ALL: 66}}
 
 
 def _routed(stage: Stage, lane: Lane) -> list[Mention]:
-    records = stage.ground.log.waiting(topics.LANE_STREAM[lane], "coordinator", 999)
+    records = stage.state.log.waiting(topics.LANE_STREAM[lane], "coordinator", 999)
     return [unpack(Mention, logged.record.value) for logged in records]
 
 

@@ -13,13 +13,13 @@ from notifier.domain.users.visibility import Mark
 from notifier.flow.intake.gateway import IntakeStatus
 from notifier.ports.event_log import Record
 from notifier.wiring.delivery import build_slice_worker
-from tests.support.failing_ports import Broken, Refusing
+from tests.support.failing_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 
 def facts(stage: Stage) -> set[Fact]:
-    accounts = stage.ground.archive.accounts()
+    accounts = stage.state.archive.accounts()
     return {status.ended.fact for progress in accounts for status in progress.standings.values() if status.ended}
 
 
@@ -29,9 +29,9 @@ def test_mention_reaches_inbox_row_and_device() -> None:
     assert stage.sees("kim") == ["mention:nova#1"]
     assert stage.reached() == set()
     stage.deliver()
-    members = {name: person.member for name, person in stage.scene.people.items()}
+    members = {name: person.member for name, person in stage.population.people.items()}
     assert stage.reached() == {members[name] for name in ("kim", "lee", "max", "pat", "eve")} | {members["roy"]}
-    alerted = {device.member for sent, device in stage.ground.phones.arrived if sent.burst.subject == NOVA}
+    alerted = {device.member for sent, device in stage.state.phones.arrived if sent.burst.subject == NOVA}
     assert alerted == {members[name] for name in ("kim", "lee", "roy")}
 
 
@@ -44,21 +44,21 @@ def test_mentioned_account_gets_self_item() -> None:
 def test_repeated_event_is_one_mention() -> None:
     stage = Stage()
     stage.tweet("nova", id="e1")
-    stage.ground.recent.wipe()
+    stage.state.recent.wipe()
     stage.tweet("nova", id="e1")
     stage.sequence()
-    assert [burst.count for burst in stage.ground.bursts.by_key.values()] == [1, 1]
+    assert [burst.count for burst in stage.state.bursts.by_key.values()] == [1, 1]
 
 
 @pytest.mark.parametrize("garbled", ["", "x", "�" * 32, "0" * 31, "0" * 33])
 def test_corrupt_event_digest_is_no_conflict_and_no_second_mention(garbled: str) -> None:
     stage = Stage()
     stage.tweet("nova", id="e1")
-    recent = stage.ground.recent
+    recent = stage.state.recent
     recent.known = {event: (garbled, until) for event, (_, until) in recent.known.items()}
     assert stage.tweet("nova", id="e1").answer is IntakeStatus.ACCEPTED
     stage.sequence()
-    assert [burst.count for burst in stage.ground.bursts.by_key.values()] == [1, 1]
+    assert [burst.count for burst in stage.state.bursts.by_key.values()] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,16 @@ def test_refused_account_has_a_reason_and_no_burst(name: str, refusal: MentionRe
     stage = Stage()
     stage.tweet(name, "nova", id="e1")
     stage.sequence()
-    refused = [outcome for outcome in stage.ground.bursts.outcomes("tweets", "e1") if outcome.refusal]
+    refused = [outcome for outcome in stage.state.bursts.outcomes("tweets", "e1") if outcome.refusal]
     assert [(outcome.account, outcome.refusal) for outcome in refused] == [(name, refusal)]
-    assert {key.subject.owner for key in stage.ground.bursts.by_key} == {"nova"}
+    assert {key.subject.owner for key in stage.state.bursts.by_key} == {"nova"}
 
 
 def test_store_outage_loses_nothing_and_writes_no_dead_letters() -> None:
     stage = Stage()
     stage.tweet("nova")
     for stream, port in ((topics.MENTIONS, "directory"), (topics.MENTIONS_CELEBRITY, "bursts")):
-        pump = stage.pump(stream, **{port: Refusing(getattr(stage.ground, port), StoreUnavailable)})
+        pump = stage.pump(stream, **{port: FailingPort(getattr(stage.state, port), StoreUnavailable)})
         for _ in range(10):
             with pytest.raises(StoreUnavailable):
                 pump.step()
@@ -92,18 +92,18 @@ def test_store_outage_loses_nothing_and_writes_no_dead_letters() -> None:
         recovered.consumer.close()
     stage.sequence()
     stage.dispatch()
-    down = build_slice_worker(stage.system(inbox=Refusing(stage.ground.inbox, StoreUnavailable)))
+    down = build_slice_worker(stage.system(inbox=FailingPort(stage.state.inbox, StoreUnavailable)))
     assert {type(outcome) for outcome in stage.work(Pool.P1, by=down)} == {Again}
     stage.deliver()
-    assert stage.ground.dead_letters.list(9) == []
+    assert stage.state.dead_letters.list(9) == []
     assert facts(stage) == {Fact.DONE}
 
 
 def test_poison_record_becomes_dead_letter_and_lane_continues() -> None:
     stage = Stage()
-    stage.ground.log.append([Record(stream=topics.MENTIONS_CELEBRITY, key="mention:nova", value=b"not a mention")])
+    stage.state.log.append([Record(stream=topics.MENTIONS_CELEBRITY, key="mention:nova", value=b"not a mention")])
     stage.mention("nova")
-    [letter] = stage.ground.dead_letters.list(9)
+    [letter] = stage.state.dead_letters.list(9)
     assert letter.body == b"not a mention"
     assert stage.sees("kim") == ["mention:nova#1"]
 
@@ -111,16 +111,16 @@ def test_poison_record_becomes_dead_letter_and_lane_continues() -> None:
 def test_broken_slice_becomes_dead_letter_after_five_attempts() -> None:
     stage = Stage()
     stage.mention("nova")
-    broken = build_slice_worker(stage.system(inbox=Broken(stage.ground.inbox)))
+    broken = build_slice_worker(stage.system(inbox=BrokenWrites(stage.state.inbox)))
     stage.dispatch()
-    [first, *_] = stage.ground.queue.waiting[Pool.P1]
-    stage.ground.queue.wipe()
+    [first, *_] = stage.state.queue.waiting[Pool.P1]
+    stage.state.queue.wipe()
     outcomes = []
     for _ in range(ATTEMPTS):
         outcomes.append(broken(first))
         stage.pass_time(seconds=1)
     assert [type(outcome) for outcome in outcomes] == [Again] * (ATTEMPTS - 1) + [Dead]
-    [letter] = stage.ground.dead_letters.list(9)
+    [letter] = stage.state.dead_letters.list(9)
     assert letter.id == str(first)
     stage.deliver(rounds=90)
     assert facts(stage) == {Fact.DONE, Fact.DEAD}
@@ -131,12 +131,12 @@ def test_rows_are_written_before_alerts_are_queued() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.dispatch()
-    assert not stage.ground.queue.waiting[Pool.FCM]
+    assert not stage.state.queue.waiting[Pool.FCM]
     stage.work()
     stage.pass_time(seconds=1)
     stage.dispatch()
-    assert stage.ground.queue.waiting[Pool.FCM]
-    assert not [slice_ for slice_ in stage.ground.queue.waiting[Pool.FCM] if slice_.tier is Tier.P2]
+    assert stage.state.queue.waiting[Pool.FCM]
+    assert not [slice_ for slice_ in stage.state.queue.waiting[Pool.FCM] if slice_.tier is Tier.P2]
 
 
 def test_marking_invisible_burst_is_rejected() -> None:
@@ -145,4 +145,4 @@ def test_marking_invisible_burst_is_rejected() -> None:
     [key] = stage.bursts()
     assert stage.sees("ada") == []
     with pytest.raises(NotFound):
-        driven(stage.tab().mark(UserId("ada"), [key], Mark.READ))
+        run_sync(stage.tab().mark(UserId("ada"), [key], Mark.READ))

@@ -9,7 +9,7 @@ from notifier.domain.errors import CacheUnavailable, StoreUnavailable
 from notifier.flow.operations.overview import BurstOverview, Overview
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.operations import build_overview
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import NOVA, Stage
 
 
@@ -115,7 +115,7 @@ def test_snapshot_is_read_once() -> None:
     stage.mention("nova")
     stage.deliver()
     before = running(overview).books
-    overview.seals = build_overview(stage.system(seals=Refusing(stage.ports.seals, StoreUnavailable))).seals
+    overview.seals = build_overview(stage.system(seals=FailingPort(stage.ports.seals, StoreUnavailable))).seals
     assert running(overview).books == before
 
 
@@ -123,7 +123,7 @@ def test_overview_is_complete_without_the_cache() -> None:
     stage = Stage()
     stage.mention("nova")
     stage.deliver()
-    snapshot = build_overview(stage.system(report=Refusing(stage.ports.report, CacheUnavailable))).read()
+    snapshot = build_overview(stage.system(report=FailingPort(stage.ports.report, CacheUnavailable))).read()
     assert not snapshot.cache.answers
     assert snapshot.seconds_behind(Pool.P0) is None
     assert snapshot.running is not None
@@ -136,7 +136,7 @@ def test_wiped_cache_gets_a_new_generation() -> None:
     overview, reconciler = build_overview(system), build_reconciler(system)
     reconciler()
     before = overview.read().cache.generation
-    stage.ground.pull.wipe()
+    stage.state.pull.wipe()
     assert overview.read().cache.generation is None
     stage.pass_time(seconds=1)
     reconciler()
@@ -149,6 +149,4 @@ def test_remaining_slices_are_counted_per_pool() -> None:
     stage.dispatch()
     backlog_by_pool = build_overview(stage.system()).read().cache.behind
     assert backlog_by_pool[Pool.P1].slices > 0
-    assert stage.ground.clock.now() - timedelta(seconds=1) < (
-        backlog_by_pool[Pool.P1].since or stage.ground.clock.now()
-    )
+    assert stage.state.clock.now() - timedelta(seconds=1) < (backlog_by_pool[Pool.P1].since or stage.state.clock.now())

@@ -4,7 +4,7 @@ from random import Random
 
 from tests.flow.failing_system import FailingSystem, key_of
 from tests.flow.inboxes import KIM
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 
 def test_partial_page_hides_no_unseen_item() -> None:
@@ -30,7 +30,7 @@ def test_partial_page_hides_no_unseen_item() -> None:
             assert {key_of(item) for item in page.items} <= {*all_keys, *shown}
             unseen = {key_of(item) for item in system.all_items() if item.unread} - {*shown}
             assert before.page.seen is not None
-            driven(system.processes.inboxes[process].see(KIM, before.page.seen))
+            run_sync(system.processes.inboxes[process].see(KIM, before.page.seen))
             assert [key_of(item) for item in system.all_pages(process)] == all_keys
             assert unseen == {key_of(item) for item in system.all_pages(process) if item.unread} - {*shown}
             after = system.open(process, failing=0.0)

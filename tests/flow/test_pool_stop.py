@@ -8,7 +8,7 @@ from notifier.domain.delivery.slice import Again, Dead, Pool, Slice
 from notifier.domain.errors import StoreUnavailable
 from notifier.flow.delivery.slice_worker import Work
 from notifier.wiring.delivery import build_dispatcher, build_slice_worker
-from tests.support.failing_ports import Broken, Refusing
+from tests.support.failing_ports import BrokenWrites, FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 STOPPED = Again(reason="the pool is stopped by its dead-letter limit")
@@ -22,11 +22,11 @@ def stage_of(in_a_row: int = 1) -> Stage:
 
 
 def broken(stage: Stage, **ports: Any) -> Work:
-    return build_slice_worker(stage.system(inbox=Broken(stage.ground.inbox), **ports))
+    return build_slice_worker(stage.system(inbox=BrokenWrites(stage.state.inbox), **ports))
 
 
 def p1(stage: Stage) -> list[Slice]:
-    accounts = stage.ground.archive.accounts()
+    accounts = stage.state.archive.accounts()
     return sorted(
         (slice_ for progress in accounts for slice_ in progress.standings if slice_.pool is Pool.P1),
         key=str,
@@ -43,7 +43,7 @@ def fail(stage: Stage, slice_: Slice, work: Work) -> list[object]:
 
 
 def facts(stage: Stage, pool: Pool) -> set[Fact | None]:
-    accounts = stage.ground.archive.accounts()
+    accounts = stage.state.archive.accounts()
     statuses = [state for progress in accounts for state in progress.standings.values() if state.slice.pool is pool]
     return {state.ended.fact if state.ended else None for state in statuses}
 
@@ -60,8 +60,8 @@ def stopped_at_p1() -> tuple[Stage, list[Slice]]:
 
 def test_slice_beyond_the_limit_is_no_dead_letter() -> None:
     stage, slices = stopped_at_p1()
-    assert [letter.id for letter in stage.ground.dead_letters.list(9)] == [str(slices[0])]
-    stop = stage.ground.lane_tallies.read(["p1"])["p1"].stop
+    assert [letter.id for letter in stage.state.dead_letters.list(9)] == [str(slices[0])]
+    stop = stage.state.lane_tallies.read(["p1"])["p1"].stop
     assert stop is not None
     assert (stop.record, stop.cause) == (str(slices[1]), "ValueError: a row of no shape")
 
@@ -69,7 +69,7 @@ def test_slice_beyond_the_limit_is_no_dead_letter() -> None:
 def test_worker_of_a_stopped_pool_claims_nothing() -> None:
     stage, slices = stopped_at_p1()
     stage.pass_time(seconds=60)
-    claims = Refusing(stage.ground.claims, StoreUnavailable)
+    claims = FailingPort(stage.state.claims, StoreUnavailable)
     assert build_slice_worker(stage.system(claims=claims))(slices[1]) == STOPPED
 
 
@@ -77,7 +77,7 @@ def test_dispatcher_skips_a_stopped_pool_and_serves_the_others() -> None:
     stage, _ = stopped_at_p1()
     for _ in range(40):
         stage.dispatch()
-        assert not stage.ground.queue.waiting[Pool.P1]
+        assert not stage.state.queue.waiting[Pool.P1]
         stage.work()
         stage.pass_time(seconds=1)
     assert facts(stage, Pool.P0) == facts(stage, Pool.P2) == {Fact.DONE}
@@ -94,10 +94,10 @@ def test_gauge_of_a_stopped_pool_is_set_by_the_dispatcher() -> None:
 
 def test_resumed_pool_delivers_waiting_slices() -> None:
     stage, slices = stopped_at_p1()
-    stage.ground.lane_tallies.resume("p1", "ada", "fixed", stage.ground.clock.now())
+    stage.state.lane_tallies.resume("p1", "ada", "fixed", stage.state.clock.now())
     stage.deliver(rounds=200)
     assert facts(stage, Pool.P1) == {Fact.DONE, Fact.DEAD}
-    assert len(stage.ground.dead_letters.list(9)) == 1
+    assert len(stage.state.dead_letters.list(9)) == 1
     second_subject = LYRA if slices[0].burst.subject == NOVA else NOVA
     assert stage.reached(second_subject)
 
@@ -114,7 +114,7 @@ def test_finished_slice_resets_the_dead_letter_count() -> None:
 def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:
     stage = stage_of(in_a_row=1)
     [first, second, *_] = p1(stage)
-    letters = Refusing(stage.ground.dead_letters, StoreUnavailable)
+    letters = FailingPort(stage.state.dead_letters, StoreUnavailable)
     work = broken(stage, dead_letters=letters)
     for _ in range(ATTEMPTS - 1):
         work(first)
@@ -125,5 +125,5 @@ def test_crash_between_count_and_letter_of_a_slice_counts_once() -> None:
         except StoreUnavailable:
             stage.pass_time(seconds=31)
     assert fail(stage, first, broken(stage))[0] == Dead(cause="ValueError: a row of no shape")
-    assert stage.ground.lane_tallies.read(["p1"])["p1"].in_a_row == 1
+    assert stage.state.lane_tallies.read(["p1"])["p1"].in_a_row == 1
     assert fail(stage, second, broken(stage))[-1] == STOPPED

@@ -25,7 +25,7 @@ from tests.support.simulator.script import Changed
 def preview(
     stage: Stage, *mentioned: str, author: str = "ada", protected: bool = False, of: str = "t1"
 ) -> list[Previewed]:
-    now = stage.ground.clock.now()
+    now = stage.state.clock.now()
     event = Event(
         id=EventId("tweets", "dry"),
         tweet=of,
@@ -40,7 +40,7 @@ def preview(
 
 
 def snapshots(stage: Stage, key: BurstKey) -> list[Seal]:
-    return list(stage.ground.archive.seals(key))
+    return list(stage.state.archive.seals(key))
 
 
 def alerted(stage: Stage, key: BurstKey, tier: Tier) -> int:
@@ -54,7 +54,7 @@ def forecast_tiers(previewed: Previewed) -> Mapping[Tier, tuple[int, int, int]]:
 
 def actual(stage: Stage, key: BurstKey) -> Mapping[Tier, tuple[int, int, int]]:
     """Return the numbers by the snapshots and by the ledger."""
-    statuses = stage.ground.ledger.read([key])[key].standings.values()
+    statuses = stage.state.ledger.read([key])[key].standings.values()
     entries = [status.ended for status in statuses if status.ended and status.slice.step is Step.ROWS]
     phones = {tier: alerted(stage, key, tier) for tier in TIERS}
     return {
@@ -90,7 +90,7 @@ def test_preview_equals_the_actual_burst(account: str, author: str, protected: b
 def test_preview_counts_devices_of_configured_tiers_and_of_opt_ins(tiers: str, phones: list[int]) -> None:
     stage = Stage(settings={"push": PushSettings(tiers=tiers)})
     for name in ("max", "pat", "quinn"):  # pat has not asked for alerts
-        stage.scene.change(Changed(person=name, what="push"))
+        stage.population.change(Changed(person=name, what="push"))
     [previewed] = preview(stage, "nova")
     stage.mention("nova")
     stage.deliver()

@@ -13,7 +13,7 @@ from notifier.domain.push.send_log import TRIES, AlertOutcome
 from notifier.ports.push import Provider
 from tests.flow.quiet_hours import KIM, alert_sizes, member, use_providers, with_apple
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 EVERY, MENTIONS = timedelta(minutes=15), 4
 """One hour of mentions, within the hourly frequency cap."""
@@ -41,12 +41,12 @@ class TimingOut:
 
 def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
     stage = Stage()
-    google = TimingOut(stage.ground.phones)
+    google = TimingOut(stage.state.phones)
     use_providers(stage, Platform.APNS, Platform.FCM)
     stage.ports = replace(stage.ports, providers={**stage.ports.providers, Platform.FCM: google})
     with_apple(stage)
     for n in range(1, MENTIONS + 1):
-        opened = stage.ground.clock.now()
+        opened = stage.state.clock.now()
         stage.mention("nova", of=f"t{n}")
         for _ in range(PROMPT_SECONDS):
             stage.dispatch()
@@ -54,27 +54,27 @@ def test_provider_outage_of_an_hour_delays_only_its_own_alerts() -> None:
             stage.pass_time(seconds=1)
         assert alert_sizes(stage, on=Platform.APNS) == [1] * n
         assert member(stage) in stage.reached()
-        assert driven(stage.tab().badge(KIM)).count == n
+        assert run_sync(stage.tab().badge(KIM)).count == n
         _run_until(stage, opened + EVERY)
     assert 0 < google.attempts[member(stage)] <= TRIES * MENTIONS
     assert alert_sizes(stage) == []
     assert [_last_outcome(stage, burst) for burst in stage.bursts()] == [AlertOutcome.GIVEN_UP] * MENTIONS
-    assert stage.ground.ledger.unsettled() == []
+    assert stage.state.ledger.unsettled() == []
     google.stalls = False
     stage.mention("nova", of="t9")
-    _run_until(stage, stage.ground.clock.now() + SOON)
+    _run_until(stage, stage.state.clock.now() + SOON)
     assert alert_sizes(stage) == [1]
 
 
 def _last_outcome(stage: Stage, burst: BurstKey) -> AlertOutcome:
     """Return the last outcome of Kim's alert by the provider that times out."""
-    batches = [batch for log in stage.ground.sent.read(burst, Platform.FCM, [0]).values() for batch in log]
+    batches = [batch for log in stage.state.sent.read(burst, Platform.FCM, [0]).values() for batch in log]
     missed = [failure for batch in batches for failure in batch.missed or ()]
     return [failure.fate for failure in missed if failure.tried.member == member(stage)][-1]
 
 
 def _run_until(stage: Stage, until: datetime) -> None:
-    while stage.ground.clock.now() < until:
+    while stage.state.clock.now() < until:
         stage.dispatch()
         stage.work()
         stage.pass_time(seconds=5)

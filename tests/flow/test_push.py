@@ -26,7 +26,7 @@ from notifier.ports.push import Spare
 from notifier.wiring.delivery import build_slice_worker
 from notifier.wiring.push import build_push_pipeline
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 LEE = UserId("lee")
 """Lee follows nova, has a device, and is in P1; kim is in P0 and always alerted."""
@@ -43,8 +43,8 @@ def rows_only(stage: Stage) -> None:
 
 
 def alerted(stage: Stage) -> set[str]:
-    names = {person.member: name for name, person in stage.scene.people.items()}
-    members = [device.member for sent, device in stage.ground.phones.arrived if sent.burst.subject == NOVA]
+    names = {person.member: name for name, person in stage.population.people.items()}
+    members = [device.member for sent, device in stage.state.phones.arrived if sent.burst.subject == NOVA]
     assert len(members) == len(set(members))
     return {names[member] for member in members}
 
@@ -52,32 +52,32 @@ def alerted(stage: Stage) -> set[str]:
 def see_inbox(stage: Stage) -> None:
     token = stage.page(LEE).seen
     assert token is not None
-    driven(stage.tab().see(LEE, token))
+    run_sync(stage.tab().see(LEE, token))
 
 
 def mark_with(mark: Mark) -> Callable[[Stage], None]:
-    return lambda stage: driven(stage.tab().mark(LEE, stage.bursts(), mark))
+    return lambda stage: run_sync(stage.tab().mark(LEE, stage.bursts(), mark))
 
 
 ACTIONS: dict[str, Callable[[Stage], None]] = {
     "saw it": see_inbox,
     "read it": mark_with(Mark.READ),
     "hid it": mark_with(Mark.HIDDEN),
-    "blocked the opener": lambda stage: stage.ground.people.block(LEE, UserId("ada")),
-    "was blocked by the opener": lambda stage: stage.ground.people.block(UserId("ada"), LEE),
-    "blocked the account": lambda stage: stage.ground.people.block(LEE, NOVA.owner),
-    "was blocked by the account": lambda stage: stage.ground.people.block(NOVA.owner, LEE),
-    "was blocked for a moment": lambda stage: stage.ground.people.unblock(NOVA.owner, LEE, stage.ground.clock.now()),
-    "muted the subject": lambda stage: stage.ground.people.mute(LEE, NOVA),
-    "left the subject": lambda stage: stage.ground.people.unfollow(LEE, NOVA),
-    "came back to it": lambda stage: stage.ground.people.follow(LEE, NOVA, stage.ground.clock.now()),
-    "deleted the account": lambda stage: stage.ground.directory.enrol(
-        [DirectoryEntry(user=LEE, member=Member(stage.scene.people[LEE].member), deleted=True)]
+    "blocked the opener": lambda stage: stage.state.people.block(LEE, UserId("ada")),
+    "was blocked by the opener": lambda stage: stage.state.people.block(UserId("ada"), LEE),
+    "blocked the account": lambda stage: stage.state.people.block(LEE, NOVA.owner),
+    "was blocked by the account": lambda stage: stage.state.people.block(NOVA.owner, LEE),
+    "was blocked for a moment": lambda stage: stage.state.people.unblock(NOVA.owner, LEE, stage.state.clock.now()),
+    "muted the subject": lambda stage: stage.state.people.mute(LEE, NOVA),
+    "left the subject": lambda stage: stage.state.people.unfollow(LEE, NOVA),
+    "came back to it": lambda stage: stage.state.people.follow(LEE, NOVA, stage.state.clock.now()),
+    "deleted the account": lambda stage: stage.state.directory.enrol(
+        [DirectoryEntry(user=LEE, member=Member(stage.population.people[LEE].member), deleted=True)]
     ),
-    "wants less": lambda stage: stage.ground.people.volume(LEE, NOVA, Volume.OFF),
-    "wants nothing of everything": lambda stage: stage.ground.people.arrange(LEE, OverallWish(volume=Volume.OFF)),
-    "wants no alerts": lambda stage: stage.ground.people.arrange(LEE, OverallWish(push=False)),
-    "went to bed": lambda stage: stage.ground.people.arrange(LEE, QUIET),
+    "wants less": lambda stage: stage.state.people.volume(LEE, NOVA, Volume.OFF),
+    "wants nothing of everything": lambda stage: stage.state.people.arrange(LEE, OverallWish(volume=Volume.OFF)),
+    "wants no alerts": lambda stage: stage.state.people.arrange(LEE, OverallWish(push=False)),
+    "went to bed": lambda stage: stage.state.people.arrange(LEE, QUIET),
 }
 
 
@@ -109,7 +109,7 @@ def test_long_throttle_loses_no_alert(tier: Tier, names: set[str]) -> None:
     stage.mention("nova")
     stage.deliver_others()
     assert alerted(stage) == {"kim", "roy", "lee"} - names
-    stage.ground.clock.advance(pause)
+    stage.state.clock.advance(pause)
     stage.deliver(rounds=90)
     assert alerted(stage) == {"kim", "roy", "lee"}
 
@@ -118,7 +118,7 @@ def test_alert_is_sent_within_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
-    stage.ground.clock.advance(TERMS[Pool.FCM].worth - timedelta(seconds=5))
+    stage.state.clock.advance(TERMS[Pool.FCM].worth - timedelta(seconds=5))
     stage.dispatch()
     stage.work(Pool.FCM)
     assert alerted(stage) == {"kim", "lee", "roy"}
@@ -128,7 +128,7 @@ def test_alert_expires_after_one_day() -> None:
     stage = Stage()
     stage.mention("nova")
     rows_only(stage)
-    stage.ground.clock.advance(TERMS[Pool.FCM].worth)
+    stage.state.clock.advance(TERMS[Pool.FCM].worth)
     stage.deliver()
     assert alerted(stage) == set()
     assert pushes(stage) == {Fact.PULLED}
@@ -137,13 +137,13 @@ def test_alert_expires_after_one_day() -> None:
 def test_users_of_pulled_slices_still_get_alerts() -> None:
     stage = Stage()
     stage.mention("nova")
-    stage.ground.clock.advance(TERMS[Pool.P1].worth)
+    stage.state.clock.advance(TERMS[Pool.P1].worth)
     stage.deliver()
     assert alerted(stage) == {"kim", "lee", "roy"}
 
 
 def pushes(stage: Stage) -> set[Fact]:
-    [progress] = [progress for progress in stage.ground.archive.accounts() if progress.plan.burst.subject == NOVA]
+    [progress] = [progress for progress in stage.state.archive.accounts() if progress.plan.burst.subject == NOVA]
     return {
         status.ended.fact for status in progress.standings.values() if status.ended and status.slice.step is Step.FCM
     }
@@ -154,7 +154,7 @@ def test_claim_is_renewed_during_slow_reads() -> None:
     stage.mention("nova")
     stage.deliver()
     [key] = stage.bursts()
-    burst, clock, claims = stage.ground.bursts.by_key[key], stage.ground.clock, stage.ground.claims
+    burst, clock, claims = stage.state.bursts.by_key[key], stage.state.clock, stage.state.claims
     slice_ = Slice(key, Step.FCM, Tier.P0, 0, 4)
 
     class AlertedEverywhere:
@@ -190,14 +190,14 @@ class LateWrites:
 
 def test_only_lease_holder_can_defer_slice() -> None:
     stage = Stage()
-    stage.ground.phones.away = True
+    stage.state.phones.away = True
     stage.mention("nova")
     rows_only(stage)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    late_writes: Any = LateWrites(stage.ground.ledger)
+    late_writes: Any = LateWrites(stage.state.ledger)
     stage.work(Pool.FCM, by=build_slice_worker(stage.system(ledger=late_writes)))
-    stage.ground.phones.away = False
+    stage.state.phones.away = False
     stage.deliver(rounds=90)
     assert alerted(stage) == {"kim", "lee", "roy"}
 
@@ -206,18 +206,18 @@ def test_worker_that_lost_its_lease_records_no_wait() -> None:
     stage = Stage()
     stage.mention("nova")
     [key] = stage.bursts()
-    clock, slice_ = stage.ground.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
+    clock, slice_ = stage.state.clock, Slice(key, Step.FCM, Tier.P0, 0, 0)
 
     def stall_past_lease(burst: Burst, piece: Slice, hold: SliceLease) -> LedgerEntry:
         clock.advance(piece.terms.claim)
         now = clock.now()
-        assert stage.ground.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
+        assert stage.state.claims.claim(piece, "other", now, now + piece.terms.claim) is not None
         return LedgerEntry(slice=piece, fact=Fact.WAITS, n=0, at=now + timedelta(hours=8))
 
     work = build_slice_worker(stage.system())
     outcome = replace(work, doings={**work.doings, Step.FCM: stall_past_lease})(slice_)
     assert outcome == Again(reason="the claim was lost")
-    assert stage.ground.ledger.read([key])[key].standings[slice_].waits_until is None
+    assert stage.state.ledger.read([key])[key].standings[slice_].waits_until is None
 
 
 class UnknownSuppressions:

@@ -22,7 +22,7 @@ from notifier.ports.ledger import Ledger
 from notifier.ports.pull_index import FRESH_FOR
 from notifier.wiring.delivery import build_reconciler
 from notifier.wiring.sequencing import build_publisher
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 from tests.support.in_memory_system import LYRA, NOVA, Stage
 
 
@@ -75,21 +75,21 @@ def unpublished(stage: Stage, *names: str) -> None:
     stage.pump(topics.MENTIONS).step()
     for stream in (topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD):
         with pytest.raises(StoreUnavailable):
-            stage.pump(stream, sets=Refusing(stage.ground.sets, StoreUnavailable)).step()
+            stage.pump(stream, sets=FailingPort(stage.state.sets, StoreUnavailable)).step()
 
 
 def test_reconciler_announces_what_redis_refused() -> None:
     stage = Stage()
     reconciler = build_reconciler(stage.system())
     reconciler()
-    pump = stage.pump(topics.MENTIONS_CELEBRITY, pull=Refusing(stage.ground.pull, CacheUnavailable))
+    pump = stage.pump(topics.MENTIONS_CELEBRITY, pull=FailingPort(stage.state.pull, CacheUnavailable))
     stage.tweet("nova")
     stage.pump(topics.MENTIONS).step()
     pump.step()
-    stage.ground.clock.advance(FRESH_FOR + timedelta(milliseconds=1))
+    stage.state.clock.advance(FRESH_FOR + timedelta(milliseconds=1))
     assert stage.sees("kim") == ["mention:nova#1"]
     reconciler()
-    assert NOVA in stage.ground.pull.lists
+    assert NOVA in stage.state.pull.lists
     assert stage.sees("kim") == ["mention:nova#1"]
 
 
@@ -98,21 +98,21 @@ def test_index_is_rebuilt_page_by_page() -> None:
     for _ in range(5):
         stage.mention("lyra")
         stage.pass_time(seconds=1)
-    stage.ground.wipe()
-    paged = Paged(stage.ground.bursts)
+    stage.state.wipe()
+    paged = Paged(stage.state.bursts)
     build_reconciler(stage.system(recent_bursts=paged))()
     assert paged.pages > 5
-    assert len(stage.ground.pull.lists[LYRA].opened) == 5
+    assert len(stage.state.pull.lists[LYRA].opened) == 5
 
 
 def test_unreadable_head_does_not_block_other_heads() -> None:
     stage = Stage()
     unpublished(stage, "nova", "lyra")
-    assert set(stage.ground.heads.unpublished(9)) >= {NOVA, LYRA}
-    reconciler = build_reconciler(stage.system(heads=Unreadable(stage.ground.heads)))
-    reconciler.publisher = build_publisher(stage.system(heads=Unreadable(stage.ground.heads)))
+    assert set(stage.state.heads.unpublished(9)) >= {NOVA, LYRA}
+    reconciler = build_reconciler(stage.system(heads=Unreadable(stage.state.heads)))
+    reconciler.publisher = build_publisher(stage.system(heads=Unreadable(stage.state.heads)))
     reconciler()
-    assert list(stage.ground.heads.unpublished(9)) == [NOVA]
+    assert list(stage.state.heads.unpublished(9)) == [NOVA]
     assert failed(reconciler, "heads") == 1
 
 
@@ -120,17 +120,17 @@ def test_failed_duty_does_not_stop_the_others() -> None:
     stage = Stage()
     stage.mention("nova")
     log = RecordedLog()
-    broken = {name: Refusing(getattr(stage.ground, name), Poison) for name in ("inbox", "ledger", "pull")}
+    broken = {name: FailingPort(getattr(stage.state, name), Poison) for name in ("inbox", "ledger", "pull")}
     reconciler = build_reconciler(stage.system(**broken, log=log))
     reconciler()
     assert [failed(reconciler, duty) for duty in ("index", "sums", "sweep", "log")] == [1, 1, 1, 0]
-    assert log.forgotten == [stage.ground.clock.now() - LOG_KEPT_FOR]
+    assert log.forgotten == [stage.state.clock.now() - LOG_KEPT_FOR]
 
 
 def test_store_outage_ends_the_round() -> None:
     stage = Stage()
     with pytest.raises(StoreUnavailable):
-        build_reconciler(stage.system(heads=Refusing(stage.ground.heads, StoreUnavailable)))()
+        build_reconciler(stage.system(heads=FailingPort(stage.state.heads, StoreUnavailable)))()
 
 
 def test_record_of_an_unreadable_head_becomes_a_dead_letter() -> None:
@@ -139,12 +139,12 @@ def test_record_of_an_unreadable_head_becomes_a_dead_letter() -> None:
     stage.tweet("lyra")
     stage.pump(topics.MENTIONS).step()
     for stream in (topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD):
-        stage.pump(stream, heads=Unreadable(stage.ground.heads)).step()
-    letters = stage.ground.dead_letters.list(9)
+        stage.pump(stream, heads=Unreadable(stage.state.heads)).step()
+    letters = stage.state.dead_letters.list(9)
     assert [letter.cause.split(":")[0] for letter in letters] == ["Poison"]
     assert b"nova" in letters[0].body
     assert (stage.bursts(NOVA), len(stage.bursts(LYRA))) == ([], 1)
-    assert stage.ground.log.uncommitted() == 0
+    assert stage.state.log.uncommitted() == 0
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Miscounted:
 def test_unbalanced_settled_burst_is_counted_once(difference: int, unbalanced: int) -> None:
     stage = Stage()
     stage.mention("nova")
-    reconciler = build_reconciler(stage.system(ledger=Miscounted(stage.ground.ledger, difference)))
+    reconciler = build_reconciler(stage.system(ledger=Miscounted(stage.state.ledger, difference)))
     reconciler()
     stage.deliver()
     reconciler()
@@ -187,8 +187,8 @@ def test_burst_with_expired_snapshots_is_not_counted_as_unbalanced() -> None:
     reconciler = build_reconciler(stage.system())
     reconciler()
     stage.deliver()
-    stage.ground.clock.advance(KEPT_FOR)
-    stage.ground.inbox.sweep(stage.ground.clock.now(), 1_000_000)
+    stage.state.clock.advance(KEPT_FOR)
+    stage.state.inbox.sweep(stage.state.clock.now(), 1_000_000)
     reconciler()
     assert reconciler.metrics.registry.get_sample_value("notifier_books_unbalanced_total") == 0
 

@@ -11,7 +11,7 @@ from notifier.domain.users.visibility import Mark
 from notifier.ports.inbox_versions import REMEMBERED_FOR
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import NOVA, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 OTHER_USERS, FIRST = [UserId(name) for name in ("lee", "max", "pat", "quinn")], BurstKey(NOVA, 1)
 
@@ -20,8 +20,8 @@ OTHER_USERS, FIRST = [UserId(name) for name in ("lee", "max", "pat", "quinn")], 
 def processes() -> Processes:
     """Kim is a VIP. Process 0 has shown her inbox, and both have shown those of other users."""
     stage = Stage()
-    stage.ground.flags.write(
-        [Flagged(flag=Flag.VIP, member=Member(stage.scene.base["kim"].member), on=True, sequence=1)]
+    stage.state.flags.write(
+        [Flagged(flag=Flag.VIP, member=Member(stage.population.base["kim"].member), on=True, sequence=1)]
     )
     stage.mention("nova")
     processes_ = Processes(stage)
@@ -52,7 +52,7 @@ def test_page_of_another_software_version_is_not_shown(processes: Processes) -> 
 
 
 def test_stored_page_counts_in_the_memory_of_its_viewer(processes: Processes) -> None:
-    driven(processes.inboxes[1].page(KIM))
+    run_sync(processes.inboxes[1].page(KIM))
     cached = processes.inboxes[1].viewers.viewers[KIM]
     assert cached.page is not None
     assert cached.page.own_bytes > len(cached.page.bursts) > 0
@@ -61,11 +61,11 @@ def test_stored_page_counts_in_the_memory_of_its_viewer(processes: Processes) ->
 
 
 def test_only_vips_are_stored(processes: Processes) -> None:
-    assert processes.stage.ground.versions.viewers.keys() == {KIM}
+    assert processes.stage.state.versions.viewers.keys() == {KIM}
 
 
 def test_change_after_the_read_is_shown(processes: Processes) -> None:
-    driven(processes.inboxes[0].mark(KIM, [FIRST], Mark.HIDDEN))
+    run_sync(processes.inboxes[0].mark(KIM, [FIRST], Mark.HIDDEN))
     assert processes.shown(1) == []
 
 
@@ -75,7 +75,7 @@ def test_unfollow_after_the_read_is_shown(processes: Processes) -> None:
 
 
 def test_change_during_redis_outage_is_shown_within_a_second(processes: Processes) -> None:
-    versions = processes.stage.ground.versions
+    versions = processes.stage.state.versions
     versions.away = True
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
     versions.away = False
@@ -85,7 +85,7 @@ def test_change_during_redis_outage_is_shown_within_a_second(processes: Processe
 
 def test_process_that_started_later_reads_the_store(processes: Processes) -> None:
     """The process missed earlier invalidations."""
-    versions = processes.stage.ground.versions
+    versions = processes.stage.state.versions
     versions.away = True
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
     versions.away = False
@@ -95,7 +95,7 @@ def test_process_that_started_later_reads_the_store(processes: Processes) -> Non
 
 def test_new_connection_distrusts_stored_facts(processes: Processes) -> None:
     """The server may be a replica that lacks the removal of the version."""
-    versions = processes.stage.ground.versions
+    versions = processes.stage.state.versions
     lost = dict(versions.entries)
     processes.stage.followed("kim", "nova", sequence=9, ended=True)
     versions.entries = lost

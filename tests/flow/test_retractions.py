@@ -13,7 +13,7 @@ from notifier.wiring.delivery import build_reconciler, build_slice_worker
 from notifier.wiring.sequencing import build_coordinator
 from tests.flow.retractions import burst, delete, delete_in_log_only, edit, names
 from tests.flow.stalling import Stalling
-from tests.support.failing_ports import Unswapped, Unwritten
+from tests.support.failing_ports import FailingBursts, FailingHeads
 from tests.support.in_memory_system import Stage
 
 SELF_NOVA = Subject(Kind.SELF, UserId("nova"))
@@ -45,7 +45,7 @@ def test_deletion_before_the_mention_prevents_a_burst() -> None:
     delete(stage)
     stage.mention("nova")
     assert stage.bursts() == stage.bursts(SELF_NOVA) == []
-    assert {outcome.refusal for outcome in stage.ground.bursts.outcomes(None, "e2")} == {MentionRefusal.RETRACTED}
+    assert {outcome.refusal for outcome in stage.state.bursts.outcomes(None, "e2")} == {MentionRefusal.RETRACTED}
 
 
 @pytest.mark.parametrize("method", ["known", "write"])
@@ -53,7 +53,7 @@ def test_deletion_during_sequencing_hides_the_mention(method: str) -> None:
     """The coordinator has read the retractions, and the deletion has read the mentions before this one was written."""
     stage = Stage()
     stage.tweet("nova")
-    stalling = Stalling(stage.ground.bursts, method, lambda: delete(stage))
+    stalling = Stalling(stage.state.bursts, method, lambda: delete(stage))
     for stream in topics.MENTIONS_PASS:
         stage.pump(stream, bursts=stalling).step()
     assert stalling.stopped
@@ -170,8 +170,8 @@ def test_erasure_clears_all_texts_of_the_author() -> None:
     stage.mention("nova", "orion", author="eve", of="t2")
     stage.say(ERASED_TYPE, user="eve")
     assert stage.sees("kim") == stage.sees("nova") == []
-    assert all(burst.text == "" for burst in stage.ground.bursts.by_key.values())
-    assert all(mention.text == "" for mention in stage.ground.bursts.mentions.values())
+    assert all(burst.text == "" for burst in stage.state.bursts.by_key.values())
+    assert all(mention.text == "" for mention in stage.state.bursts.mentions.values())
 
 
 def test_mention_after_a_full_deletion_opens_a_new_burst() -> None:
@@ -192,7 +192,7 @@ def test_later_burst_is_not_first_of_day_while_the_first_remains() -> None:
     orion = Subject(Kind.MENTION, UserId("orion"))
     delete(stage, "t2")
     stage.mention("orion", of="t3")
-    assert [stage.ground.bursts.by_key[key].first_of_day for key in stage.bursts(orion)] == [True, False, False]
+    assert [stage.state.bursts.by_key[key].first_of_day for key in stage.bursts(orion)] == [True, False, False]
 
 
 def test_burst_after_a_deleted_first_of_day_is_the_first() -> None:
@@ -215,7 +215,7 @@ def test_deletions_do_not_refund_the_fanout_budget() -> None:
     for n in range(9):
         stage.mention("nova", of=f"t{n}")
         delete(stage, f"t{n}")
-    bursts = [stage.ground.bursts.by_key[key] for key in stage.bursts()]
+    bursts = [stage.state.bursts.by_key[key] for key in stage.bursts()]
     assert [burst.pull_only for burst in bursts] == [False] * 6 + [True] * 3
     stage.mention("nova", author="eve", of="last")
     assert stage.sees("kim") == ["mention:nova#10"]
@@ -227,7 +227,7 @@ def test_retracted_burst_causes_no_alert_and_balances() -> None:
     stage.dispatch()
     delete(stage)
     stage.deliver()
-    assert stage.ground.phones.arrived == []
+    assert stage.state.phones.arrived == []
     assert all(
         books.balanced and not books.in_flight for books in build_reconciler(stage.system()).sums(stage.bursts())
     )
@@ -236,7 +236,7 @@ def test_retracted_burst_causes_no_alert_and_balances() -> None:
 def test_retraction_during_a_push_slice_stops_its_alerts() -> None:
     stage = Stage()
     stage.mention("nova")
-    reading = Stalling(stage.ground.bursts, "read", lambda: delete(stage))
+    reading = Stalling(stage.state.bursts, "read", lambda: delete(stage))
     stage.dispatch()
     work = build_slice_worker(stage.system(bursts=reading))
     for _ in range(9):
@@ -244,7 +244,7 @@ def test_retraction_during_a_push_slice_stops_its_alerts() -> None:
         stage.dispatch()
         stage.pass_time(seconds=1)
     assert reading.stopped
-    assert stage.ground.phones.arrived == []
+    assert stage.state.phones.arrived == []
 
 
 @pytest.mark.parametrize("port", ["heads", "bursts"])
@@ -254,13 +254,13 @@ def test_retraction_completes_after_a_crash(port: str) -> None:
     stage.mention("nova")
     stage.mention("nova", author="eve", of="t2")
     delete_in_log_only(stage)
-    broken = {"heads": Unswapped(stage.ground.heads), "bursts": Unwritten(stage.ground.bursts)}
+    broken = {"heads": FailingHeads(stage.state.heads), "bursts": FailingBursts(stage.state.bursts)}
     with pytest.raises(StoreUnavailable):
         stage.pump(topics.RETRACTIONS, **{port: broken[port]}).step()
     stage.pass_time(minutes=2)
     stage.sequence()
     assert (burst(stage).count, burst(stage).mentioners) == (1, ("eve",))
-    assert stage.ground.heads.unpublished(9) == []
+    assert stage.state.heads.unpublished(9) == []
 
 
 def test_mention_concurrent_with_a_deletion_is_counted_correctly() -> None:
@@ -272,6 +272,6 @@ def test_mention_concurrent_with_a_deletion_is_counted_correctly() -> None:
     router = stage.pump(topics.MENTIONS)
     router.step()
     delete(stage)
-    consumer = stage.ground.log.subscribe(topics.MENTIONS_CELEBRITY, "test", "test")
+    consumer = stage.state.log.subscribe(topics.MENTIONS_CELEBRITY, "test", "test")
     coordinator(consumer.poll(100, timedelta(0)))
-    assert [stage.ground.bursts.by_key[key].count for key in stage.bursts()] == [0, 1]
+    assert [stage.state.bursts.by_key[key].count for key in stage.bursts()] == [0, 1]

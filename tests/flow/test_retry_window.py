@@ -27,15 +27,15 @@ WRONG = ConfigError(reason="BadJwtToken")
 
 def browser(stage: Stage, name: str, host: str, *says: Receipt) -> Device:
     address = WebSubscription(endpoint=f"https://{host}/{name}", key=b"k" * 65, secret=b"s" * 16)
-    member, now = Member(stage.scene.people[name].member), stage.ground.clock.now()
+    member, now = Member(stage.population.people[name].member), stage.state.clock.now()
     device = Device(member=member, address=address, registered_at=now - timedelta(hours=1))
-    stage.ground.devices.write([device])
-    stage.ground.phones.says[device.id] = [*says]
+    stage.state.devices.write([device])
+    stage.state.phones.answers[device.id] = [*says]
     return device
 
 
 def with_browsers(stage: Stage) -> Work:
-    phones, both = stage.ground.phones, [Platform.FCM, Platform.WEB]
+    phones, both = stage.state.phones, [Platform.FCM, Platform.WEB]
     stage.ports = replace(stage.ports, providers=dict.fromkeys(both, phones), platforms=both)
     return build_slice_worker(stage.system())
 
@@ -47,7 +47,7 @@ def breakers(work: Work) -> CircuitBreakers:
 
 
 def times(stage: Stage, device: Device) -> int:
-    return sum(target.id == device.id for _, target in stage.ground.phones.arrived)
+    return sum(target.id == device.id for _, target in stage.state.phones.arrived)
 
 
 def rounds(stage: Stage, work: Work, number: int, *, seconds: float = 1) -> None:
@@ -59,7 +59,7 @@ def rounds(stage: Stage, work: Work, number: int, *, seconds: float = 1) -> None
 
 def sent_to(stage: Stage) -> int:
     """Return how many users with browsers are in a send batch of any burst that alerts them."""
-    logs = (stage.ground.sent.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
+    logs = (stage.state.sent.read(burst, Platform.WEB, [0, 1]).values() for burst in stage.bursts())
     return sum(count(batch.told) for log in logs for batches in log for batch in batches)
 
 
@@ -78,10 +78,10 @@ def test_open_circuit_delays_only_the_devices_of_its_push_service() -> None:
     assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 0, 0, 0]
     rounds(stage, work, 2 * WORTH // timedelta(seconds=31), seconds=31)
     for device in blocked_devices:
-        stage.ground.phones.says[device.id].clear()
+        stage.state.phones.answers[device.id].clear()
     rounds(stage, work, 10, seconds=31)
     assert [times(stage, device) for device in [working_device, *blocked_devices]] == [1, 1, 1, 1]
-    assert not stage.ground.ledger.open()
+    assert not stage.state.ledger.open()
     assert counted(stage, work, "given_up") == 0
     assert counted(stage, work, "held") > 0
 
@@ -94,19 +94,19 @@ def test_user_behind_open_circuit_gets_one_summary_when_it_closes() -> None:
         stage.mention("nova", of=tweet)
         for _ in range(100):
             # As if another device had just been refused.
-            breakers(work).lines[line] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
+            breakers(work).lines[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
             rounds(stage, work, 1, seconds=10)
     assert (len(stage.bursts()), sent_to(stage), times(stage, kims)) == (2, 0, 0)
     rounds(stage, work, 40, seconds=31)
-    [alert] = [alert for alert, device in stage.ground.phones.arrived if device.id == kims.id]
+    [alert] = [alert for alert, device in stage.state.phones.arrived if device.id == kims.id]
     assert alert.summary
-    assert not stage.ground.ledger.open()
+    assert not stage.state.ledger.open()
 
 
 def test_alert_is_given_up_after_all_tries() -> None:
     stage = Stage()
     work = with_browsers(stage)
-    busy = RetryAt(at=stage.ground.clock.now(), reason="503")
+    busy = RetryAt(at=stage.state.clock.now(), reason="503")
     kims = browser(stage, "kim", DOWN, *[busy] * 9)
     stage.mention("nova")
     rounds(stage, work, 120)
@@ -115,17 +115,17 @@ def test_alert_is_given_up_after_all_tries() -> None:
 
 def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
     stage = Stage()
-    stage.ground.phones.says[phone(stage, "kim").id] = [RetryAt(at=stage.ground.clock.now() + SOON, reason="busy")]
+    stage.state.phones.answers[phone(stage, "kim").id] = [RetryAt(at=stage.state.clock.now() + SOON, reason="busy")]
     work = build_slice_worker(stage.system())
     stage.mention("nova")
     rounds(stage, work, 5)
-    stage.ground.people.arrange(KIM, QUIET)
+    stage.state.people.arrange(KIM, QUIET)
     rounds(stage, work, 30)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY])
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     rounds(stage, work, 5)
     assert (alert_count(stage, "kim"), alert_outcomes(stage, "kim")) == (0, [AlertOutcome.RETRY, AlertOutcome.GIVEN_UP])
-    assert not stage.ground.ledger.open()
+    assert not stage.state.ledger.open()
     labels = {"platform": "fcm", "fate": "given_up"}
     assert work.metrics.registry.get_sample_value("notifier_push_receipts_total", labels) == 1
 
@@ -133,13 +133,13 @@ def test_retry_expiring_in_quiet_hours_is_given_up() -> None:
 def test_late_retry_is_sent_silently() -> None:
     stage = Stage()
     for name, minutes in (("kim", 10), ("roy", 20)):  # both are in P0
-        wait = RetryAt(at=stage.ground.clock.now() + timedelta(minutes=minutes), reason="429")
-        stage.ground.phones.says[phone(stage, name).id] = [wait]
+        wait = RetryAt(at=stage.state.clock.now() + timedelta(minutes=minutes), reason="429")
+        stage.state.phones.answers[phone(stage, name).id] = [wait]
     work = build_slice_worker(stage.system())
     stage.mention("nova")
     rounds(stage, work, 5)
     rounds(stage, work, 30, seconds=61)
-    urgent = {device.member: alert.urgent for alert, device in stage.ground.phones.arrived}
+    urgent = {device.member: alert.urgent for alert, device in stage.state.phones.arrived}
     assert [urgent[phone(stage, name).member] for name in ("kim", "roy")] == [True, False]
     assert (alerts_of(stage, "kim"), alerts_of(stage, "roy")) == ([0], [0])
 
@@ -147,12 +147,12 @@ def test_late_retry_is_sent_silently() -> None:
 def test_rate_limited_device_does_not_slow_the_provider() -> None:
     def share(receipt: RetryAt) -> float:
         stage = Stage()
-        stage.ground.phones.says[phone(stage, "kim").id] = [receipt]
+        stage.state.phones.answers[phone(stage, "kim").id] = [receipt]
         stage.mention("nova")
         stage.deliver_others()
-        return stage.ground.paces.paces[Platform.FCM].share
+        return stage.state.paces.paces[Platform.FCM].share
 
-    at = Stage().ground.clock.now() + timedelta(minutes=5)
+    at = Stage().state.clock.now() + timedelta(minutes=5)
     assert share(RetryAt(at=at, reason="TooManyRequests", alone=True)) == 1.0
     assert share(RetryAt(at=at, reason="QUOTA_EXCEEDED")) < 1.0
 
@@ -166,7 +166,7 @@ def test_alert_held_by_a_breaker_is_counted_as_held() -> None:
     rounds(stage, work, 5)
     # The first device of the batch was tried, which opens the circuit of the line; the next one was not.
     assert (counted(stage, work, "retry"), counted(stage, work, "held")) == (1, 1)
-    assert stage.ground.paces.paces[Platform.WEB].share == 1.0
+    assert stage.state.paces.paces[Platform.WEB].share == 1.0
 
 
 @pytest.mark.parametrize("method", ["intend", "close"])
@@ -175,14 +175,14 @@ def test_crash_sends_no_duplicate_to_device_behind_open_circuit(method: str, aft
     stage = Stage()
     with_browsers(stage)
     blocked_device, working_device = browser(stage, "kim", DOWN), browser(stage, "roy", UP)
-    killing_log: Any = KillsWorker(stage.ground.sent, method, after=after)
+    killing_log: Any = KillsWorker(stage.state.sent, method, after=after)
     work = build_slice_worker(stage.system(sent=killing_log))
     stage.mention("nova")
     stage.dispatch()
     stage.work(Pool.P0, Pool.P1, Pool.P2)
     stage.pass_time(seconds=1)
     stage.dispatch()
-    breakers(work).lines[f"web {DOWN}"] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
+    breakers(work).lines[f"web {DOWN}"] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     with pytest.raises(Killed):
         stage.work(Pool.WEB, by=work)
     assert sent_to(stage) == (0 if (method, after) == ("intend", False) else 1)
@@ -214,10 +214,10 @@ def test_device_behind_open_circuit_does_not_take_a_turn_from_others() -> None:
         caps=SlowCaps(stage, push.caps),
     )
     work = replace(work, doings={**work.doings, Step.WEB: slow})
-    first, second = sorted(("kim", "roy"), key=lambda name: stage.scene.people[name].member)
+    first, second = sorted(("kim", "roy"), key=lambda name: stage.population.people[name].member)
     blocked_device, working_device = browser(stage, first, DOWN), browser(stage, second, UP)
     breakers(work).settings = BreakerSettings(rest=timedelta(hours=9))
-    breakers(work).lines[line] = Open(since=stage.ground.clock.now(), reason=WRONG.reason)
+    breakers(work).lines[line] = Open(since=stage.state.clock.now(), reason=WRONG.reason)
     stage.mention("nova")
     rounds(stage, work, 20)
     assert (times(stage, blocked_device), times(stage, working_device)) == (0, 1)

@@ -24,7 +24,7 @@ from tests.flow.activity_world import (
     StallsBeforeWrite,
     World,
 )
-from tests.support.failing_ports import Refusing
+from tests.support.failing_ports import FailingPort
 
 
 def test_visitor_is_active_after_the_next_round() -> None:
@@ -220,7 +220,7 @@ def test_redis_outage_makes_no_user_idle() -> None:
     world.visit(1)
     job = world.job()
     job.run()
-    job.hours = Refusing(world.hours, CacheUnavailable)
+    job.hours = FailingPort(world.hours, CacheUnavailable)
     world.clock.advance(timedelta(days=40))
     with pytest.raises(CacheUnavailable):
         job.run()

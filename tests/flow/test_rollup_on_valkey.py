@@ -44,7 +44,7 @@ class ValkeyWorld:
     def visit(self, member: int) -> None:
         """Record a visit like the API does when the inbox is opened."""
         viewer = Viewer(user=UserId("u"), follows={}, blocked=(), volume={}, marks=Marks())
-        look = InboxView(viewer=viewer, member=Member(member), now=self.stage.ground.clock.now())
+        look = InboxView(viewer=viewer, member=Member(member), now=self.stage.state.clock.now())
 
         async def record() -> None:
             async with connect_async(self.valkey.patient) as client:
@@ -112,7 +112,7 @@ def test_valkey_wipe_changes_no_tiers(world: ValkeyWorld) -> None:
     world.stage.pass_time(minutes=3)
     build_activity_roll_up(replace(world.system, owner="b")).run()
     assert world.tiers() == {Tier.P2: [LOADED], Tier.P1: [IDLE]}
-    assert world.system.ports.active_hours.last_rolled_up() == world.stage.ground.clock.now()
+    assert world.system.ports.active_hours.last_rolled_up() == world.stage.state.clock.now()
 
 
 def test_restarted_process_knows_active_members(world: ValkeyWorld) -> None:

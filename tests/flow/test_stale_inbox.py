@@ -42,8 +42,8 @@ def test_page_is_current_when_the_cache_is_too_small() -> None:
 
 def test_page_is_current_after_a_late_message_of_an_older_state(processes: Processes) -> None:
     """A writer that got no answer publishes again, after another writer retracted the burst."""
-    bus = processes.stage.ground.bus
-    [message] = [burst for burst in bus.heard if burst.key == FIRST]
+    bus = processes.stage.state.bus
+    [message] = [burst for burst in bus.published if burst.key == FIRST]
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
     processes.inboxes[0] = Processes(processes.stage).inboxes[0]
     processes.open(0, UserId("ada"))  # the new process follows changes and has cached nothing of nova
@@ -53,18 +53,18 @@ def test_page_is_current_after_a_late_message_of_an_older_state(processes: Proce
 
 def test_page_is_current_after_a_read_from_before_a_cache_restart(processes: Processes) -> None:
     """The feed had more changes than a process catches up with, while a request read the burst."""
-    ground, inbox = processes.stage.ground, processes.inboxes[0]
+    state, inbox = processes.stage.state, processes.inboxes[0]
     inbox.subjects.bursts.clear()
-    inbox.viewers.distrust(ground.clock.now())
+    inbox.viewers.distrust(state.clock.now())
     reading = inbox.open(KIM)
     inbox.subjects.timeline = cast(Timeline, Suspended(inbox.subjects.timeline, "bursts"))
     run_steps(reading, 2)  # the burst has been read, and the response is on its way
     processes.stage.say(DELETED_TYPE, tweet="t1", author="ada")
-    ground.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MOST + 1)]
+    state.bursts.changes += [BurstKey(NOVA, 1_000 + n) for n in range(MOST + 1)]
     processes.stage.pass_time(seconds=1)
-    ground.bus.news.clear()
+    state.bus.news.clear()
     build_reconciler(processes.stage.system())()  # the next list comes from the index, which has no bodies
     processes.open(0, UserId("ada"))
     run_to_end(reading)
-    inbox.subjects.timeline = ground.timeline
+    inbox.subjects.timeline = state.timeline
     assert processes.shown(0) == []

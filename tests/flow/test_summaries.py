@@ -26,7 +26,7 @@ from tests.flow.quiet_hours import (
 )
 from tests.flow.retractions import delete
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 from tests.support.simulator.script import Changed
 
 
@@ -53,7 +53,7 @@ def delete_newest(stage: Stage) -> None:
 
 
 def marked(mark: Mark) -> Callable[[Stage], None]:
-    return lambda stage: driven(stage.tab().mark(KIM, [stage.bursts()[-1]], mark))
+    return lambda stage: run_sync(stage.tab().mark(KIM, [stage.bursts()[-1]], mark))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_older_burst_is_alerted_by_a_provider_that_the_newer_one_lacks() -> None
     use_providers(stage, Platform.FCM)
     mention(stage)
     use_providers(stage, Platform.FCM, Platform.APNS)
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=90)
     assert alert_sizes(stage, on=Platform.FCM) == [2]
     assert alert_sizes(stage, on=Platform.APNS) == [1]
@@ -126,7 +126,7 @@ def test_device_added_after_the_newer_alert_gets_the_older_burst() -> None:
     mention(stage)
     mention(stage)
     _, newer = stage.bursts()
-    stage.ground.devices.write([gone(apple)])
+    stage.state.devices.write([gone(apple)])
     end_quiet_hours(stage)
     work(stage, newer)
     assert alert_sizes(stage, on=Platform.FCM) == [2]
@@ -140,16 +140,16 @@ def test_device_added_after_the_newer_alert_gets_the_older_burst() -> None:
 def test_new_device_gets_no_alert_of_finished_bursts() -> None:
     stage = Stage()
     kim = member(stage)
-    google_device = Device(member=kim, address=FirebaseToken(token=KIM), registered_at=stage.ground.clock.now())
+    google_device = Device(member=kim, address=FirebaseToken(token=KIM), registered_at=stage.state.clock.now())
     with_apple(stage)
     use_providers(stage, Platform.FCM, Platform.APNS)
-    stage.ground.devices.write([gone(google_device)])
+    stage.state.devices.write([gone(google_device)])
     mention(stage)
     set_quiet_hours(stage)
     mention(stage)
-    stage.ground.devices.write([replace(google_device, registered_at=stage.ground.clock.now())])
+    stage.state.devices.write([replace(google_device, registered_at=stage.state.clock.now())])
     mention(stage)
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=90)
     assert alert_sizes(stage, on=Platform.APNS) == [1, 2]
     assert alert_sizes(stage, on=Platform.FCM) == [2]
@@ -161,13 +161,13 @@ def test_summary_includes_bursts_of_an_earlier_tier(idle: str) -> None:
     set_quiet_hours(stage)
     mention(stage)
     for change in (idle, "alerts:on"):
-        stage.scene.change(Changed(person=KIM, what=change))
+        stage.population.change(Changed(person=KIM, what=change))
     set_quiet_hours(stage)
     mention(stage)
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2]
-    assert len({sending.tier for sending, batches in stage.ground.sent.windows.items() if batches}) > 1
+    assert len({sending.tier for sending, batches in stage.state.sent.windows.items() if batches}) > 1
 
 
 def test_bursts_without_alerts_do_not_split_a_summary() -> None:
@@ -179,6 +179,6 @@ def test_bursts_without_alerts_do_not_split_a_summary() -> None:
         stage.mention("nova", protected=True, of=f"secret {n}")
     mention(stage, author="bob")
     assert stage.bursts()[-1].seq - stage.bursts()[0].seq > 32
-    stage.ground.clock.advance(NIGHT)
+    stage.state.clock.advance(NIGHT)
     stage.deliver(rounds=90)
     assert alert_sizes(stage) == [2]

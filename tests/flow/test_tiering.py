@@ -33,7 +33,7 @@ def test_documented_rule_equals_the_example_file() -> None:
 
 def test_audience_count_preview_and_snapshots_use_the_same_rule() -> None:
     stage, plain = Stage(settings={"tier_rule": GENEROUS}), Stage()
-    counted = Census(sets=stage.ground.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
+    counted = Census(sets=stage.state.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
     [previewed] = preview(stage, "nova")
     stage.mention("nova")
     stage.deliver()
@@ -42,7 +42,7 @@ def test_audience_count_preview_and_snapshots_use_the_same_rule() -> None:
     assert forecast_tiers(previewed) == actual(stage, key)
     assert {tier: counted.tiers[tier] for tier in TIERS} == people
     assert (counted.tiers[Tier.DORMANT], previewed.dormant) == (0, 0)
-    by_default = Census(sets=plain.ground.sets, rule=plain.system().tier_rule).count(NOVA, Lane.CELEBRITY)
+    by_default = Census(sets=plain.state.sets, rule=plain.system().tier_rule).count(NOVA, Lane.CELEBRITY)
     assert by_default.tiers[Tier.DORMANT] > 0
 
 
@@ -112,11 +112,11 @@ def test_rule_failing_at_runtime_causes_dead_letters_without_fallback(name: str,
         stage.dispatch()
         stage.work(by=build_slice_worker(system))
         stage.pass_time(seconds=1)
-    letters = stage.ground.dead_letters.list(99)
+    letters = stage.state.dead_letters.list(99)
     assert {letter.stage for letter in letters} == {"p0", "p1", "p2"}
     assert all(letter.cause.startswith("RuleFailed: ") and f"{HERE}:{name}" in letter.cause for letter in letters)
     assert all(cause in letter.cause for letter in letters)
-    assert (stage.reached(), list(stage.ground.archive.seals(stage.bursts()[0]))) == (set(), [])
+    assert (stage.reached(), list(stage.state.archive.seals(stage.bursts()[0]))) == (set(), [])
     assert system.metrics.unruled._value.get() >= 5 * len(letters)
     assert stage.sees("kim") == ["mention:nova#1"]
 
@@ -126,10 +126,10 @@ def test_audience_count_and_preview_report_a_failed_rule() -> None:
     with pytest.raises(RuleFailed, match="KeyError"):
         preview(stage, "nova")
     with pytest.raises(RuleFailed, match="KeyError"):
-        Census(sets=stage.ground.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
+        Census(sets=stage.state.sets, rule=stage.system().tier_rule).count(NOVA, Lane.CELEBRITY)
 
 
 def test_rule_without_tiers_makes_all_followers_dormant() -> None:
-    audience = Census(sets=Stage().ground.sets, rule=lambda _: {}).count(NOVA, Lane.CELEBRITY)
+    audience = Census(sets=Stage().state.sets, rule=lambda _: {}).count(NOVA, Lane.CELEBRITY)
     assert {tier: n for tier, n in audience.tiers.items() if n} == {Tier.DORMANT: sum(audience.tiers.values())}
     assert audience.tiers[Tier.DORMANT] > 0

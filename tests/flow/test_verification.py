@@ -12,7 +12,7 @@ from notifier.domain.users.account_preferences import OverallWish
 from notifier.domain.users.subject_preferences import Volume
 from notifier.flow.indexing.audience_verification import Compared, Verification
 from notifier.ports.audience import ShardBlob
-from tests.support.damaged_bitmaps import Damaged
+from tests.support.damaged_bitmaps import CorruptSets
 from tests.support.in_memory_system import Stage
 
 BEA = UserId("bea")
@@ -20,7 +20,7 @@ OF_BEA = Subject(Kind.MENTION, BEA)
 
 
 def verification(stage: Stage) -> Verification:
-    g = stage.ground
+    g = stage.state
     return Verification(
         directory=g.directory, follows=g.follows, wants=g.wants, overalls=g.overalls, sets=g.sets, log=g.log
     )
@@ -52,7 +52,7 @@ def test_verification_finds_no_error_in_indexed_bitmaps() -> None:
 def test_missing_and_extra_followers_are_repaired() -> None:
     stage = followed()
     corrupt = ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=0, bits=from_offsets([12, 99]))
-    stage.ground.sets.force(corrupt)
+    stage.state.sets.force(corrupt)
     wrong, right = compared(stage)
     assert (wrong.missing, wrong.strangers, wrong.wrong, right.wrong) == (1, 1, True, False)
     assert verification(stage).repair(BEA, [wrong, right]) == 1
@@ -62,34 +62,34 @@ def test_missing_and_extra_followers_are_repaired() -> None:
 
 def test_missing_mute_is_repaired() -> None:
     stage = followed()
-    stage.ground.people.mute(UserId("kim"), OF_BEA)
+    stage.state.people.mute(UserId("kim"), OF_BEA)
     wrong, right = compared(stage)
     assert (wrong.missing, wrong.strangers, right.wrong) == (1, 0, False)
     assert verification(stage).repair(BEA, [wrong]) == 1
     stage.sequence()
     assert not any(shard.wrong for shard in compared(stage))
-    assert stage.ground.sets.read(SetKind.MUTED, OF_BEA, [0])[0].any()
+    assert stage.state.sets.read(SetKind.MUTED, OF_BEA, [0])[0].any()
 
 
 def test_missing_account_preference_is_repaired() -> None:
     stage = followed()
-    stage.ground.people.arrange(UserId("kim"), OverallWish(volume=Volume.OFF))
+    stage.state.people.arrange(UserId("kim"), OverallWish(volume=Volume.OFF))
     wrong, right = compared(stage)
     assert (wrong.missing, wrong.strangers, right.wrong) == (1, 0, False)
     assert verification(stage).repair(BEA, [wrong]) == 1
     stage.sequence()
     assert not any(shard.wrong for shard in compared(stage))
-    assert stage.ground.sets.read(SetKind.OVERALL_OFF, None, [0])[0].any()
+    assert stage.state.sets.read(SetKind.OVERALL_OFF, None, [0])[0].any()
 
 
 def test_wrong_head_is_repaired() -> None:
     stage = followed()
-    stage.ground.sets.force(SetHead(total=9, counts=(9,)), of=OF_BEA)
+    stage.state.sets.force(SetHead(total=9, counts=(9,)), of=OF_BEA)
     shards = compared(stage)
     assert [shard.head for shard in shards] == [9, 0]
     assert verification(stage).repair(BEA, shards) == 2
     stage.sequence()
-    assert stage.ground.sets.head(OF_BEA) == SetHead(total=3, counts=(2, 1))
+    assert stage.state.sets.head(OF_BEA) == SetHead(total=3, counts=(2, 1))
 
 
 def test_sample_bounds_the_shards_compared() -> None:
@@ -101,11 +101,11 @@ def test_quick_check_finds_unreadable_bitmaps_and_wrong_heads() -> None:
     stage = followed()
     check = verification(stage)
     assert [shard.wrong for shard in check.look(BEA, [0, 1])] == [False, False]
-    stage.ground.sets.force(ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=1, bits=from_offsets([1, 2, 3])))
+    stage.state.sets.force(ShardBlob(kind=SetKind.FOLLOWERS, owner=OF_BEA, shard=1, bits=from_offsets([1, 2, 3])))
     assert [(shard.followers, shard.head, shard.wrong) for shard in check.look(BEA, [0, 1])] == [
         (2, 2, False),
         (3, 1, True),
     ]
-    damaged = replace(check, sets=Damaged(stage.ground.sets, SetKind.MUTED, OF_BEA))
+    damaged = replace(check, sets=CorruptSets(stage.state.sets, SetKind.MUTED, OF_BEA))
     assert [(shard.unreadable, shard.wrong) for shard in damaged.look(BEA, [0])] == [(1, True)]
     assert damaged.repair(BEA, damaged.look(BEA, [0])) == 1

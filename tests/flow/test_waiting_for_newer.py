@@ -36,7 +36,7 @@ class FailsFirstClose:
     """A send log whose first `close` fails after the alerts are sent."""
 
     def __init__(self, stage: Stage) -> None:
-        self._sent, self.broken = stage.ground.sent, False
+        self._sent, self.broken = stage.state.sent, False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sent, name)
@@ -73,14 +73,12 @@ def test_waiting_slice_backs_off_and_is_alerted_in_the_end() -> None:
     mention(stage)
     end_quiet_hours(stage)
     older, _ = stage.bursts()
-    [slice_] = [
-        slice_ for slice_ in stage.ground.queue.waiting[Pool.FCM] if slice_.burst == older and slice_.first == 0
-    ]
+    [slice_] = [slice_ for slice_ in stage.state.queue.waiting[Pool.FCM] if slice_.burst == older and slice_.first == 0]
     before = progress(stage, older).standings[slice_].waited
     for _ in range(20 * 60):
         stage.dispatch()
         work(stage, older)
-        stage.ground.queue.waiting[Pool.FCM] = [*dict.fromkeys(stage.ground.queue.waiting[Pool.FCM])]
+        stage.state.queue.waiting[Pool.FCM] = [*dict.fromkeys(stage.state.queue.waiting[Pool.FCM])]
         stage.pass_time(seconds=1)
     assert 15 < progress(stage, older).standings[slice_].waited - before < 35
     assert alert_sizes(stage) == []
@@ -92,7 +90,7 @@ def test_late_burst_waits_for_a_newer_one_that_is_about_to_be_late() -> None:
     stage = Stage()
     set_quiet_hours(stage)
     mention(stage)
-    stage.ground.clock.advance(NIGHT - STALE)
+    stage.state.clock.advance(NIGHT - STALE)
     stage.mention("nova", of="newer")
     [older, _] = stage.bursts()
     stage.deliver_others()
@@ -111,7 +109,7 @@ def test_newest_burst_is_worked_before_all_that_wait_for_it() -> None:
     for _ in range(MANY):
         mention(stage, KIM)
     end_quiet_hours(stage)
-    waiting, run_slice = stage.ground.queue.waiting, build_slice_worker(stage.system())
+    waiting, run_slice = stage.state.queue.waiting, build_slice_worker(stage.system())
     for _ in range(2 * MANY):
         stage.dispatch()
         queued = [*dict.fromkeys(waiting[Pool.FCM])]
@@ -119,7 +117,7 @@ def test_newest_burst_is_worked_before_all_that_wait_for_it() -> None:
             run_slice(slice_)
         waiting[Pool.FCM] = queued[1:]
         stage.pass_time(seconds=1)
-        alerts = [sent.news for sent, _ in stage.ground.phones.arrived]
+        alerts = [sent.news for sent, _ in stage.state.phones.arrived]
     assert alerts == [WhileAway(count=MANY)]
 
 
@@ -127,7 +125,7 @@ class Unreadable:
     """A ledger in which one burst's progress is unreadable."""
 
     def __init__(self, stage: Stage, burst: BurstKey) -> None:
-        self._ledger, self._burst = stage.ground.ledger, burst
+        self._ledger, self._burst = stage.state.ledger, burst
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
@@ -152,14 +150,14 @@ def test_burst_with_unreadable_progress_delays_no_other(unreadable: int) -> None
 
 
 def progress(stage: Stage, burst: BurstKey) -> BurstProgress:
-    return stage.ground.ledger.read([burst])[burst]
+    return stage.state.ledger.read([burst])[burst]
 
 
 class Counting:
     """Audience snapshots that record each read's burst and shards."""
 
     def __init__(self, stage: Stage) -> None:
-        self._seals, self.reads = stage.ground.seals, list[tuple[BurstKey, tuple[int, ...]]]()
+        self._seals, self.reads = stage.state.seals, list[tuple[BurstKey, tuple[int, ...]]]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._seals, name)
@@ -172,7 +170,7 @@ class Counting:
 def test_sibling_snapshots_are_read_once_for_all_shards_of_a_slice() -> None:
     stage = Stage()
     for change in ("vip", "push", "idle:1"):
-        stage.scene.change(Changed(person="max", what=change))
+        stage.population.change(Changed(person="max", what=change))
     set_quiet_hours(stage, KIM, "max")
     for n in range(3):
         mention(stage, "orion", of=f"of orion {n}")

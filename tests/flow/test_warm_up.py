@@ -38,7 +38,7 @@ def test_waiting_user_is_loaded_once() -> None:
 
 def test_warm_up_stops_while_the_store_fails() -> None:
     processes = Processes(Stage())
-    inbox, now = processes.inboxes[0], processes.stage.ground.clock.now()
+    inbox, now = processes.inboxes[0], processes.stage.state.clock.now()
     for _ in range(TERMS.failures):
         inbox.breaker.failed(now)
     WarmUp(inbox=inbox, metrics=processes.metrics).add(KIM)

@@ -12,7 +12,7 @@ from notifier.ports.inbox_versions import Scope
 from notifier.ports.pull_index import SubjectLists
 from tests.support.fakes.inbox_versions import MemoryVersions
 from tests.support.fakes.pull_index import MemoryPullIndex
-from tests.support.simulator.durable_state import Ground
+from tests.support.simulator.durable_state import DurableState
 
 
 class Ending(Enum):
@@ -99,9 +99,9 @@ class UnreliablePullIndex(MemoryPullIndex):
             raise CacheUnavailable("It is away.")
 
 
-def unreliable_ground() -> tuple[Ground, UnreliableVersions, UnreliablePullIndex]:
-    ground = Ground()
-    versions = UnreliableVersions(clock=ground.clock, bus=ground.bus)
-    pull = UnreliablePullIndex(ground.clock)
-    ground.versions, ground.pull = versions, pull
-    return ground, versions, pull
+def unreliable_ground() -> tuple[DurableState, UnreliableVersions, UnreliablePullIndex]:
+    state = DurableState()
+    versions = UnreliableVersions(clock=state.clock, bus=state.bus)
+    pull = UnreliablePullIndex(state.clock)
+    state.versions, state.pull = versions, pull
+    return state, versions, pull

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from litestar.testing import TestClient
 
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 
 @pytest.fixture
 def edge() -> Iterator[Edge]:
-    house = House()
+    backend = MemoryBackend()
     # Tests check error responses, so the client must not raise the errors instead.
-    with TestClient(house.app(), raise_server_exceptions=False) as client:
-        yield Edge(house, client)
+    with TestClient(backend.app(), raise_server_exceptions=False) as client:
+        yield Edge(backend, client)

@@ -42,20 +42,20 @@ from notifier.wiring.delivery import build_reconciler
 from tests.support.fakes.clock import CountedNonces
 from tests.support.fakes.inbox_versions import MemoryInboxVersions
 from tests.support.fakes.pull_index import MemoryPullIndex
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 REPORT_TTL = timedelta(hours=1)
 LONG_TIMEOUT = timedelta(seconds=15)
 GARBAGE = (b"", b"\xff\xfe\x00", b"garbage", b"1", b"9" * 40, b"nan", bytes(24), bytes(range(64)))
 
 
-class CachedHouse(House):
+class CachedHouse(MemoryBackend):
     def __init__(self, url: str) -> None:
         self.url = url
         super().__init__()
         self.reconciler = build_reconciler(self.system)
 
-    def chosen(self, ports: Ports) -> Ports:
+    def adapt_ports(self, ports: Ports) -> Ports:
         self.cache = cache = connect(self.url, self.metrics)
         return replace(
             ports,
@@ -73,7 +73,7 @@ class CachedHouse(House):
             versions=RedisViewerVersions(cache),
         )
 
-    def chosen_reads(self, reads: ReadPorts) -> ReadPorts:
+    def adapt_read_ports(self, reads: ReadPorts) -> ReadPorts:
         self.reading = cache = connect_async(self.url, self.metrics)
         self.cached_versions = RedisInboxVersions(cache, LONG_TIMEOUT)
         return replace(
@@ -144,37 +144,37 @@ class Garbler:
 
 @dataclass(slots=True)
 class CachedEdge(Edge):
-    house: CachedHouse
+    backend: CachedHouse
     store: Edge
     """Answers from the store alone, without the cache."""
 
     def mention(self, by: str = "ada", whom: str = "nova") -> None:
         """Open another burst and deliver it."""
-        self.house.clock.advance(timedelta(hours=2))
+        self.backend.clock.advance(timedelta(hours=2))
         Edge.mention(self, by, whom)
-        self.house.deliver()
+        self.backend.deliver()
 
 
 @contextmanager
 def cached_edge(url: str) -> Iterator[CachedEdge]:
-    house = CachedHouse(url)
+    backend = CachedHouse(url)
     store_only = replace(
-        house.reads,
-        pull=MemoryPullIndex(house.clock),
-        versions=MemoryInboxVersions(house.versions),
-        activity=house.activity,
-        live=house.bus,
+        backend.reads,
+        pull=MemoryPullIndex(backend.clock),
+        versions=MemoryInboxVersions(backend.versions),
+        activity=backend.activity,
+        live=backend.bus,
     )
-    store = create(house.system, store_only, house.keys)
+    store = create(backend.system, store_only, backend.keys)
     with (
-        house.cache,
-        TestClient(house.app(), raise_server_exceptions=False) as client,
+        backend.cache,
+        TestClient(backend.app(), raise_server_exceptions=False) as client,
         TestClient(store) as store_client,
     ):
-        yield CachedEdge(house, client, Edge(house, store_client))
+        yield CachedEdge(backend, client, Edge(backend, store_client))
         with client.portal() as portal:
-            portal.call(house.cached_versions.close)
-            portal.call(house.reading.aclose)
+            portal.call(backend.cached_versions.close)
+            portal.call(backend.reading.aclose)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from notifier.api.processes import HUB
 from notifier.domain.bursts.burst import Burst
 from notifier.flow.live.hub import Hub, OpenedBursts
 from tests.support.example_event import event
-from tests.support.http_app import SERVICE_KEY, House
+from tests.support.http_app import SERVICE_KEY, MemoryBackend
 
 T = TypeVar("T")
 WAIT_LIMIT = 5.0
@@ -138,13 +138,13 @@ class SlowBursts:
 class LiveHouse:
     """A system with a live API in the event loop of the test; background loops run only when the test drives them."""
 
-    house: House = field(default_factory=House)
+    backend: MemoryBackend = field(default_factory=MemoryBackend)
     app: Litestar = field(init=False)
     streams: list[OpenStream] = field(default_factory=list)
     mention_count: int = 0
 
     def __post_init__(self) -> None:
-        self.app = self.house.app(frozen_sleep)
+        self.app = self.backend.app(frozen_sleep)
 
     @property
     def hub(self) -> Hub:
@@ -157,7 +157,7 @@ class LiveHouse:
         stream = OpenStream()
         if reading:
             stream.reading.set()
-        headers = {"authorization": f"Bearer {token or self.house.token(user)}", "host": "house"}
+        headers = {"authorization": f"Bearer {token or self.backend.token(user)}", "host": "backend"}
         headers |= {} if last is None else {"last-event-id": last}
         headers |= {"origin": origin} if origin else {}
         app = cast(Callable[..., Awaitable[None]], self.app)
@@ -168,7 +168,7 @@ class LiveHouse:
 
     async def mention(self, author: str = "ada", account: str = "nova", *, protected: bool = False) -> None:
         await self.accept_mention(author, account, protected=protected)
-        self.house.sequence()
+        self.backend.sequence()
 
     async def accept_mention(self, author: str = "ada", account: str = "nova", *, protected: bool = False) -> None:
         """Send a mention to the gateway, and process it no further."""
@@ -180,11 +180,11 @@ class LiveHouse:
     async def request(self, method: str, path: str, bearer: str, **options: Any) -> httpx.Response:
         transport = httpx.ASGITransport(cast(Any, self.app))  # the two libraries spell ASGI differently
         headers = {"Authorization": f"Bearer {bearer}"}
-        async with httpx.AsyncClient(transport=transport, base_url="http://house") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://backend") as client:
             return await client.request(method, path, headers=headers, **options)
 
     async def as_user(self, user: str, method: str, path: str, **options: Any) -> Any:
-        response = await self.request(method, path, self.house.token(user), **options)
+        response = await self.request(method, path, self.backend.token(user), **options)
         assert response.status_code < 300, response.text
         return response.json() if response.content else None
 
@@ -193,9 +193,9 @@ class LiveHouse:
 
     async def settle(self) -> None:
         """Let 10 seconds pass in which the hub misses nothing."""
-        self.house.clock.advance(timedelta(seconds=10))
+        self.backend.clock.advance(timedelta(seconds=10))
         await self.hub.sweep()
-        self.hub.caught_up_at = self.house.clock.now()
+        self.hub.caught_up_at = self.backend.clock.now()
 
     async def drain(self) -> None:
         """Wait until the tasks have written all that they can write now."""
@@ -250,6 +250,6 @@ def _scope(headers: Mapping[str, str]) -> dict[str, object]:
         "query_string": b"",
         "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
         "client": ("127.0.0.1", 40_000),
-        "server": ("house", 80),
+        "server": ("backend", 80),
         "state": {},
     }

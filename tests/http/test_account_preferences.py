@@ -47,12 +47,12 @@ def shown_count(edge: Edge, user: str = "u1") -> int:
 
 def in_set(edge: Edge, kind: SetKind) -> list[int]:
     """Return the members in the bitmap that fan-out reads."""
-    edge.house.sequence()
-    return [int(m) for shard, bits in edge.house.sets.read(kind, None, [0]).items() for m in members(bits, shard)]
+    edge.backend.sequence()
+    return [int(m) for shard, bits in edge.backend.sets.read(kind, None, [0]).items() for m in members(bits, shard)]
 
 
 def advance_past_burst(edge: Edge) -> None:
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
 
 
 def test_default_preferences_show_everything(edge: Edge) -> None:
@@ -72,14 +72,14 @@ def test_patch_changes_only_the_given_fields(edge: Edge) -> None:
 def test_volume_off_still_shows_bursts_about_oneself(edge: Edge) -> None:
     edge.mention()
     advance_past_burst(edge)
-    edge.mention(whom="u1")
+    edge.mention(account="u1")
     assert shown_count(edge) == 2
     patch(edge, {"volume": "off"})
     advance_past_burst(edge)
     edge.mention()
     assert (shown_count(edge), shown_count(edge, "u2")) == (1, 2)
     advance_past_burst(edge)
-    edge.mention(whom="u1")
+    edge.mention(account="u1")
     assert shown_count(edge) == 2
 
 
@@ -88,7 +88,7 @@ def test_volume_all_after_off_shows_only_later_bursts(edge: Edge) -> None:
     patch(edge, {"volume": "off"})
     advance_past_burst(edge)
     edge.mention()
-    edge.house.clock.advance(timedelta(seconds=1))
+    edge.backend.clock.advance(timedelta(seconds=1))
     patch(edge, {"volume": "all"})
     assert shown_count(edge) == 0
     advance_past_burst(edge)
@@ -117,7 +117,7 @@ def test_fanout_skips_members_by_account_preferences(edge: Edge) -> None:
     patch(edge, {"volume": "first"}, "u3")
     patch_subject(edge, {"volume": "all"}, "u3")
     phones = ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([1, 2, 3]))
-    edge.house.sets.put([phones])
+    edge.backend.sets.put([phones])
     assert [in_set(edge, kind) for kind in (SetKind.OVERALL_OFF, SetKind.OVERALL_FIRST, SetKind.NO_PUSH)] == [
         [1],
         [2, 3],
@@ -135,9 +135,9 @@ def deliver_burst(edge: Edge) -> tuple[dict[str, int], set[int], set[int]]:
     """Deliver one more burst; return the suppressed counts, the members with a row, and those alerted."""
     advance_past_burst(edge)
     edge.mention()
-    edge.house.deliver()
-    burst = max(key for key in edge.house.bursts.by_key if key.subject == NOVA)
-    (seal,) = edge.house.ports.seals.read(burst, [0]).values()
+    edge.backend.deliver()
+    burst = max(key for key in edge.backend.bursts.by_key if key.subject == NOVA)
+    (seal,) = edge.backend.ports.seals.read(burst, [0]).values()
     rows = {int(m) for bits in seal.tiers.values() for m in members(bits, 0)}
     return dict(seal.suppressed), rows, {int(m) for m in members(seal.push, 0)}
 
@@ -147,7 +147,7 @@ def test_account_volume_affects_the_inbox_before_it_is_indexed(edge: Edge) -> No
     edge.mention()
     patch(edge, {"volume": "off"})
     assert shown_count(edge) == 0
-    assert not edge.house.sets.read(SetKind.OVERALL_OFF, None, [0])
+    assert not edge.backend.sets.read(SetKind.OVERALL_OFF, None, [0])
     assert in_set(edge, SetKind.OVERALL_OFF) == [1]
 
 
@@ -190,7 +190,7 @@ def test_account_volume_has_no_default(edge: Edge) -> None:
 
 
 def test_log_outage_changes_no_preferences(edge: Edge) -> None:
-    edge.house.broken.log = LogUnavailable()
+    edge.backend.broken.log = LogUnavailable()
     assert_problem(patch(edge, {"volume": "off"}), 503, "log_unavailable")
     assert preferences(edge) == DEFAULTS
 
@@ -201,7 +201,7 @@ def test_change_is_accepted_once_it_is_in_the_log(edge: Edge, monkeypatch: pytes
     async def unavailable(_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(edge.house.reads.preferences, "say", unavailable)
+    monkeypatch.setattr(edge.backend.reads.preferences, "say", unavailable)
     assert patch(edge, {"volume": "off", "time_zone": "Asia/Tokyo"}).json()["volume"] == "off"
     assert preferences(edge) == DEFAULTS
     assert in_set(edge, SetKind.OVERALL_OFF) == [1]
@@ -210,14 +210,14 @@ def test_change_is_accepted_once_it_is_in_the_log(edge: Edge, monkeypatch: pytes
 
 def test_concurrent_changes_to_different_fields_both_apply(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second request is answered before the first has written."""
-    append, pending_changes = edge.house.log.inner.append, [{"volume": "first"}]
+    append, pending_changes = edge.backend.log.inner.append, [{"volume": "first"}]
 
     def append_after_second_change(records: Sequence[Record]) -> None:
         if pending_changes:
             assert patch(edge, pending_changes.pop()).status_code == 200
         append(records)
 
-    monkeypatch.setattr(edge.house.log.inner, "append", append_after_second_change)
+    monkeypatch.setattr(edge.backend.log.inner, "append", append_after_second_change)
     assert patch(edge, {"push": False}).status_code == 200
     assert preferences(edge) == {**DEFAULTS, "volume": "first", "push": False}
     assert (in_set(edge, SetKind.OVERALL_FIRST), in_set(edge, SetKind.NO_PUSH)) == ([1], [1])
@@ -226,8 +226,8 @@ def test_concurrent_changes_to_different_fields_both_apply(edge: Edge, monkeypat
 def test_unchanged_preferences_are_not_logged(edge: Edge) -> None:
     unchanged = {name: value for name, value in DEFAULTS.items() if name != "push"}
     assert patch(edge, unchanged).json() == DEFAULTS
-    edge.house.sequence()
-    assert edge.house.sets.read(SetKind.NO_PUSH, None, [0]) == {}
+    edge.backend.sequence()
+    assert edge.backend.sets.read(SetKind.NO_PUSH, None, [0]) == {}
 
 
 def test_push_true_asks_for_alerts_until_push_false(edge: Edge) -> None:
@@ -242,7 +242,7 @@ def test_outage_copy_is_dropped_when_the_volume_hides_it(edge: Edge) -> None:
     edge.mention()
     assert shown_count(edge) == 1
     patch(edge, {"volume": "off"})
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     assert edge.inbox("u1").json()["items"] == []
 
 

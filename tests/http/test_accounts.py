@@ -17,12 +17,12 @@ def account(user: str, sequence: int, **flags: bool) -> dict[str, object]:
 def accept(edge: Edge, *accounts: dict[str, object]) -> None:
     for event_ in accounts:
         assert edge.post(event_).json()["status"] == "accepted"
-    edge.house.sequence()
+    edge.backend.sequence()
 
 
 def is_vip(edge: Edge, user: str) -> bool:
-    member = edge.house.ports.directory.accounts([UserId(user)])[UserId(user)].member
-    return holds(edge.house.ports.sets.read(SetKind.VIP, None, [0])[0], member)
+    member = edge.backend.ports.directory.accounts([UserId(user)])[UserId(user)].member
+    return holds(edge.backend.ports.sets.read(SetKind.VIP, None, [0])[0], member)
 
 
 def test_vip_flag_is_set_and_removed_by_events(edge: Edge) -> None:
@@ -35,11 +35,11 @@ def test_vip_flag_is_set_and_removed_by_events(edge: Edge) -> None:
 def test_mention_of_deleted_account_is_refused(edge: Edge) -> None:
     accept(edge, account("nova", 1, deleted=True))
     edge.post(event("e1"))
-    edge.house.sequence()
+    edge.backend.sequence()
     assert edge.fate("e1").json()["accounts"][0]["refusal"] == "deleted_account"
     accept(edge, account("nova", 2, deleted=False))
     edge.post(event("e2"))
-    edge.house.sequence()
+    edge.backend.sequence()
     assert edge.fate("e2").json()["accounts"][0]["bursts"]
 
 
@@ -55,7 +55,7 @@ def test_account_event_has_no_dry_run(edge: Edge) -> None:
 
 def test_user_seen_elsewhere_is_active_in_this_hour(edge: Edge) -> None:
     accept(edge, {**event("s1"), "type": SEEN_TYPE, "data": {"user": "u1"}})
-    house = edge.house
-    member = house.ports.directory.accounts([UserId("u1")])[UserId("u1")].member
-    active = house.ports.active_hours.read(hour_of(house.clock.now()), [0])
+    backend = edge.backend
+    member = backend.ports.directory.accounts([UserId("u1")])[UserId("u1")].member
+    active = backend.ports.active_hours.read(hour_of(backend.clock.now()), [0])
     assert holds(active[0], member)

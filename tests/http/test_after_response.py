@@ -17,10 +17,10 @@ from notifier.domain.users.visibility import Marks, Viewer
 from notifier.flow.inbox.page import InboxView, OpenedInbox
 from notifier.metrics import Metrics
 from notifier.ports.pull_index import Pulled, SubjectList, SubjectLists
-from tests.support.breakable_ports import BreakableActivity, Broken
+from tests.support.breakable_ports import BreakableActivity, PortErrors
 from tests.support.example_event import accept, event
 from tests.support.fakes.clock import START
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 
 HOUR = int(START.timestamp()) // 3600
 
@@ -43,41 +43,41 @@ PAGE, UNREAD = "/v1/inbox", "/v1/inbox/unread"
 
 
 @pytest.fixture
-def house() -> House:
+def backend() -> MemoryBackend:
     """Build a system in which nova was mentioned a minute ago."""
-    house = House()
-    accept(house.system, event())
-    house.sequence()
-    house.clock.advance(timedelta(minutes=1))
-    return house
+    backend = MemoryBackend()
+    accept(backend.system, event())
+    backend.sequence()
+    backend.clock.advance(timedelta(minutes=1))
+    return backend
 
 
-def test_opening_the_inbox_records_activity(house: House) -> None:
-    statuses = open_inboxes(house, ("u1", PAGE), ("u2", UNREAD), ("u2", PAGE), ("u1", PAGE))
+def test_opening_the_inbox_records_activity(backend: MemoryBackend) -> None:
+    statuses = open_inboxes(backend, ("u1", PAGE), ("u2", UNREAD), ("u2", PAGE), ("u1", PAGE))
     assert statuses == [200] * 4
-    assert house.activity.sent == [(HOUR, [Member(1), Member(2)])]
+    assert backend.activity.sent == [(HOUR, [Member(1), Member(2)])]
 
 
-def test_user_without_an_inbox_is_not_recorded(house: House) -> None:
-    assert open_inboxes(house, ("nobody", PAGE), ("gone", UNREAD)) == [404, 404]
-    assert house.activity.sent == []
+def test_user_without_an_inbox_is_not_recorded(backend: MemoryBackend) -> None:
+    assert open_inboxes(backend, ("nobody", PAGE), ("gone", UNREAD)) == [404, 404]
+    assert backend.activity.sent == []
 
 
-def test_inbox_is_answered_without_the_cache(house: House) -> None:
-    house.broken.cache = CacheUnavailable()
-    assert open_inboxes(house, ("u1", PAGE), ("u1", UNREAD)) == [200, 200]
-    assert house.activity.sent == []
+def test_inbox_is_answered_without_the_cache(backend: MemoryBackend) -> None:
+    backend.broken.cache = CacheUnavailable()
+    assert open_inboxes(backend, ("u1", PAGE), ("u1", UNREAD)) == [200, 200]
+    assert backend.activity.sent == []
 
 
-def test_audit_of_a_correct_page_finds_no_drift(house: House) -> None:
-    open_inboxes(house, ("u1", PAGE))
-    assert audit_counts(house) == (1, 0)
+def test_audit_of_a_correct_page_finds_no_drift(backend: MemoryBackend) -> None:
+    open_inboxes(backend, ("u1", PAGE))
+    assert audit_counts(backend) == (1, 0)
 
 
-def test_audit_finds_an_incomplete_pull_index(house: House, caplog: pytest.LogCaptureFixture) -> None:
-    house.reads = replace(house.reads, pull=LyingPullIndex(house.clock.now() - timedelta(days=1)))
-    open_inboxes(house, ("u1", PAGE))
-    assert audit_counts(house) == (1, 1)
+def test_audit_finds_an_incomplete_pull_index(backend: MemoryBackend, caplog: pytest.LogCaptureFixture) -> None:
+    backend.reads = replace(backend.reads, pull=LyingPullIndex(backend.clock.now() - timedelta(days=1)))
+    open_inboxes(backend, ("u1", PAGE))
+    assert audit_counts(backend) == (1, 1)
     [line] = [record.getMessage() for record in caplog.records if record.name == "notifier.audit"]
     assert "mention:nova#1" in line
     assert "hello" not in line
@@ -85,13 +85,13 @@ def test_audit_finds_an_incomplete_pull_index(house: House, caplog: pytest.LogCa
 
 @pytest.mark.parametrize(("error", "logged"), [(StoreUnavailable(), []), (ZeroDivisionError(), ["An audit failed"])])
 def test_failing_audit_does_not_affect_the_response(
-    house: House, error: Exception, logged: list[str], caplog: pytest.LogCaptureFixture
+    backend: MemoryBackend, error: Exception, logged: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def break_store_after_response(_: float) -> None:
-        house.broken.store = error
+        backend.broken.store = error
 
-    assert open_inboxes(house, ("u1", PAGE), pause=break_store_after_response) == [200]
-    assert audit_counts(house) == (0, 0)
+    assert open_inboxes(backend, ("u1", PAGE), pause=break_store_after_response) == [200]
+    assert audit_counts(backend) == (0, 0)
     assert [record.getMessage() for record in caplog.records if record.name == "notifier.api"] == logged
 
 
@@ -130,16 +130,16 @@ def test_activity_lost_in_an_outage_is_recorded_at_the_next_opening() -> None:
     assert sent == [(HOUR, [3]), (HOUR, [5])]
 
 
-def open_inboxes(house: House, *requests: tuple[str, str], pause: Pause | None = None) -> list[int]:
+def open_inboxes(backend: MemoryBackend, *requests: tuple[str, str], pause: Pause | None = None) -> list[int]:
     """Return the statuses of sequential requests, once all deferred work is done."""
 
     async def run() -> list[int]:
         responded = asyncio.Event()
-        app = cast(Any, house.app(pause or (lambda _: responded.wait())))  # the two libraries spell ASGI differently
+        app = cast(Any, backend.app(pause or (lambda _: responded.wait())))  # the two libraries spell ASGI differently
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://house") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://backend") as client:
             responses = [
-                await client.get(path, headers={"Authorization": f"Bearer {house.token(user)}"})
+                await client.get(path, headers={"Authorization": f"Bearer {backend.token(user)}"})
                 for user, path in requests
             ]
         responded.set()
@@ -170,7 +170,7 @@ async def audited_openings(openings: int, pause: Pause) -> list[int]:
 
 async def recorded_activity(*batches: Sequence[tuple[int, int]], outages: int = 0) -> list[tuple[int, list[Member]]]:
     """Return what was recorded for openings at these minutes, with Redis down for the first `outages` batches."""
-    broken = Broken()
+    broken = PortErrors()
     activity = BreakableActivity(broken=broken)
     noting = Noting(activity=activity, metrics=Metrics(), pause=no_pause)
     for number, batch in enumerate(batches):
@@ -187,8 +187,8 @@ def opened_inbox(member: int, after: timedelta = timedelta(0)) -> OpenedInbox:
     return OpenedInbox(look=view, after=None, page=None, badge=None)
 
 
-def audit_counts(house: House) -> tuple[float | None, float | None]:
-    registry = house.system.metrics.registry
+def audit_counts(backend: MemoryBackend) -> tuple[float | None, float | None]:
+    registry = backend.system.metrics.registry
     audits, drifts = (registry.get_sample_value(f"notifier_badge_{name}_total") for name in ("audits", "drift"))
     return audits, drifts
 

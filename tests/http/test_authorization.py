@@ -19,8 +19,8 @@ from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem
 from tests.http.remote_client import client_from
 from tests.support.example_event import event
-from tests.support.http_app import SECRET, SERVICE_KEY, Edge, House
-from tests.support.token_issuer import GOOD, Issuing, ed, pem, rsa, signed_with_public_key
+from tests.support.http_app import SECRET, SERVICE_KEY, Edge, MemoryBackend
+from tests.support.token_issuer import GOOD, FakeIssuer, ed, pem, rsa, signed_with_public_key
 
 Route = tuple[str, str]
 OPEN, USER, SERVICE, LOCAL, VISITOR = "open", "user", "service", "local address", "visitor"
@@ -81,14 +81,14 @@ def routes(app: Litestar) -> set[Route]:
 
 def callers(edge: Edge) -> Mapping[str, str | None]:
     """Map each kind of caller to its token; only the first two are valid."""
-    now = edge.house.clock.now()
+    now = edge.backend.clock.now()
     claims = {"sub": "u1", "aud": "notifier", "iat": int(now.timestamp()), "exp": int(now.timestamp()) + 900}
-    other_keys = Keys(secret="another house's secret, as long as ours", service_key="another house's key")
+    other_keys = Keys(secret="another backend's secret, as long as ours", service_key="another backend's key")
     return {
-        USER: edge.house.token("u1"),
+        USER: edge.backend.token("u1"),
         SERVICE: SERVICE_KEY,
         "no token": None,
-        "expired": issue(edge.house.keys, UserId("u1"), now - timedelta(hours=1)),
+        "expired": issue(edge.backend.keys, UserId("u1"), now - timedelta(hours=1)),
         "of another system": issue(other_keys, UserId("u1"), now),
         "another system's service": other_keys.service_key,
         "unsigned": jwt.encode(claims, "", algorithm="none"),
@@ -104,20 +104,20 @@ CALLERS = (
 
 
 @pytest.fixture
-def issuer() -> Issuing:
-    return Issuing()
+def issuer() -> FakeIssuer:
+    return FakeIssuer()
 
 
 @pytest.fixture
-def issuer_edge(issuer: Issuing) -> Iterator[Edge]:
+def issuer_edge(issuer: FakeIssuer) -> Iterator[Edge]:
     """Return the edge of a system whose user tokens come from an issuer."""
-    house = House()
-    with TestClient(house.app(identity=issuer.identity(house)), raise_server_exceptions=False) as client:
-        yield Edge(house, client)
+    backend = MemoryBackend()
+    with TestClient(backend.app(identity=issuer.identity(backend)), raise_server_exceptions=False) as client:
+        yield Edge(backend, client)
 
 
-def issued_callers(edge: Edge, issuer: Issuing) -> Mapping[str, str | None]:
-    now = int(edge.house.clock.now().timestamp())
+def issued_callers(edge: Edge, issuer: FakeIssuer) -> Mapping[str, str | None]:
+    now = int(edge.backend.clock.now().timestamp())
     return {
         USER: issuer.sign("a"),
         SERVICE: SERVICE_KEY,
@@ -131,7 +131,7 @@ def issued_callers(edge: Edge, issuer: Issuing) -> Mapping[str, str | None]:
         "for another audience": issuer.sign(aud="tweets"),
         "of another issuer": issuer.sign(iss="https://evil.example"),
         "signed with an unknown key": issuer.sign("c", key=ed()),
-        "issued by this system": edge.house.token("u1"),
+        "issued by this system": edge.backend.token("u1"),
         "without a subject": issuer.sign(sub=""),
     }
 
@@ -155,7 +155,7 @@ def test_every_route_is_in_the_matrix(edge: Edge) -> None:
 
 
 def test_every_demo_route_is_in_the_matrix() -> None:
-    assert routes(House(Settings(demo="nova")).app()) == {*MATRIX, *DEMO_MATRIX}
+    assert routes(MemoryBackend(Settings(demo="nova")).app()) == {*MATRIX, *DEMO_MATRIX}
 
 
 @pytest.mark.parametrize("caller", CALLERS)
@@ -166,7 +166,7 @@ def test_authz_matrix(edge: Edge, route: Route, caller: str) -> None:
 
 
 @pytest.mark.parametrize("caller", ISSUED_CALLERS)
-def test_issuer_token_opens_only_allowed_routes(issuer_edge: Edge, issuer: Issuing, caller: str) -> None:
+def test_issuer_token_opens_only_allowed_routes(issuer_edge: Edge, issuer: FakeIssuer, caller: str) -> None:
     issuer_edge.post(event())
     token = issued_callers(issuer_edge, issuer)[caller]
     for route in MATRIX:
@@ -175,13 +175,13 @@ def test_issuer_token_opens_only_allowed_routes(issuer_edge: Edge, issuer: Issui
 
 @pytest.mark.parametrize("scopes", [[scope] for scope in Scope] + [[a, b] for a, b in combinations(Scope, 2)], ids=str)
 def test_service_key_opens_only_routes_of_its_scopes(tmp_path: Path, scopes: list[Scope]) -> None:
-    house = House(Settings(data=tmp_path))
-    book = KeyBook.of(house.system.settings, house.keys)
-    key, stored = made("a-service", scopes, book.pepper, house.clock.now())
+    backend = MemoryBackend(Settings(data=tmp_path))
+    book = KeyBook.of(backend.system.settings, backend.keys)
+    key, stored = made("a-service", scopes, book.pepper, backend.clock.now())
     with book.changed() as keys:
         keys.append(stored)
-    with TestClient(house.app(), raise_server_exceptions=False) as client:
-        edge = Edge(house, client)
+    with TestClient(backend.app(), raise_server_exceptions=False) as client:
+        edge = Edge(backend, client)
         edge.post(event())
         for route, allowed_caller in MATRIX.items():
             if allowed_caller == OPEN or not SCOPES.get(route, set()).isdisjoint(scopes):
@@ -194,7 +194,7 @@ def test_service_key_opens_only_routes_of_its_scopes(tmp_path: Path, scopes: lis
 @pytest.mark.parametrize("authorization", [None, "User u1", "user nova", "User"])
 def test_local_address_without_token_opens_only_local_routes(authorization: str | None) -> None:
     """Only --insecure-dev lets a caller in without a token, or by a mere name."""
-    with client_from(House(), "127.0.0.1") as local_client:
+    with client_from(MemoryBackend(), "127.0.0.1") as local_client:
         for (method, path), allowed_caller in MATRIX.items():
             headers = {} if authorization is None else {"Authorization": authorization}
             url_path = path.replace("{id}", "1").replace("{path}", "notifier-inbox.js")
@@ -222,8 +222,8 @@ def assert_access(edge: Edge, route: Route, caller: str, token: str | None) -> N
 def test_cursors_tokens_and_ids_of_one_user_are_rejected_for_another(edge: Edge) -> None:
     for _ in range(2):
         edge.mention()
-        edge.house.clock.advance(timedelta(minutes=2))
-    edge.house.deliver()
+        edge.backend.clock.advance(timedelta(minutes=2))
+    edge.backend.deliver()
     own_page = edge.inbox("u1", limit=1).json()
     assert_problem(edge.inbox("u2", cursor=own_page["next"]), 400, "bad_cursor")
     assert_problem(edge.put("/v1/inbox/seen", "u2", {"token": own_page["seen"]}), 400, "bad_seen")

@@ -15,13 +15,13 @@ BURST_WINDOW = timedelta(minutes=2)
 
 def block_event(edge: Edge, type: str, sequence: int, **data: str) -> dict[str, object]:
     fields = {"type": type, "data": {**data, "sequence": sequence}}
-    return event(f"{type}{sequence}{data}", at=edge.house.clock.now()) | fields
+    return event(f"{type}{sequence}{data}", at=edge.backend.clock.now()) | fields
 
 
 def accept(edge: Edge, type: str, sequence: int, *, blocker: str = "u1", blocked: str = "nova") -> None:
     response = edge.post(block_event(edge, type, sequence, blocker=blocker, blocked=blocked))
     assert response.json()["status"] == "accepted"
-    edge.house.sequence()
+    edge.backend.sequence()
 
 
 def shown_tweets(edge: Edge, user: str) -> list[str]:
@@ -36,9 +36,9 @@ def test_blocked_account_is_hidden_until_unblocked(edge: Edge, pair: tuple[str, 
     accept(edge, BLOCKED_TYPE, 1, blocker=blocker, blocked=blocked)
     assert (shown_tweets(edge, "u1"), edge.unread("u1")) == ([], {"count": 0, "more": False})
     assert shown_tweets(edge, "u2") == ["tmention-0"]
-    edge.house.clock.advance(BURST_WINDOW)
+    edge.backend.clock.advance(BURST_WINDOW)
     edge.mention()
-    edge.house.clock.advance(BURST_WINDOW)
+    edge.backend.clock.advance(BURST_WINDOW)
     accept(edge, UNBLOCKED_TYPE, 2, blocker=blocker, blocked=blocked)
     assert shown_tweets(edge, "u1") == []
     edge.mention()
@@ -65,9 +65,9 @@ def test_bursts_of_an_unblocked_author_reappear(edge: Edge) -> None:
 
 def test_approved_follower_sees_only_later_bursts(edge: Edge) -> None:
     edge.mention()
-    edge.house.clock.advance(BURST_WINDOW)
+    edge.backend.clock.advance(BURST_WINDOW)
     assert edge.post(block_event(edge, APPROVED_TYPE, 1, follower="zoe", followed="nova")).status_code == 202
-    edge.house.sequence()
+    edge.backend.sequence()
     assert shown_tweets(edge, "zoe") == []
     edge.mention()
     assert len(shown_tweets(edge, "zoe")) == 1

@@ -28,36 +28,36 @@ def page(edge: Edge, user: str = "u1") -> tuple[object, object]:
 @pytest.mark.timeout(180)
 def test_random_garbage_does_not_change_inbox_pages(valkey: Valkey) -> None:
     with cached_edge(valkey.patient) as edge:
-        house, expected = edge.house, None
-        house.report()
+        backend, expected = edge.backend, None
+        backend.report()
         with garbage_writer(valkey.patient):
             for number in range(REQUESTS):
                 if number % MENTION_INTERVAL == 0:
                     edge.mention()
                     expected = page(edge.store)
-                house.reconciler()
+                backend.reconciler()
                 assert page(edge) == expected
         for _ in range(RECONCILER_ROUNDS):
-            house.reconciler()
+            backend.reconciler()
             assert page(edge) == expected
-        assert sum(key.subject.kind is Kind.MENTION for key in house.bursts.by_key) == REQUESTS // MENTION_INTERVAL
-        assert house.ports.pull.generation() is not None
-        assert house.counted("notifier_unreconciled_total", duty="index") == 0
-        assert house.counted("notifier_cache_garbage_total", kind="pull") > 0
+        assert sum(key.subject.kind is Kind.MENTION for key in backend.bursts.by_key) == REQUESTS // MENTION_INTERVAL
+        assert backend.ports.pull.generation() is not None
+        assert backend.counted("notifier_unreconciled_total", duty="index") == 0
+        assert backend.counted("notifier_cache_garbage_total", kind="pull") > 0
 
 
 @pytest.mark.parametrize("kind", GARBAGE_KINDS)
 def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: str) -> None:
     with cached_edge(valkey.patient) as edge:
         edge.mention()
-        edge.house.reconciler()
+        edge.backend.reconciler()
         garble_all(valkey, kind)
         assert page(edge) == page(edge.store)
         edge.mention()
         assert page(edge) == page(edge.store)
         for _ in range(RECONCILER_ROUNDS):
-            edge.house.reconciler()
-        assert edge.house.ports.pull.generation() is not None
+            edge.backend.reconciler()
+        assert edge.backend.ports.pull.generation() is not None
         assert page(edge) == page(edge.store)
 
 
@@ -65,43 +65,43 @@ def test_garbage_in_every_key_does_not_change_inbox_pages(valkey: Valkey, kind: 
 def test_overview_survives_garbage_in_every_key(valkey: Valkey, kind: str) -> None:
     with cached_edge(valkey.patient) as edge:
         edge.mention()
-        edge.house.reconciler()
-        edge.house.report()
+        edge.backend.reconciler()
+        edge.backend.report()
         garble_all(valkey, kind)
         response = edge.client.get("/v1/system", headers=edge.service)
         assert (response.status_code, response.json()["redis"]["state"]) == (200, "empty")
         assert edge.client.get("/readyz").json()["cache"] == "ok"
-        edge.house.report()
+        edge.backend.report()
         for _ in range(RECONCILER_ROUNDS):
-            edge.house.reconciler()
-        cache = build_overview(edge.house.system).read().cache
+            edge.backend.reconciler()
+        cache = build_overview(edge.backend.system).read().cache
         assert (cache.generation is not None, cache.pressure, list(cache.left_alone)) == (True, 0.5, ["fcm"])
 
 
 def test_overview_survives_garbage_in_every_hash_field(valkey: Valkey) -> None:
     with cached_edge(valkey.patient) as edge:
-        house = edge.house
+        backend = edge.backend
         edge.mention()
-        house.reconciler()
-        house.report()
+        backend.reconciler()
+        backend.report()
         for key in valkey.client.scan_iter():
             if valkey.client.type(key) == b"hash":
                 valkey.client.hset(key, mapping=dict.fromkeys(valkey.client.hkeys(key), b"\xff\xfe"))
         response = edge.client.get("/v1/system", headers=edge.service)
         assert (response.status_code, response.json()["redis"]["state"]) == (200, "empty")
         for _ in range(RECONCILER_ROUNDS):
-            house.reconciler()
-        assert house.ports.pull.generation() is not None
+            backend.reconciler()
+        assert backend.ports.pull.generation() is not None
 
 
 def test_overview_survives_repeated_garbage(valkey: Valkey) -> None:
     with cached_edge(valkey.patient) as edge:
-        house = edge.house
+        backend = edge.backend
         edge.mention()
-        garbler, overview = Garbler(valkey.client), build_overview(house.system)
+        garbler, overview = Garbler(valkey.client), build_overview(backend.system)
         for _ in range(20):
-            house.reconciler()
-            house.report()
+            backend.reconciler()
+            backend.report()
             garbler.garble_all()
             overview.read()
         assert edge.client.get("/v1/system", headers=edge.service).status_code == 200

@@ -110,38 +110,38 @@ def test_storm_sends_its_mentions_through_the_gateway(tmp_path: Path) -> None:
         assert "a new burst" in response["says"]
         assert response["cli"] == f".venv/bin/notifier storm --of nova --rate 100 --for 8s --data {tmp_path}"
         assert "still going on" in visitor.post("/demo/storm").json()["says"]
-        while len(visitor.house.bursts.mentions) < 11:
+        while len(visitor.backend.bursts.mentions) < 11:
             visitor.client.get("/healthz")  # the storm goes on in the event loop, which only runs during a request
-            visitor.house.sequence()
+            visitor.backend.sequence()
 
 
 def test_storm_into_an_open_burst_says_that_it_joins(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
-        Edge(visitor.house, visitor.client).mention()
+        Edge(visitor.backend, visitor.client).mention()
         assert "join the open burst, and nobody is told twice" in visitor.post("/demo/storm").json()["says"]
 
 
 def test_demo_budget_is_spent_and_refills(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
-        edge, clock = Edge(visitor.house, visitor.client), visitor.house.clock
+        edge, clock = Edge(visitor.backend, visitor.client), visitor.backend.clock
         nova = Subject(Kind.MENTION, UserId("nova"))
-        visitor.house.sets.put_heads({nova: SetHead(total=2_000_000, counts=(3,))})
+        visitor.backend.sets.put_heads({nova: SetHead(total=2_000_000, counts=(3,))})
         for _ in range(8):
             edge.mention()
             clock.advance(COLLAPSE)
         says = visitor.post("/demo/storm").json()["says"]
         assert "6 fan-outs in a row were spent, and the next one is earned in 20 s" in says
-        before = visitor.house.ports.heads.load([nova])[nova].seq
+        before = visitor.backend.ports.heads.load([nova])[nova].seq
         for _ in range(3 * 10):
             edge.mention()
             clock.advance(COLLAPSE)
-        assert visitor.house.ports.heads.load([nova])[nova].seq == before + 10
+        assert visitor.backend.ports.heads.load([nova])[nova].seq == before + 10
 
 
 def test_pause_throttles_p2_until_it_is_lifted(tmp_path: Path) -> None:
     with demo_visitor(tmp_path) as visitor:
         result = visitor.post("/demo/pause", PAUSE).json()
-        throttles, now = visitor.house.throttles, visitor.house.clock.now()
+        throttles, now = visitor.backend.throttles, visitor.backend.clock.now()
         [throttle] = throttles.since(now)
         assert (throttle.tier, throttle.rate, throttle.reason) == (Tier.P2, None, "a test")
         assert (throttle.ends_at - now).total_seconds() == 20
@@ -161,7 +161,7 @@ def test_pause_throttles_p2_until_it_is_lifted(tmp_path: Path) -> None:
 def test_pause_without_reason_or_valid_duration_is_refused(tmp_path: Path, wrong: object) -> None:
     with demo_visitor(tmp_path) as visitor:
         assert visitor.post("/demo/pause", wrong).status_code == 400
-        assert not visitor.house.throttles.since(visitor.house.clock.now())
+        assert not visitor.backend.throttles.since(visitor.backend.clock.now())
 
 
 def test_kill_ends_the_worker_in_the_pid_file(tmp_path: Path) -> None:

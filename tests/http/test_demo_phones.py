@@ -24,9 +24,11 @@ FID = FirebaseInstallation(fid="dIsVQ2QVRT-TW7L6VfeAMh")
 
 
 def register(visitor: Visitor, user: str, address: Address, locale: str = "en") -> None:
-    house = visitor.house
-    member = house.directory.accounts([UserId(user)])[UserId(user)].member
-    house.ports.devices.write([Device(member=member, address=address, locale=locale, registered_at=house.clock.now())])
+    backend = visitor.backend
+    member = backend.directory.accounts([UserId(user)])[UserId(user)].member
+    backend.ports.devices.write(
+        [Device(member=member, address=address, locale=locale, registered_at=backend.clock.now())]
+    )
 
 
 def alert_line(address: str, text: str = "ada mentioned @nova", /, **fields: object) -> str:

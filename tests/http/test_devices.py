@@ -23,7 +23,7 @@ from notifier.wiring.indexing import build_device_registry
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.threads import InlineThreads
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 T = TypeVar("T")
 
@@ -66,9 +66,9 @@ def unregister(edge: Edge, id: str, user: str = "u1") -> httpx.Response:
 
 def push_members(edge: Edge) -> list[int]:
     """Return the members in the bitmap that fan-out reads."""
-    edge.house.sequence()
+    edge.backend.sequence()
     return [
-        int(member) for bits in edge.house.sets.read(SetKind.PUSH, None, [0]).values() for member in members(bits, 0)
+        int(member) for bits in edge.backend.sets.read(SetKind.PUSH, None, [0]).values() for member in members(bits, 0)
     ]
 
 
@@ -103,7 +103,7 @@ def test_responses_contain_no_device_address(edge: Edge) -> None:
 
 def test_repeated_registration_is_the_same_device(edge: Edge) -> None:
     first = registered(edge, APPLE)
-    edge.house.clock.advance(timedelta(days=1))
+    edge.backend.clock.advance(timedelta(days=1))
     renewed = register(edge, APPLE | {"token": APPLE["token"].lower()}, method="POST").json()
     assert renewed == {**first, "registered_at": "2026-01-06T12:00:00Z"}
     assert devices(edge) == [renewed]
@@ -111,7 +111,7 @@ def test_repeated_registration_is_the_same_device(edge: Edge) -> None:
 
 def test_device_moves_to_the_user_who_registers_it_last(edge: Edge) -> None:
     device = registered(edge, APPLE)
-    edge.house.clock.advance(timedelta(seconds=1))
+    edge.backend.clock.advance(timedelta(seconds=1))
     assert registered(edge, APPLE, "u2")["id"] == device["id"]
     assert (devices(edge), len(devices(edge, "u2")), push_members(edge)) == ([], 1, [2])
     assert unregister(edge, device["id"], "u1").status_code == 204
@@ -151,7 +151,7 @@ def test_fid_replaces_the_token_it_names(edge: Edge) -> None:
 def test_device_beyond_the_limit_replaces_the_oldest(edge: Edge) -> None:
     for n in range(MOST_DEVICES + 1):
         registered(edge, TOKEN | {"token": f"{n:040}"})
-        edge.house.clock.advance(timedelta(seconds=1))
+        edge.backend.clock.advance(timedelta(seconds=1))
     assert [device["last_four"] for device in devices(edge)] == [f"{n:04}" for n in range(MOST_DEVICES, 0, -1)]
 
 
@@ -161,20 +161,20 @@ def test_deleted_account_has_no_devices(edge: Edge) -> None:
     assert push_members(edge) == [1, 2]
     deletion = event(id="d", more={"type": CHANGED_TYPE}) | {"data": {"user": "u1", "sequence": 1, "deleted": True}}
     assert edge.post(deletion).status_code == 202
-    edge.house.sequence()
-    assert (push_members(edge), list(edge.house.ports.devices.of([Member(1), Member(2)]))) == ([2], [2])
+    edge.backend.sequence()
+    assert (push_members(edge), list(edge.backend.ports.devices.of([Member(1), Member(2)]))) == ([2], [2])
     assert_problem(register(edge, APPLE), 404, "not_found")
 
 
 def test_erased_account_keeps_only_devices_registered_later(edge: Edge) -> None:
     registered(edge, APPLE)
     registered(edge, TOKEN)
-    edge.house.clock.advance(timedelta(seconds=1))
-    deletion = event(id="e", more={"type": ERASED_TYPE}, at=edge.house.clock.now()) | {"data": {"user": "u1"}}
+    edge.backend.clock.advance(timedelta(seconds=1))
+    deletion = event(id="e", more={"type": ERASED_TYPE}, at=edge.backend.clock.now()) | {"data": {"user": "u1"}}
     assert edge.post(deletion).status_code == 202
-    edge.house.clock.advance(timedelta(seconds=1))
+    edge.backend.clock.advance(timedelta(seconds=1))
     registered(edge, FID)
-    edge.house.sequence()
+    edge.backend.sequence()
     assert ([device["last_four"] for device in devices(edge)], push_members(edge)) == (["eAMh"], [1])
 
 
@@ -249,7 +249,7 @@ def test_too_large_or_wrongly_typed_body_is_refused(edge: Edge) -> None:
 
 
 def test_log_outage_registers_nothing(edge: Edge) -> None:
-    edge.house.broken.log = LogUnavailable()
+    edge.backend.broken.log = LogUnavailable()
     assert_problem(register(edge, APPLE), 503, "log_unavailable")
     assert devices(edge) == []
 
@@ -263,9 +263,9 @@ def test_registration_is_unconfirmed_in_a_store_outage_and_indexed_later(
         raise StoreUnavailable
 
     registered(edge, APPLE, "u2")
-    edge.house.clock.advance(timedelta(seconds=1))
+    edge.backend.clock.advance(timedelta(seconds=1))
     with monkeypatch.context() as broken:
-        broken.setattr(type(edge.house.ports.devices), "write", lambda _, records: fail(records))
+        broken.setattr(type(edge.backend.ports.devices), "write", lambda _, records: fail(records))
         assert_problem(register(edge, APPLE), 503, "store_unavailable")
     assert (len(devices(edge)), len(devices(edge, "u2"))) == (0, 1)
     assert push_members(edge) == [1]
@@ -274,10 +274,10 @@ def test_registration_is_unconfirmed_in_a_store_outage_and_indexed_later(
 
 def test_device_request_fails_when_all_slots_are_taken() -> None:
     """A slow store occupies only a few of the API's threads."""
-    house = House()
+    backend = MemoryBackend()
 
     async def run() -> None:
-        registry = build_device_registry(house.system)
+        registry = build_device_registry(backend.system)
         executor = BoundedExecutor(threads=InlineThreads(), bulkhead=Bulkhead(at_once=1, wait=timedelta(0)))
         phones = DeviceRequestLimiter(book=registry, threads=executor)
         async with executor.bulkhead.slot():

@@ -30,7 +30,7 @@ def prefer(edge: Edge, body: object, path: str = f"/{NOVA}") -> httpx.Response:
 
 
 def advance_to(edge: Edge, time: datetime) -> None:
-    edge.house.clock.advance(time - edge.house.clock.now())
+    edge.backend.clock.advance(time - edge.backend.clock.now())
 
 
 def items(edge: Edge, user: str = "u1") -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ def due_digest(edge: Edge, *authors: str) -> dict[str, Any]:
     prefer(edge, {"volume": "digest"})
     for author in authors or ("ada",):
         edge.mention(author)
-        edge.house.clock.advance(timedelta(minutes=2))
+        edge.backend.clock.advance(timedelta(minutes=2))
     advance_to(edge, DUE)
     [item] = items(edge)
     return item
@@ -78,7 +78,7 @@ def test_digest_is_one_item_at_the_user_s_hour(edge: Edge) -> None:
     }
     assert [burst["text"] for burst in inside] == ["ada mentioned @nova", "ada and bob, 2 mentions of @nova"]
     assert {*inside[0]} == {"subject", "opened_at", "count", "names", "more", "text", "tweet"}
-    edge.house.clock.advance(timedelta(days=2))
+    edge.backend.clock.advance(timedelta(days=2))
     assert [item["burst"] for item in items(edge)] == [name]
 
 
@@ -97,15 +97,15 @@ def test_account_wide_digest_uses_its_hour_and_time_zone(edge: Edge) -> None:
 def test_burst_is_never_both_listed_and_in_a_digest(edge: Edge) -> None:
     edge.mention("ada")
     assert [item["subject"] for item in items(edge)] == [NOVA]
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
     item = due_digest(edge, "bob")
     assert [burst["names"] for burst in item["digest"]["inside"]] == [["bob"]]
     prefer(edge, {"volume": "all"})
     assert items(edge) == []
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
     edge.mention("ada")
     assert [item["subject"] for item in items(edge)] == [NOVA]
-    edge.house.clock.advance(SECOND)
+    edge.backend.clock.advance(SECOND)
     prefer(edge, {"volume": "digest"})
     advance_to(edge, DUE + timedelta(days=1))
     assert items(edge) == []
@@ -138,7 +138,7 @@ def test_pagination_includes_digests(edge: Edge) -> None:
         edge.mention("ada")
         advance_to(edge, DUE + timedelta(days=day, minutes=1))
         edge.mention("ada", "u1")
-        edge.house.clock.advance(timedelta(minutes=10))
+        edge.backend.clock.advance(timedelta(minutes=10))
     subjects, page = list[str](), edge.inbox("u1", limit=1).json()
     while page["next"]:
         subjects += [item["subject"] for item in page["items"]]
@@ -156,8 +156,8 @@ def test_digest_and_own_subject_take_no_preference(edge: Edge, kind: str) -> Non
 
 def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
     async def scenario(live: LiveHouse) -> None:
-        clock = live.house.clock
-        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        clock = live.backend.clock
+        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
@@ -182,8 +182,8 @@ def test_stream_sends_a_digest_when_it_is_due_and_not_before() -> None:
 
 def test_empty_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
-        clock = live.house.clock
-        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        clock = live.backend.clock
+        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         clock.advance(DUE - clock.now() + 2 * SECOND)
@@ -199,8 +199,8 @@ def test_empty_digest_sends_nothing_to_streams() -> None:
 
 def test_resume_after_a_digest_fell_due_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
-        clock = live.house.clock
-        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        clock = live.backend.clock
+        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         clock.advance(DUE - clock.now() - timedelta(minutes=1))
         await (await live.listen("u1")).disconnect()
         await live.settle()
@@ -229,29 +229,29 @@ def test_digest_hour_change_resets_only_streams_with_a_digest() -> None:
         assert event_types(await stream.next_events(1))[0] == "reset"
         [listener] = live.hub.hearers.listeners.values()
         assert listener.viewer is not None
-        assert listener.due_at == Schedule.of(listener.viewer.overall).due_of(live.house.clock.now())
+        assert listener.due_at == Schedule.of(listener.viewer.overall).due_of(live.backend.clock.now())
 
     run_live(scenario)
 
 
 def test_retraction_inside_a_digest_resets_open_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house = live.house
-        house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        backend = live.backend
+        backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         for author in ("ada", "bob"):
             await live.mention(author)
             await live.drain()
-            house.clock.advance(timedelta(minutes=2))
-        house.clock.advance(DUE - house.clock.now() + 2 * SECOND)
+            backend.clock.advance(timedelta(minutes=2))
+        backend.clock.advance(DUE - backend.clock.now() + 2 * SECOND)
         await live.hub.hearers.remind()
         row, _ = await stream.next_events(2)
         last = row.id
         for burst, remaining in zip(row.data["digest"]["inside"], (1, 0), strict=True):
             retracted = {"tweet": burst["tweet"], "author": burst["names"][0]}
             deleted = {**event(f"d{remaining}"), "type": DELETED_TYPE, "data": retracted}
-            accept(house.system, deleted)
+            accept(backend.system, deleted)
             assert [entry.event for entry in await stream.next_events()][:1] == ["reset"]
             await live.hub.refresh_old()
             await live.drain()
@@ -266,17 +266,17 @@ def test_retraction_inside_a_digest_resets_open_streams() -> None:
 
 def test_change_inside_a_digest_sends_nothing_to_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house = live.house
-        house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        backend = live.backend
+        backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
-        house.clock.advance(DUE - house.clock.now() - SECOND)
+        backend.clock.advance(DUE - backend.clock.now() - SECOND)
         await live.mention("ada")
-        house.clock.advance(3 * SECOND)
+        backend.clock.advance(3 * SECOND)
         await live.hub.hearers.remind()
         await stream.next_events(2)
         await live.mention("bob")
-        house.clock.advance(timedelta(minutes=2))
+        backend.clock.advance(timedelta(minutes=2))
         await live.mention("ada")
         await live.hub.sweep()
         await live.drain()

@@ -18,9 +18,9 @@ def dry_run(
 
 
 def assert_not_sent(edge: Edge, id: str) -> None:
-    edge.house.sequence()
+    edge.backend.sequence()
     assert edge.client.get(f"/v1/events/{id}", headers=edge.service).status_code == 404
-    assert edge.house.bursts.by_key == {}
+    assert edge.backend.bursts.by_key == {}
 
 
 def test_dry_run_reports_recipients_and_delivers_nothing(edge: Edge) -> None:
@@ -61,9 +61,9 @@ def test_dry_run_of_a_deleted_tweet_reports_it_as_retracted(edge: Edge) -> None:
     [account] = dry_run(edge, event("dry", tweet="t1")).json()["accounts"]
     assert (account["refusal"], account["burst"], account["tiers"]) == ("retracted", None, {})
     assert edge.post(event("dry", tweet="t1")).status_code == 202
-    edge.house.sequence()
+    edge.backend.sequence()
     [entry] = edge.fate("dry").json()["accounts"]
-    assert (entry["refusal"], edge.house.bursts.by_key) == ("retracted", {})
+    assert (entry["refusal"], edge.backend.bursts.by_key) == ("retracted", {})
 
 
 def test_dry_run_of_an_invalid_event_is_refused(edge: Edge) -> None:
@@ -93,19 +93,19 @@ def test_dry_run_of_too_many_accounts_is_refused(edge: Edge) -> None:
 
 
 def test_second_concurrent_dry_run_is_refused(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    read_live, responses = edge.house.sets.live, list[httpx.Response]()
+    read_live, responses = edge.backend.sets.live, list[httpx.Response]()
 
     def dry_run_meanwhile(*arguments: Any, **keywords: Any) -> Any:
         if not responses:
             responses.append(dry_run(edge, event("other")))
         return read_live(*arguments, **keywords)
 
-    monkeypatch.setattr(edge.house.sets, "live", dry_run_meanwhile)
+    monkeypatch.setattr(edge.backend.sets, "live", dry_run_meanwhile)
     assert dry_run(edge, event("dry")).status_code == 200
     assert_problem(responses[0], 503, "unavailable")
 
 
 def test_dry_run_false_delivers(edge: Edge) -> None:
     assert dry_run(edge, event("wet"), value="false").status_code == 202
-    edge.house.sequence()
+    edge.backend.sequence()
     assert edge.client.get("/v1/events/wet", headers=edge.service).json()["status"] == "sequenced"

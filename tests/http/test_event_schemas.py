@@ -17,7 +17,7 @@ from notifier.codec.cloudevents import BATCH, ONE
 from notifier.domain.errors import NotifierError
 from notifier.domain.upstream.validation import CHANGED_TYPE, EDITED_TYPE, EVENT_TYPE
 from tests.docs.pages import Page
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 
 NOW = datetime(2026, 1, 5, 13, tzinfo=UTC)
 NAMES = {"id", "source", "tweet", "author", "user", "follower", "followed", "blocker", "blocked"}
@@ -26,7 +26,7 @@ Json = Mapping[str, Any]
 
 @cache
 def document() -> dict[str, Any]:
-    with TestClient(House().app()) as client:
+    with TestClient(MemoryBackend().app()) as client:
         return dict(client.get("/openapi.json").json())
 
 

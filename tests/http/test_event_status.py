@@ -33,48 +33,48 @@ def test_event_is_accepted_until_it_is_sequenced(edge: Edge) -> None:
 @pytest.mark.parametrize("query", [{}, {"source": "//tweets"}])
 def test_waiting_event_is_found_in_the_log_after_a_cache_flush(edge: Edge, routed: bool, query: dict[str, str]) -> None:
     edge.post(event("7"))
-    edge.house.recent.wipe()
+    edge.backend.recent.wipe()
     if routed:
-        edge.house.pump(0)
+        edge.backend.pump(0)
     assert edge.fate("7", **query).json() == {"id": "7", "status": "accepted", "accounts": []}
     for id, query_ in (("77", {}), ("t7", {}), ("7", {"source": "//elsewhere"})):
         assert_problem(edge.fate(id, **query_), 404, "not_found")
-    edge.house.sequence()
+    edge.backend.sequence()
     assert edge.fate("7", **query).json()["status"] == "sequenced"
 
 
 def test_waiting_event_is_found_without_the_cache(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.house.broken.cache = CacheUnavailable()
+    edge.backend.broken.cache = CacheUnavailable()
     assert edge.fate("7").json()["status"] == "accepted"
     assert_problem(edge.fate("8"), 404, "not_found")
 
 
 def test_event_sequenced_during_the_log_search_is_found(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.house.recent.wipe()
-    edge.house.log.before_looks = edge.house.sequence
+    edge.backend.recent.wipe()
+    edge.backend.log.before_looks = edge.backend.sequence
     assert edge.fate("7").json()["status"] == "sequenced"
 
 
 def test_search_of_a_long_log_never_reports_not_found(edge: Edge) -> None:
     for number in range(0, LOOKED_THROUGH, 1_000):
         assert edge.batch(*(event(f"{number + n}") for n in range(1_000))).status_code == 202
-    edge.house.recent.wipe()
+    edge.backend.recent.wipe()
     assert edge.fate("0").json()["status"] == "accepted"
     assert_problem(edge.fate("never sent"), 503, "unavailable")
 
 
 def test_only_one_request_searches_the_log_at_a_time(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.house.recent.wipe()
+    edge.backend.recent.wipe()
     responses: list[Response] = []
 
     def ask_meanwhile() -> None:
-        edge.house.log.before_looks = lambda: None
+        edge.backend.log.before_looks = lambda: None
         responses.extend([edge.fate("7"), edge.post(event("8"))])
 
-    edge.house.log.before_looks = ask_meanwhile
+    edge.backend.log.before_looks = ask_meanwhile
     assert edge.fate("7").json()["status"] == "accepted"
     refused, accepted = responses
     assert_problem(refused, 503, "unavailable")
@@ -85,20 +85,20 @@ def test_only_one_request_searches_the_log_at_a_time(edge: Edge) -> None:
 
 def test_log_search_matches_whole_ids_only(edge: Edge) -> None:
     edge.post(event("event-7"))
-    edge.house.recent.wipe()
+    edge.backend.recent.wipe()
     for id in ("event", "e", "7", "event-77"):
         assert_problem(edge.fate(id), 404, "not_found")
 
 
 def test_waiting_event_without_cache_and_log_is_unavailable(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.house.broken.cache, edge.house.broken.log = CacheUnavailable(), LogUnavailable()
+    edge.backend.broken.cache, edge.backend.broken.log = CacheUnavailable(), LogUnavailable()
     assert_problem(edge.fate("7"), 503, "log_unavailable")
 
 
 def test_mention_has_a_burst_for_followers_and_one_for_the_account(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.house.sequence()
+    edge.backend.sequence()
     status = edge.fate("7").json()
     [account] = status["accounts"]
     assert (status["status"], account["account"], account["refusal"]) == ("sequenced", "nova", None)
@@ -108,10 +108,10 @@ def test_mention_has_a_burst_for_followers_and_one_for_the_account(edge: Edge) -
 
 def test_tier_status_reports_progress(edge: Edge) -> None:
     edge.post(event("7"))
-    edge.house.sequence()
+    edge.backend.sequence()
     before = tier(edge, "p1")
     assert before == {"state": "planned", "slices": {"total": 1, "ended": 0}, "people": 0, "eta_seconds": None}
-    edge.house.deliver()
+    edge.backend.deliver()
     after = tier(edge, "p1")
     assert after == {"state": "done", "slices": {"total": 1, "ended": 1}, "people": 3, "eta_seconds": 0.0}
 
@@ -126,12 +126,12 @@ def test_throttled_tier_is_parked(edge: Edge) -> None:
         starts_at=START,
         ends_at=START + timedelta(hours=1),
     )
-    edge.house.throttles.put(pause)
+    edge.backend.throttles.put(pause)
     edge.post(event("7"))
-    edge.house.sequence()
-    edge.house.deliver()
+    edge.backend.sequence()
+    edge.backend.deliver()
     assert (tier(edge, "p1")["state"], tier(edge, "p2")["state"]) == ("parked", "done")
-    edge.house.clock.advance(timedelta(hours=2))
+    edge.backend.clock.advance(timedelta(hours=2))
     assert tier(edge, "p1")["state"] == "planned"
 
 
@@ -147,7 +147,7 @@ def test_refusals_are_reported_per_account(edge: Edge) -> None:
 
 def test_unwanted_mention_is_refused_but_shown_to_the_account(edge: Edge) -> None:
     edge.post(event("7", mentions=["shy"]))
-    edge.house.sequence()
+    edge.backend.sequence()
     [account] = edge.fate("7").json()["accounts"]
     assert (account["account"], account["refusal"]) == ("shy", "not_wanted")
     assert [burst["burst"] for burst in account["bursts"]] == ["self:shy#1"]
@@ -155,16 +155,16 @@ def test_unwanted_mention_is_refused_but_shown_to_the_account(edge: Edge) -> Non
 
 def test_mention_of_an_account_without_followers_is_done_at_once(edge: Edge) -> None:
     edge.post(event("7", mentions=["quiet"]))
-    edge.house.sequence()
+    edge.backend.sequence()
     [burst] = [entry for entry in edge.fate("7").json()["accounts"][0]["bursts"] if entry["burst"] == "mention:quiet#1"]
     assert {(tier["state"], tier["slices"]["total"]) for tier in burst["tiers"].values()} == {("done", 0)}
 
 
 def test_mention_served_only_by_pull_says_why(edge: Edge) -> None:
     nova = Subject(Kind.MENTION, UserId("nova"))
-    edge.house.sets.put_heads({nova: SetHead(total=200_000, counts=(200_000,))})
+    edge.backend.sets.put_heads({nova: SetHead(total=200_000, counts=(200_000,))})
     edge.batch(*(event(f"{n}", author="bob", protected=True) for n in range(8)))
-    edge.house.sequence()
+    edge.backend.sequence()
     by_event = [edge.fate(f"{n}").json()["accounts"][0]["bursts"] for n in range(8)]
     bursts = [burst for group in by_event for burst in group if burst["burst"].startswith("mention:")]
     sentence = "Served by pull: the budget of fan-outs was spent."
@@ -184,7 +184,7 @@ def test_fifty_accounts_of_one_tweet_have_a_status_each(edge: Edge) -> None:
 def test_source_distinguishes_events_with_the_same_id(edge: Edge) -> None:
     edge.post(event("7", mentions=["nobody"]))
     edge.post(event("7", more={"source": "//elsewhere"}))
-    edge.house.sequence()
+    edge.backend.sequence()
     assert {account["source"] for account in edge.fate("7").json()["accounts"]} == {"//tweets", "//elsewhere"}
     [account] = edge.fate("7", source="//elsewhere").json()["accounts"]
     assert account["account"] == "nova"
@@ -208,10 +208,10 @@ def test_held_mention_is_reported_until_it_is_decided(edge: Edge) -> None:
     edge.post(event("7", author="bob"))
     edge.post(event("8", author="bob"))
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": "held"}] * 2
-    first, second = sorted(edge.house.ports.holds.waiting(), key=lambda hold: hold.id)
-    Release.of(edge.house.ports)([first], "amy")
+    first, second = sorted(edge.backend.ports.holds.waiting(), key=lambda hold: hold.id)
+    Release.of(edge.backend.ports)([first], "amy")
     assert edge.fate("7").json()["status"] == "accepted"
-    edge.house.ports.holds.decide(second.id, ModerationDecision.DROPPED, "amy", edge.house.clock.now())
+    edge.backend.ports.holds.decide(second.id, ModerationDecision.DROPPED, "amy", edge.backend.clock.now())
     assert [edge.refusals(id) for id in ("7", "8")] == [{"nova": None}, {"nova": "denied"}]
     [account] = edge.fate("7").json()["accounts"]
     assert {burst["burst"] for burst in account["bursts"]} == {"mention:nova#1", "self:nova#1"}
@@ -220,11 +220,11 @@ def test_held_mention_is_reported_until_it_is_decided(edge: Edge) -> None:
 def test_held_event_is_found_by_its_source(edge: Edge) -> None:
     reach(edge, "bob", Verdict.HOLD)
     edge.post(event("7", author="bob"))
-    edge.house.sequence()
+    edge.backend.sequence()
     assert edge.fate("7", source="//tweets").json()["accounts"][0]["refusal"] == "held"
     assert_problem(edge.fate("7", source="//elsewhere"), 404, "not_found")
 
 
 def reach(edge: Edge, user: str, verdict: Verdict) -> None:
-    override = ReachWord(user=UserId(user), verdict=verdict, reason="a flood", who="amy", at=edge.house.clock.now())
-    edge.house.ports.reaches.say(override)
+    override = ReachWord(user=UserId(user), verdict=verdict, reason="a flood", who="amy", at=edge.backend.clock.now())
+    edge.backend.ports.reaches.say(override)

@@ -10,15 +10,15 @@ from litestar.testing import TestClient
 from notifier.config.push import ApnsSettings, PushSettings, WebPushSettings
 from tests.http.problems import assert_problem
 from tests.http.test_devices import APPLE, BROWSER, KEYS, devices, register, registered
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 
 @contextmanager
 def edge_of(push: PushSettings) -> Iterator[Edge]:
-    house = House()
-    house.system = replace(house.system, settings=replace(house.system.settings, push=push))
-    with TestClient(house.app(), raise_server_exceptions=False) as client:
-        yield Edge(house=house, client=client)
+    backend = MemoryBackend()
+    backend.system = replace(backend.system, settings=replace(backend.system.settings, push=push))
+    with TestClient(backend.app(), raise_server_exceptions=False) as client:
+        yield Edge(backend=backend, client=client)
 
 
 def browser(endpoint: str) -> Mapping[str, object]:

@@ -15,7 +15,7 @@ from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.examples import burst
 from tests.support.fakes.clock import START
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 U1, NOVA, BOB = UserId("u1"), UserId("nova"), UserId("bob")
 NOVA_MENTIONS, BOB_MENTIONS = Subject(Kind.MENTION, NOVA), Subject(Kind.MENTION, BOB)
@@ -32,7 +32,7 @@ def test_gap_fetch_returns_items_as_inbox_lists_them(edge: Edge) -> None:
 
 
 def test_seq_is_second_of_opening_for_every_viewer(edge: Edge) -> None:
-    edge.house.clock.advance(timedelta(milliseconds=700))
+    edge.backend.clock.advance(timedelta(milliseconds=700))
     open_bursts(edge, 2)
     seqs = [[item["seq"] for item in gap_page(edge, 0, user)["items"]] for user in ("u1", "u2")]
     assert seqs == [[FIRST + 120, FIRST]] * 2
@@ -73,10 +73,10 @@ def test_pages_follow_cursor_and_link(edge: Edge) -> None:
 
 def test_pages_make_progress_within_one_second(edge: Edge) -> None:
     """Each mention by a protected account is a burst of its own, a millisecond after the previous one."""
-    edge.house.people.follow(UserId("u2"), BOB_MENTIONS, START - timedelta(days=1))
+    edge.backend.people.follow(UserId("u2"), BOB_MENTIONS, START - timedelta(days=1))
     edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(120)))
-    edge.house.sequence()
-    edge.house.clock.advance(BURST_WINDOW)
+    edge.backend.sequence()
+    edge.backend.clock.advance(BURST_WINDOW)
     pages = [edge.gaps("u2", {"from": FIRST, "to": FIRST})]
     while "next" in pages[-1].links:
         pages.append(edge.client.get(pages[-1].links["next"]["url"], headers=edge.bearer("u2")))
@@ -89,10 +89,10 @@ def test_pages_make_progress_within_one_second(edge: Edge) -> None:
 
 def test_burst_ahead_of_clock_is_reported_as_current_second(edge: Edge) -> None:
     """The last of 200 bursts that are numbered at once opens in the next second."""
-    edge.house.people.follow(UserId("u2"), BOB_MENTIONS, START - timedelta(days=1))
-    edge.house.clock.advance(timedelta(milliseconds=900))
+    edge.backend.people.follow(UserId("u2"), BOB_MENTIONS, START - timedelta(days=1))
+    edge.backend.clock.advance(timedelta(milliseconds=900))
     edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(200)))
-    edge.house.sequence()
+    edge.backend.sequence()
     newest = edge.gaps("u2", {"from": FIRST, "to": FIRST, "limit": 100}).json()["items"]
     assert newest == edge.inbox("u2", limit=100).json()["items"]
     assert {item["seq"] for item in newest} == {FIRST}
@@ -107,15 +107,15 @@ def test_hidden_item_is_not_returned(edge: Edge) -> None:
 
 
 def test_own_mentions_are_returned_by_own_subject(edge: Edge) -> None:
-    edge.mention(whom="u1")
+    edge.mention(account="u1")
     page = edge.gaps("u1", {"from": 0}, subject="self:u1").json()
     assert [item["text"] for item in page["items"]] == ["ada mentioned you"]
 
 
 def test_subject_may_contain_encoded_slashes(edge: Edge) -> None:
     subject = Subject(Kind.MENTION, UserId("a/b//bursts/"))
-    edge.house.people.follow(U1, subject, START - timedelta(days=1))
-    edge.house.bursts.write([burst(subject=subject, opened_at=START)], [])
+    edge.backend.people.follow(U1, subject, START - timedelta(days=1))
+    edge.backend.bursts.write([burst(subject=subject, opened_at=START)], [])
     [item] = edge.gaps("u1", {"from": 0}, subject=str(subject)).json()["items"]
     assert item["subject"] == str(subject)
     assert_problem(
@@ -123,32 +123,32 @@ def test_subject_may_contain_encoded_slashes(edge: Edge) -> None:
     )
 
 
-def unfollow(house: House) -> None:
-    house.people.unfollow(U1, NOVA_MENTIONS)
+def unfollow(backend: MemoryBackend) -> None:
+    backend.people.unfollow(U1, NOVA_MENTIONS)
 
 
-def mute(house: House) -> None:
-    house.people.mute(U1, NOVA_MENTIONS)
+def mute(backend: MemoryBackend) -> None:
+    backend.people.mute(U1, NOVA_MENTIONS)
 
 
-def block(house: House) -> None:
-    house.people.block(U1, NOVA)
+def block(backend: MemoryBackend) -> None:
+    backend.people.block(U1, NOVA)
 
 
-def block_viewer(house: House) -> None:
-    house.people.block(NOVA, U1)
+def block_viewer(backend: MemoryBackend) -> None:
+    backend.people.block(NOVA, U1)
 
 
-def follow_later(house: House) -> None:
-    house.people.follow(U1, NOVA_MENTIONS, house.clock.now())
+def follow_later(backend: MemoryBackend) -> None:
+    backend.people.follow(U1, NOVA_MENTIONS, backend.clock.now())
 
 
-def choose_digest(house: House) -> None:
-    house.people.volume(U1, NOVA_MENTIONS, Volume.DIGEST)
+def choose_digest(backend: MemoryBackend) -> None:
+    backend.people.volume(U1, NOVA_MENTIONS, Volume.DIGEST)
 
 
-def turn_off_all(house: House) -> None:
-    house.people.arrange(U1, OverallWish(volume=Volume.OFF))
+def turn_off_all(backend: MemoryBackend) -> None:
+    backend.people.arrange(U1, OverallWish(volume=Volume.OFF))
 
 
 @pytest.mark.parametrize(
@@ -158,13 +158,13 @@ def turn_off_all(house: House) -> None:
 )
 @pytest.mark.parametrize("outage", [False, True], ids=["", "outage"])
 def test_subject_not_for_viewer_answers_like_unknown_subject(
-    edge: Edge, change: Callable[[House], None], outage: bool
+    edge: Edge, change: Callable[[MemoryBackend], None], outage: bool
 ) -> None:
     open_bursts(edge, 3)
-    edge.house.deliver()
+    edge.backend.deliver()
     assert len(gap_page(edge, 0)["items"]) == 3
-    change(edge.house)
-    edge.house.broken.store = StoreUnavailable() if outage else None
+    change(edge.backend)
+    edge.backend.broken.store = StoreUnavailable() if outage else None
     for query in ({"from": 0}, {"from": FIRST, "to": FIRST + 240, "limit": 1}, {"from": FIRST + 9_999}):
         assert serialize_response(edge.gaps("u1", query)) == serialize_response(edge.gaps("u1", query, subject=UNKNOWN))
 
@@ -172,7 +172,7 @@ def test_subject_not_for_viewer_answers_like_unknown_subject(
 @pytest.mark.parametrize("subject", ["self:nova", "self:u2", "digest:u1", "digest:u2", "mention:u2"])
 def test_subject_of_others_answers_like_unknown_subject(edge: Edge, subject: str) -> None:
     open_bursts(edge, 1)
-    edge.mention(whom="u2")
+    edge.mention(account="u2")
     assert serialize_response(edge.gaps("u1", {"from": 0}, subject=subject)) == serialize_response(
         edge.gaps("u1", {"from": 0}, subject=UNKNOWN)
     )
@@ -180,8 +180,8 @@ def test_subject_of_others_answers_like_unknown_subject(edge: Edge, subject: str
 
 def test_subject_with_restricted_bursts_only_answers_like_unknown_subject(edge: Edge) -> None:
     edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(300)))
-    edge.house.sequence()
-    edge.house.clock.advance(BURST_WINDOW)
+    edge.backend.sequence()
+    edge.backend.clock.advance(BURST_WINDOW)
     assert serialize_response(edge.gaps("u1", {"from": 0})) == serialize_response(
         edge.gaps("u1", {"from": 0}, subject=UNKNOWN)
     )
@@ -247,9 +247,9 @@ def test_unchanged_range_is_not_sent_again(edge: Edge) -> None:
 
 def test_store_outage_returns_partial_page_of_rows(edge: Edge) -> None:
     open_bursts(edge, 3)
-    edge.house.deliver()
+    edge.backend.deliver()
     before = gap_page(edge, FIRST + 120)["items"]
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     assert gap_page(edge, FIRST + 120) == {"items": before, "next": None, "partial": True}
 
 
@@ -262,7 +262,7 @@ def open_bursts(edge: Edge, number: int) -> None:
     """Open this many bursts, two minutes apart."""
     for _ in range(number):
         edge.mention()
-        edge.house.clock.advance(BURST_WINDOW)
+        edge.backend.clock.advance(BURST_WINDOW)
 
 
 def gap_page(edge: Edge, first: int, user: str = "u1", *, last: int | None = None) -> dict[str, Any]:

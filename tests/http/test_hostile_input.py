@@ -58,8 +58,8 @@ def test_surrogate_or_control_character_in_a_name_is_refused(edge: Edge, field: 
 
 def test_control_characters_are_removed_from_text(edge: Edge) -> None:
     assert edge.post(event(text="a\x00\x1b[31m b\nc")).status_code == 202
-    edge.house.sequence()
-    [burst, _] = sorted(edge.house.bursts.by_key.values(), key=lambda burst: str(burst.key))
+    edge.backend.sequence()
+    [burst, _] = sorted(edge.backend.bursts.by_key.values(), key=lambda burst: str(burst.key))
     assert burst.text == "a[31m b\nc"
 
 
@@ -94,8 +94,8 @@ def test_repeated_id_in_a_batch_is_one_mention(edge: Edge) -> None:
     results = edge.batch(event("1"), event("1"), event("1", text="other"), event("1")).json()["results"]
     assert [result["status"] for result in results] == ["accepted", "duplicate", "refused", "duplicate"]
     assert results[2]["problem"]["code"] == "event_conflict"
-    edge.house.sequence()
-    assert {burst.count for burst in edge.house.bursts.by_key.values()} == {1}
+    edge.backend.sequence()
+    assert {burst.count for burst in edge.backend.bursts.by_key.values()} == {1}
 
 
 def test_too_large_event_in_a_batch_is_refused_alone(edge: Edge) -> None:

@@ -86,10 +86,10 @@ def test_request_without_a_token_is_refused(edge: Edge, header: str | None) -> N
 
 
 def test_token_expires_after_a_quarter_of_an_hour(edge: Edge) -> None:
-    token = edge.house.token("u1")
-    edge.house.clock.advance(timedelta(minutes=15, seconds=29))
+    token = edge.backend.token("u1")
+    edge.backend.clock.advance(timedelta(minutes=15, seconds=29))
     assert inbox_status(edge, token) == 200
-    edge.house.clock.advance(timedelta(seconds=1))
+    edge.backend.clock.advance(timedelta(seconds=1))
     assert inbox_status(edge, token) == 401
 
 
@@ -118,7 +118,7 @@ def test_secrets_are_in_no_refusal_and_no_repr(edge: Edge) -> None:
     token = forge(GOOD | {"exp": NOW - 60})
     for response in (get_inbox(edge, f"Bearer {token}"), get_inbox(edge, f"Bearer {SERVICE_KEY}")):
         assert not any(secret in response.text for secret in (SECRET, SERVICE_KEY, token))
-    assert repr(edge.house.keys) == "Keys()"
+    assert repr(edge.backend.keys) == "Keys()"
 
 
 def test_keys_are_created_once_and_readable_only_by_the_owner(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_issued_token_is_valid_for_its_user(edge: Edge) -> None:
 def test_token_is_verified_once_despite_extra_spaces(edge: Edge) -> None:
     token = jwt.encode(GOOD, SECRET)
     assert [get_inbox(edge, f"Bearer{' ' * spaces}{token}").status_code for spaces in (1, 2, 9)] == [200] * 3
-    hits = edge.house.metrics.registry.get_sample_value(
+    hits = edge.backend.metrics.registry.get_sample_value(
         "notifier_inbox_cache_total", {"tier": "tokens", "result": "hit"}
     )
     assert hits == 2

@@ -56,7 +56,7 @@ def test_mentions_within_a_minute_are_one_item_with_a_count(edge: Edge, authors:
 def test_item_omits_names_of_blocked_authors(edge: Edge) -> None:
     edge.mention("ada")
     edge.mention("bob")
-    edge.house.people.block(UserId("u1"), UserId("ada"))
+    edge.backend.people.block(UserId("u1"), UserId("ada"))
     [item] = edge.inbox("u1").json()["items"]
     assert (item["names"], item["text"], item["count"]) == (["bob"], "bob, 2 mentions of @nova", 2)
 
@@ -65,7 +65,7 @@ def test_item_omits_names_of_blocked_authors(edge: Edge) -> None:
 def test_item_omits_the_tweet_of_a_blocked_opener(edge: Edge, blocked: str, tweet: str | None) -> None:
     edge.mention("ada")
     edge.mention("bob")
-    edge.house.people.block(UserId("u1"), UserId(blocked))
+    edge.backend.people.block(UserId("u1"), UserId(blocked))
     [item] = edge.inbox("u1").json()["items"]
     assert item["tweet"] == tweet
     assert blocked not in str(item)
@@ -122,7 +122,7 @@ def test_seen_token_is_refused_as_a_cursor(edge: Edge) -> None:
 def test_seen_items_are_no_longer_unread(edge: Edge) -> None:
     open_bursts(edge, 2)
     token = edge.inbox("u1").json()["seen"]
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
     edge.mention()
     response = edge.put(SEEN, "u1", {"token": token})
     assert (response.status_code, response.content) == (204, b"")
@@ -169,7 +169,7 @@ def test_marking_does_not_reveal_which_bursts_exist(edge: Edge) -> None:
     for foreign_id in (*ids(edge, "nova"), *ids(edge, "u2"), "A" * 40):
         assert_problem(edge.put(MARKS, "u1", {"bursts": [foreign_id], "mark": "read"}), 400, "bad_mark")
     own = ids(edge, "u1")
-    edge.house.people.unfollow(UserId("u1"), Subject(Kind.MENTION, UserId("nova")))
+    edge.backend.people.unfollow(UserId("u1"), Subject(Kind.MENTION, UserId("nova")))
     body = assert_problem(edge.put(MARKS, "u1", {"bursts": own, "mark": "read"}), 404, "not_found")
     assert body["detail"] == "A burst is not in the person's inbox."
 
@@ -191,7 +191,7 @@ def test_body_of_wrong_type_or_size_is_refused(edge: Edge, path: str) -> None:
 def test_unchanged_inbox_is_304(edge: Edge) -> None:
     edge.mention()
     first = edge.inbox("u1")
-    edge.house.clock.advance(timedelta(seconds=10))
+    edge.backend.clock.advance(timedelta(seconds=10))
     second = edge.inbox("u1", {"If-None-Match": f'"other", {first.headers["etag"]}'})
     assert (second.status_code, second.content) == (304, b"")
     assert second.headers["etag"] == first.headers["etag"]
@@ -214,13 +214,13 @@ def test_etag_does_not_match_another_user_s_inbox(edge: Edge) -> None:
 
 def test_page_without_the_store_is_partial_and_has_no_seen_token(edge: Edge) -> None:
     edge.mention()
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     page = edge.inbox("u1").json()
     assert (page["partial"], page["seen"], page["badge"], page["next"]) == (True, None, None, None)
 
 
 def test_uncountable_badge_is_503(edge: Edge) -> None:
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     response = edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
     assert_problem(response, 503, "store_unavailable")
     assert response.headers["retry-after"] == "1"
@@ -230,7 +230,7 @@ def test_every_cache_tier_reports_hits_and_seconds(edge: Edge) -> None:
     edge.mention()
     for user in ("u1", "u1", "u2"):
         assert len(edge.inbox(user).json()["items"]) == 1
-    registry = edge.house.metrics.registry
+    registry = edge.backend.metrics.registry
     counts = {
         (tier, result): registry.get_sample_value("notifier_inbox_cache_total", {"tier": tier, "result": result})
         for tier in ("tokens", "pages", "viewers", "items")
@@ -252,9 +252,9 @@ def test_every_cache_tier_reports_hits_and_seconds(edge: Edge) -> None:
 
 def test_failing_store_is_read_once_per_request(edge: Edge) -> None:
     """The fast path in front of the routes has already tried it."""
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     edge.client.get("/v1/inbox/unread", headers=edge.bearer("u1"))
-    assert edge.house.metrics.registry.get_sample_value("notifier_inbox_feed_reads_total") == 1
+    assert edge.backend.metrics.registry.get_sample_value("notifier_inbox_feed_reads_total") == 1
 
 
 def test_unknown_or_deleted_user_has_no_inbox(edge: Edge) -> None:
@@ -266,7 +266,7 @@ def open_bursts(edge: Edge, number: int) -> None:
     """Open this many bursts, each an item of its own."""
     for _ in range(number):
         edge.mention()
-        edge.house.clock.advance(timedelta(minutes=2))
+        edge.backend.clock.advance(timedelta(minutes=2))
 
 
 def seqs(page: httpx.Response) -> list[int]:

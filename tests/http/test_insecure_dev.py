@@ -12,7 +12,7 @@ from tests.http.problems import assert_problem
 from tests.http.remote_client import client_from
 from tests.http.test_authorization import MATRIX, OPEN, SERVICE, STREAMS, USER
 from tests.support.example_event import event
-from tests.support.http_app import SERVICE_KEY, Edge, House
+from tests.support.http_app import SERVICE_KEY, Edge, MemoryBackend
 
 INSECURE = Settings(insecure_dev=True)
 USER_U1: Mapping[str, str] = {"Authorization": "User u1"}
@@ -28,9 +28,9 @@ REMOTE_CALLERS: list[tuple[str, str, Mapping[str, str]]] = [
 
 @pytest.fixture
 def local_edge() -> Iterator[Edge]:
-    house = House(INSECURE)
-    with client_from(house, "127.0.0.1") as client:
-        yield Edge(house, client)
+    backend = MemoryBackend(INSECURE)
+    with client_from(backend, "127.0.0.1") as client:
+        yield Edge(backend, client)
 
 
 def status(client: TestClient[Any], method: str, path: str, headers: Mapping[str, str]) -> int:
@@ -41,7 +41,7 @@ def status(client: TestClient[Any], method: str, path: str, headers: Mapping[str
 def test_service_needs_no_key_and_user_only_a_name(local_edge: Edge) -> None:
     kind = {"Content-Type": "application/cloudevents+json"}
     assert local_edge.client.post("/v1/events", json=event(), headers=kind).status_code == 202
-    local_edge.house.sequence()
+    local_edge.backend.sequence()
     assert local_edge.client.get("/v1/events/1").json()["id"] == "1"
     page = local_edge.client.get("/v1/inbox", headers=USER_U1)
     assert len(page.json()["items"]) == 1
@@ -65,7 +65,7 @@ def test_routes_still_separate_users_and_services(local_edge: Edge) -> None:
 
 @pytest.mark.parametrize(("address", "host", "headers"), REMOTE_CALLERS, ids=range(len(REMOTE_CALLERS)))
 def test_remote_caller_is_refused(address: str, host: str, headers: Mapping[str, str]) -> None:
-    with client_from(House(INSECURE), address, host) as client:
+    with client_from(MemoryBackend(INSECURE), address, host) as client:
         for (method, path), allowed_caller in MATRIX.items():
             if allowed_caller in (USER, SERVICE):
                 assert status(client, method, path, headers) == 401, path

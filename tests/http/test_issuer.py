@@ -18,13 +18,13 @@ from notifier.config import Issuer, Settings
 from notifier.domain.errors import BadSetting
 from notifier.domain.ids import UserId
 from tests.http.problems import assert_problem
-from tests.support.http_app import SERVICE_KEY, Edge, House
+from tests.support.http_app import SERVICE_KEY, Edge, MemoryBackend
 from tests.support.token_issuer import (
     AUDIENCE,
     GOOD,
     NAME,
     NOW,
-    Issuing,
+    FakeIssuer,
     ed,
     forged,
     jwk,
@@ -36,7 +36,7 @@ from tests.support.token_issuer import (
 
 @dataclass(slots=True)
 class IssuerApi:
-    issuer: Issuing
+    issuer: FakeIssuer
     edge: Edge
 
     def status(self, token: str, path: str = "/v1/inbox") -> int:
@@ -44,18 +44,18 @@ class IssuerApi:
 
     def advance(self, by: timedelta) -> None:
         """Advance the clock that `new_token` signs with."""
-        self.edge.house.clock.advance(by)
+        self.edge.backend.clock.advance(by)
 
     def new_token(self, kid: str = "a") -> str:
-        now = int(self.edge.house.clock.now().timestamp())
+        now = int(self.edge.backend.clock.now().timestamp())
         return self.issuer.sign(kid, iat=now, exp=now + 900)
 
 
 @pytest.fixture
 def api() -> Iterator[IssuerApi]:
-    issuer, house = Issuing(), House()
-    with TestClient(house.app(identity=issuer.identity(house)), raise_server_exceptions=False) as client:
-        yield IssuerApi(issuer, Edge(house, client))
+    issuer, backend = FakeIssuer(), MemoryBackend()
+    with TestClient(backend.app(identity=issuer.identity(backend)), raise_server_exceptions=False) as client:
+        yield IssuerApi(issuer, Edge(backend, client))
 
 
 @pytest.mark.parametrize("kid", ["a", "b"], ids=["EdDSA", "RS256"])
@@ -118,7 +118,7 @@ def test_forged_token_is_refused(api: IssuerApi) -> None:
         signed_with_public_key(pem(rsa()), "b"),
         signed_with_public_key(pem(ed()), "a"),
         signed_with_public_key(ed().public_key().public_bytes_raw(), "a"),
-        issue(api.edge.house.keys, UserId("u1"), api.edge.house.clock.now()),
+        issue(api.edge.backend.keys, UserId("u1"), api.edge.backend.clock.now()),
         ".".join([good.split(".")[0], tampered.split(".")[1], good.split(".")[2]]),
         api.issuer.sign(None),
         "a.b.c",
@@ -136,7 +136,7 @@ def test_key_id_that_is_no_text_or_unknown_is_refused(api: IssuerApi) -> None:
 
 def test_token_of_one_user_cannot_mark_items_of_another(api: IssuerApi) -> None:
     api.edge.mention()
-    api.edge.house.deliver()
+    api.edge.backend.deliver()
     own_headers = {"Authorization": f"Bearer {api.issuer.sign(sub='u1')}"}
     other_headers = {"Authorization": f"Bearer {api.issuer.sign(sub='u2')}"}
     [item] = api.edge.client.get("/v1/inbox", headers=own_headers).json()["items"]
@@ -216,18 +216,18 @@ def test_issuer_outage_before_the_first_key_is_503(api: IssuerApi) -> None:
 def test_issuer_key_from_a_file_excludes_our_own_tokens(tmp_path: Path, format_: str, kid: str, other_kid: str) -> None:
     """The API is built from the settings alone, as at the start of a process."""
     (tmp_path / "key").write_bytes(pem(ed()) if format_ == "pem" else json.dumps(jwk(rsa())).encode())
-    house = House(Settings(issuer=Issuer(name=NAME, audience=AUDIENCE, key=str(tmp_path / "key"))))
-    with TestClient(house.app()) as client:
-        api = IssuerApi(Issuing(), Edge(house, client))
+    backend = MemoryBackend(Settings(issuer=Issuer(name=NAME, audience=AUDIENCE, key=str(tmp_path / "key"))))
+    with TestClient(backend.app()) as client:
+        api = IssuerApi(FakeIssuer(), Edge(backend, client))
         without_kid = api.issuer.sign(None, key=api.issuer.keys[kid])
         assert [api.status(api.issuer.sign(kid)), api.status(without_kid)] == [200, 200]
-        assert [api.status(api.issuer.sign(other_kid)), api.status(house.token("u1"))] == [401, 401]
+        assert [api.status(api.issuer.sign(other_kid)), api.status(backend.token("u1"))] == [401, 401]
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"-----BEGIN PUBLIC KEY-----\n", b'{"kty": "oct", "k": "c2VjcmV0"}'])
 def test_file_without_a_public_key_prevents_the_start(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "key").write_bytes(content)
     with pytest.raises(BadSetting, match="NOTIFIER_ISSUER_KEY is"):
-        House(Settings(issuer=Issuer(name=NAME, key=str(tmp_path / "key")))).app()
+        MemoryBackend(Settings(issuer=Issuer(name=NAME, key=str(tmp_path / "key")))).app()
     with pytest.raises(BadSetting, match="No such file"):
-        House(Settings(issuer=Issuer(name=NAME, key=str(tmp_path / "nothing")))).app()
+        MemoryBackend(Settings(issuer=Issuer(name=NAME, key=str(tmp_path / "nothing")))).app()

@@ -14,16 +14,16 @@ from notifier.config import RequestLimits, Settings
 from notifier.domain.errors import StoreUnavailable
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 SEEN = "/v1/inbox/seen"
 
 
 @contextmanager
 def edge_with_limits(limits: RequestLimits) -> Iterator[Edge]:
-    house = House(Settings(limits=limits))
-    with TestClient(house.app(), raise_server_exceptions=False) as client:
-        yield Edge(house, client)
+    backend = MemoryBackend(Settings(limits=limits))
+    with TestClient(backend.app(), raise_server_exceptions=False) as client:
+        yield Edge(backend, client)
 
 
 def test_remaining_requests_are_in_every_response(edge: Edge) -> None:
@@ -34,7 +34,7 @@ def test_remaining_requests_are_in_every_response(edge: Edge) -> None:
     refused = edge.put(SEEN, "u1", {"token": "x"})
     assert (refused.status_code, refused.headers["ratelimit-policy"]) == (400, '"writes";q=300;w=10800')
     assert refused.headers["ratelimit"] == '"writes";r=299;t=36'
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     assert edge.inbox("u3").headers["ratelimit"] == '"reads";r=1499;t=1'
 
 
@@ -46,9 +46,9 @@ def test_user_over_the_limit_waits_and_others_do_not() -> None:
         assert (refused.headers["retry-after"], refused.headers["ratelimit"]) == ("300", '"reads";r=0;t=900')
         assert [edge.inbox("u2").status_code, put_seen(edge).status_code, put_seen(edge).status_code] == [200, 400, 400]
         assert (put_seen(edge).status_code, put_seen(edge).headers["retry-after"]) == (429, "5400")
-        edge.house.clock.advance(timedelta(seconds=299))
+        edge.backend.clock.advance(timedelta(seconds=299))
         assert edge.inbox("u1").headers["retry-after"] == "1"
-        edge.house.clock.advance(timedelta(seconds=1))
+        edge.backend.clock.advance(timedelta(seconds=1))
         assert [edge.inbox("u1").status_code for _ in range(2)] == [200, 429]
 
 
@@ -67,7 +67,7 @@ def test_every_user_route_counts(path: str) -> None:
 
 def test_request_with_a_bad_token_counts_for_no_user() -> None:
     with edge_with_limits(RequestLimits(reads=1)) as edge:
-        bad = {"Authorization": f"Bearer {edge.house.token('u1')}x"}
+        bad = {"Authorization": f"Bearer {edge.backend.token('u1')}x"}
         responses = [edge.client.get("/v1/inbox", headers=bad) for _ in range(3)]
         assert {(response.status_code, "ratelimit" in response.headers) for response in responses} == {(401, False)}
         assert edge.inbox("u1").status_code == 200

@@ -47,7 +47,7 @@ ROUTES = {
 
 
 def test_health_is_up_whatever_is_broken(edge: Edge) -> None:
-    edge.house.broken.store, edge.house.broken.cache = StoreUnavailable(), CacheUnavailable()
+    edge.backend.broken.store, edge.backend.broken.cache = StoreUnavailable(), CacheUnavailable()
     assert (edge.client.get("/healthz").status_code, edge.client.get("/healthz").json()) == (200, {"status": "up"})
 
 
@@ -63,38 +63,38 @@ def test_api_is_ready_when_the_store_answers(edge: Edge) -> None:
 
 def test_stopped_lane_is_named_and_the_api_stays_ready(edge: Edge) -> None:
     stop = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, record="mentions/0/7", cause="no")
-    edge.house.ports.lane_tallies.swap(LaneTally(lane="mentions", version=1, stop=stop))
+    edge.backend.ports.lane_tallies.swap(LaneTally(lane="mentions", version=1, stop=stop))
     response = edge.client.get("/readyz")
     assert (response.status_code, response.json()["status"]) == (200, "ready")
     assert response.json()["stopped_lanes"] == ["mentions"]
 
 
 def test_readiness_reports_a_cache_outage(edge: Edge) -> None:
-    edge.house.broken.cache = CacheUnavailable()
+    edge.backend.broken.cache = CacheUnavailable()
     response = edge.client.get("/readyz")
     assert (response.status_code, response.json()["cache"]) == (200, "unavailable")
 
 
 def test_readiness_reports_how_current_activity_is(edge: Edge) -> None:
-    edge.house.active_hours.rolled_up(edge.house.clock.now(), timedelta(days=1))
+    edge.backend.active_hours.rolled_up(edge.backend.clock.now(), timedelta(days=1))
     assert edge.client.get("/readyz").json()["activity"] == "ok"
-    edge.house.clock.advance(timedelta(minutes=4))
+    edge.backend.clock.advance(timedelta(minutes=4))
     assert edge.client.get("/readyz").json()["activity"] == "snapshot"
 
 
 def test_readiness_reports_held_activity_without_roll_ups(edge: Edge) -> None:
-    system = replace(edge.house.system, settings=Settings(roll_up_every=timedelta(0)))
+    system = replace(edge.backend.system, settings=Settings(roll_up_every=timedelta(0)))
     assert readiness(system).activity == "held"
 
 
 def test_api_is_not_ready_without_the_store(edge: Edge) -> None:
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     assert_problem(edge.client.get("/readyz"), 503, "store_unavailable")
 
 
 def test_metrics_are_open_to_local_callers(edge: Edge) -> None:
     edge.post(event())
-    with client_from(edge.house, "127.0.0.1") as local_client:
+    with client_from(edge.backend, "127.0.0.1") as local_client:
         response = local_client.get("/metrics")
     assert 'notifier_events_total{status="accepted"} 1.0' in response.text
     assert response.headers.get_list("content-type") == [CONTENT_TYPE_LATEST]
@@ -102,17 +102,17 @@ def test_metrics_are_open_to_local_callers(edge: Edge) -> None:
 
 @pytest.mark.parametrize("address", ["10.0.0.7", "::2", "a-name"])
 def test_metrics_need_the_service_key_from_other_addresses(edge: Edge, address: str) -> None:
-    with client_from(edge.house, address) as remote_client:
+    with client_from(edge.backend, address) as remote_client:
         assert_problem(remote_client.get("/metrics"), 401, "bad_token")
         assert remote_client.get("/metrics", headers=edge.service).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "10.0.0.7"])
 def test_metrics_need_the_service_key_for_foreign_host_names(edge: Edge, host: str) -> None:
-    with client_from(edge.house, "127.0.0.1", host) as local_client:
+    with client_from(edge.backend, "127.0.0.1", host) as local_client:
         assert_problem(local_client.get("/metrics"), 401, "bad_token")
         assert local_client.get("/metrics", headers=edge.service).status_code == 200
-    with client_from(edge.house, "127.0.0.1", "127.0.0.1:9090") as local_client:
+    with client_from(edge.backend, "127.0.0.1", "127.0.0.1:9090") as local_client:
         assert local_client.get("/metrics").status_code == 200
 
 
@@ -146,7 +146,7 @@ def test_openapi_describes_every_known_route(edge: Edge) -> None:
 
 
 def test_served_routes_are_the_known_ones(edge: Edge) -> None:
-    app = edge.house.app()
+    app = edge.backend.app()
     served = {(route.path, method.lower()) for route in app.routes for method in route.methods if method != "OPTIONS"}
     assert {(re.sub(r":\w+}", "}", path), method) for path, method in served} == ROUTES
 

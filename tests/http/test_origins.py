@@ -13,7 +13,7 @@ from notifier.domain.errors import StoreUnavailable
 from tests.http.listening_client import LiveHouse, run_live
 from tests.http.problems import assert_problem
 from tests.repo.sources import ROOT
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 PAGE, OTHER = "https://app.example", "https://other.example"
 FILES = sorted(name for name in known() if name.startswith("notifier-inbox"))
@@ -32,18 +32,18 @@ NOT_SHARED = [
 ]
 
 
-def house_for(origins: str) -> House:
-    house = House()
-    house.system = replace(house.system, settings=replace(house.system.settings, origins=origins))
-    return house
+def house_for(origins: str) -> MemoryBackend:
+    backend = MemoryBackend()
+    backend.system = replace(backend.system, settings=replace(backend.system.settings, origins=origins))
+    return backend
 
 
 @pytest.fixture(scope="module")
 def cors_edge() -> Iterator[Edge]:
     """An edge whose system allows PAGE and another origin."""
-    house = house_for(f"{PAGE},http://localhost:3000")
-    with TestClient(house.app(), raise_server_exceptions=False) as client:
-        yield Edge(house, client)
+    backend = house_for(f"{PAGE},http://localhost:3000")
+    with TestClient(backend.app(), raise_server_exceptions=False) as client:
+        yield Edge(backend, client)
 
 
 def preflight_headers(edge: Edge, path: str, origin: str, method: str = "PUT") -> dict[str, str]:
@@ -114,10 +114,10 @@ def test_refusals_are_readable_by_an_allowed_origin(cors_edge: Edge) -> None:
     refusals += [
         (cors_edge.client.post("/v1/inbox", headers={**cors_edge.bearer("u1"), **origin}), 405, "method_not_allowed")
     ]
-    cors_edge.house.clock.advance(timedelta(seconds=1))  # otherwise the response of this second is reused
-    cors_edge.house.broken.store, user_headers = StoreUnavailable(), {**cors_edge.bearer("u1"), **origin}
+    cors_edge.backend.clock.advance(timedelta(seconds=1))  # otherwise the response of this second is reused
+    cors_edge.backend.broken.store, user_headers = StoreUnavailable(), {**cors_edge.bearer("u1"), **origin}
     refusals += [(cors_edge.client.get("/v1/inbox/unread", headers=user_headers), 503, "store_unavailable")]
-    cors_edge.house.broken.store = None
+    cors_edge.backend.broken.store = None
     for response, status, code in refusals:
         assert_problem(response, status, code)
         assert response.headers["access-control-allow-origin"] == PAGE
@@ -133,8 +133,8 @@ def test_304_is_readable_by_an_allowed_origin(cors_edge: Edge) -> None:
 
 def test_stream_and_its_refusals_are_readable_by_an_allowed_origin() -> None:
     async def scenario(live: LiveHouse) -> None:
-        live.house = house_for(PAGE)
-        live.app = live.house.app()
+        live.backend = house_for(PAGE)
+        live.app = live.backend.app()
         streams = [await live.listen("u1", origin=PAGE) for _ in range(11)]
         assert [stream.status for stream in streams] == [200] * 10 + [429]
         assert {stream.headers["access-control-allow-origin"] for stream in streams} == {PAGE}

@@ -26,7 +26,7 @@ def test_overview_requires_the_service_key(edge: Edge) -> None:
 
 def test_burst_is_shown_with_its_tiers_and_counts(edge: Edge) -> None:
     edge.mention()
-    edge.house.deliver()
+    edge.backend.deliver()
     system = edge.client.get("/v1/system", headers=edge.service).json()
     running = system["running"]
     assert (running["burst"], running["count"], running["settled"]) == ("mention:nova#1", 1, True)
@@ -37,9 +37,9 @@ def test_burst_is_shown_with_its_tiers_and_counts(edge: Edge) -> None:
 
 def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
     edge.mention()
-    edge.house.deliver()
+    edge.backend.deliver()
     circuit = LeftAlone(until=START, reason="503 UNAVAILABLE")
-    edge.house.ports.lines.tell("fcm", circuit, timedelta(seconds=30))
+    edge.backend.ports.lines.tell("fcm", circuit, timedelta(seconds=30))
     system = edge.client.get("/v1/system", headers=edge.service).json()
     assert system["left_alone"] == [{"line": "fcm", "until": f"{START:%Y-%m-%dT%H:%M:%S}Z", "reason": circuit.reason}]
     assert set(system["behind"]) == set(Pool)
@@ -49,7 +49,7 @@ def test_open_circuits_and_pool_backlogs_are_shown(edge: Edge) -> None:
 
 def test_stopped_lane_is_shown_with_its_record_and_cause(edge: Edge) -> None:
     stop = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_WINDOW, limit=100, record="follows/0/7", cause="no")
-    edge.house.ports.lane_tallies.swap(LaneTally(lane="follows", version=1, stop=stop))
+    edge.backend.ports.lane_tallies.swap(LaneTally(lane="follows", version=1, stop=stop))
     [lane] = edge.client.get("/v1/system", headers=edge.service).json()["stopped_lanes"]
     since = f"{START:%Y-%m-%dT%H:%M:%S}Z"
     assert lane == {"lane": "follows", "since": since, "limit": "in_window", "record": "follows/0/7", "cause": "no"}
@@ -60,7 +60,7 @@ def test_no_lane_is_stopped_in_a_healthy_system(edge: Edge) -> None:
 
 
 def test_overview_without_the_store_is_503(edge: Edge) -> None:
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     assert_problem(edge.client.get("/v1/system", headers=edge.service), 503, "store_unavailable")
 
 

@@ -16,21 +16,21 @@ from notifier.metrics import Metrics
 from tests.contracts.valkey_fixture import Valkey, valkey, valkey_server
 from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.threads import InlineThreads
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 
 __all__ = ["valkey", "valkey_server"]
 
 MS = timedelta(milliseconds=1)
 
 
-def open_inboxes(house: House, times: int) -> list[int]:
+def open_inboxes(backend: MemoryBackend, times: int) -> list[int]:
     """Return the statuses, once all deferred work is done."""
 
     async def run() -> list[int]:
         responded = asyncio.Event()
-        app = cast(Any, house.app(lambda _: responded.wait()))  # the two libraries spell ASGI differently
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://house") as client:
-            bearer = {"Authorization": f"Bearer {house.token('u1')}"}
+        app = cast(Any, backend.app(lambda _: responded.wait()))  # the two libraries spell ASGI differently
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://backend") as client:
+            bearer = {"Authorization": f"Bearer {backend.token('u1')}"}
             responses = [await client.get("/v1/inbox", headers=bearer) for _ in range(times)]
         responded.set()
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
@@ -41,25 +41,25 @@ def open_inboxes(house: House, times: int) -> list[int]:
 
 
 def test_page_times_are_reported_to_a_real_valkey(valkey: Valkey) -> None:
-    house = House()
+    backend = MemoryBackend()
     tabs = RedisTabReport(valkey.client)
-    house.system = replace(house.system, ports=replace(house.ports, tabs=tabs))
-    assert open_inboxes(house, FEWEST) == [200] * FEWEST
+    backend.system = replace(backend.system, ports=replace(backend.ports, tabs=tabs))
+    assert open_inboxes(backend, FEWEST) == [200] * FEWEST
     worst = tabs.worst()
     assert worst is not None
-    assert valkey.client.hkeys("tabs") == [house.system.owner.encode()]
+    assert valkey.client.hkeys("tabs") == [backend.system.owner.encode()]
 
 
 def test_too_few_pages_report_nothing() -> None:
-    house = House()
-    open_inboxes(house, FEWEST - 1)
-    assert house.tabs.worst() is None
+    backend = MemoryBackend()
+    open_inboxes(backend, FEWEST - 1)
+    assert backend.tabs.worst() is None
 
 
 def test_pages_are_answered_without_the_cache() -> None:
-    house = House()
-    house.broken.cache = CacheUnavailable()
-    assert open_inboxes(house, FEWEST) == [200] * FEWEST
+    backend = MemoryBackend()
+    backend.broken.cache = CacheUnavailable()
+    assert open_inboxes(backend, FEWEST) == [200] * FEWEST
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,11 @@ def shown_tweets(edge: Edge, user: str = "u1") -> list[str]:
 
 def set_members(edge: Edge, kind: SetKind) -> list[int]:
     """Return the members in the bitmap that fan-out reads."""
-    edge.house.sequence()
+    edge.backend.sequence()
     return [
-        int(member) for shard, bits in edge.house.sets.read(kind, NOVA, [0]).items() for member in members(bits, shard)
+        int(member)
+        for shard, bits in edge.backend.sets.read(kind, NOVA, [0]).items()
+        for member in members(bits, shard)
     ]
 
 
@@ -52,12 +54,12 @@ def test_mute_hides_earlier_and_later_bursts_until_it_is_lifted(edge: Edge) -> N
     response = patch_preference(edge, {"muted_until": "forever"})
     assert (response.status_code, response.json()) == (200, {**ALL, "muted_until": "forever"})
     assert (shown_tweets(edge), preferences(edge), len(shown_tweets(edge, "u2"))) == ([], [response.json()], 1)
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
     edge.mention()
     assert shown_tweets(edge) == []
-    edge.house.clock.advance(timedelta(seconds=1))
+    edge.backend.clock.advance(timedelta(seconds=1))
     assert patch_preference(edge, {"muted_until": None}).json() == ALL
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
     edge.mention()
     assert (len(shown_tweets(edge)), len(shown_tweets(edge, "u2")), preferences(edge)) == (1, 3, [])
 
@@ -67,7 +69,7 @@ def test_temporary_mute_ends_by_itself(edge: Edge) -> None:
     assert patch_preference(edge, {"muted_until": until.isoformat()}).json()["muted_until"] == "2026-01-05T13:00:00Z"
     edge.mention()
     assert shown_tweets(edge) == []
-    edge.house.clock.advance(timedelta(hours=1))
+    edge.backend.clock.advance(timedelta(hours=1))
     assert (shown_tweets(edge), preferences(edge)) == ([], [])
     edge.mention()
     assert len(shown_tweets(edge)) == 1
@@ -76,7 +78,7 @@ def test_temporary_mute_ends_by_itself(edge: Edge) -> None:
 @pytest.mark.parametrize(("volume", "seen"), [("first", 1), ("off", 0), ("all", 2)])
 def test_volume_controls_how_much_is_shown(edge: Edge, volume: str, seen: int) -> None:
     edge.mention()
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
     edge.mention()
     assert patch_preference(edge, {"volume": volume}).json() == {**ALL, "volume": volume}
     assert len(shown_tweets(edge)) == seen
@@ -85,7 +87,7 @@ def test_volume_controls_how_much_is_shown(edge: Edge, volume: str, seen: int) -
 def test_volume_all_after_off_shows_only_later_bursts(edge: Edge) -> None:
     patch_preference(edge, {"volume": "off"})
     edge.mention()
-    edge.house.clock.advance(timedelta(minutes=2))
+    edge.backend.clock.advance(timedelta(minutes=2))
     patch_preference(edge, {"volume": "all"})
     edge.mention()
     assert len(shown_tweets(edge)) == 1
@@ -171,13 +173,13 @@ def test_subject_must_be_an_existing_account(edge: Edge, subject: str, status: i
 
 
 def test_log_outage_changes_no_preferences(edge: Edge) -> None:
-    edge.house.broken.log = LogUnavailable()
+    edge.backend.broken.log = LogUnavailable()
     assert_problem(patch_preference(edge, {"volume": "off"}), 503, "log_unavailable")
     assert preferences(edge) == []
 
 
 def test_response_shows_the_state_after_the_change(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, now = edge.house.clock, edge.house.clock.now
+    clock, now = edge.backend.clock, edge.backend.clock.now
 
     def ticking_now() -> datetime:
         clock.advance(timedelta(milliseconds=1))
@@ -192,14 +194,14 @@ def test_response_shows_the_state_after_the_change(edge: Edge, monkeypatch: pyte
 
 def test_concurrent_changes_to_different_fields_both_apply(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second request is answered before the first has written."""
-    append, pending_changes = edge.house.log.inner.append, [{"volume": "first"}]
+    append, pending_changes = edge.backend.log.inner.append, [{"volume": "first"}]
 
     def append_after_second_change(records: Sequence[Record]) -> None:
         if pending_changes:
             assert patch_preference(edge, pending_changes.pop()).status_code == 200
         append(records)
 
-    monkeypatch.setattr(edge.house.log.inner, "append", append_after_second_change)
+    monkeypatch.setattr(edge.backend.log.inner, "append", append_after_second_change)
     assert patch_preference(edge, {"muted_until": "forever"}).status_code == 200
     assert preferences(edge) == [{**ALL, "volume": "first", "muted_until": "forever"}]
     assert (set_members(edge, SetKind.MUTED), set_members(edge, SetKind.FIRST)) == ([1], [1])
@@ -211,15 +213,15 @@ def test_unchanged_preference_is_not_logged(edge: Edge) -> None:
         == patch_preference(edge, {"volume": "default"}).json()
         == ALL
     )
-    edge.house.sequence()
-    assert edge.house.sets.read(SetKind.MUTED, NOVA, [0]) == {}
+    edge.backend.sequence()
+    assert edge.backend.sets.read(SetKind.MUTED, NOVA, [0]) == {}
 
 
 def test_mute_is_accepted_once_it_is_in_the_log(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     async def unavailable(_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(edge.house.reads.preferences, "write", unavailable)
+    monkeypatch.setattr(edge.backend.reads.preferences, "write", unavailable)
     assert patch_preference(edge, {"muted_until": "forever"}).json()["muted_until"] == "forever"
     assert preferences(edge) == []
     assert set_members(edge, SetKind.MUTED) == [1]
@@ -228,7 +230,7 @@ def test_mute_is_accepted_once_it_is_in_the_log(edge: Edge, monkeypatch: pytest.
 
 def test_account_deleted_since_can_be_unmuted(edge: Edge) -> None:
     patch_preference(edge, {"muted_until": "forever"}, subject="mention:bob")
-    edge.house.directory.enrol([DirectoryEntry(user=UserId("bob"), member=Member(5), deleted=True)])
+    edge.backend.directory.enrol([DirectoryEntry(user=UserId("bob"), member=Member(5), deleted=True)])
     assert patch_preference(edge, {"muted_until": None}, subject="mention:bob").status_code == 200
     assert preferences(edge) == []
 
@@ -237,5 +239,5 @@ def test_outage_copy_is_dropped_when_a_mute_hides_it(edge: Edge) -> None:
     edge.mention()
     assert len(shown_tweets(edge)) == 1
     patch_preference(edge, {"muted_until": "forever"})
-    edge.house.broken.store = StoreUnavailable()
+    edge.backend.broken.store = StoreUnavailable()
     assert edge.inbox("u1").json()["items"] == []

@@ -16,7 +16,7 @@ from notifier.domain.ids import Kind, Member, Subject, UserId
 from notifier.domain.push.device import Device, FirebaseToken
 from notifier.ports.audience import ShardBlob
 from tests.support.example_event import event
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 SECRET_COUNT = 300
 """More than one byte can count, so no number keeps its length by chance."""
@@ -28,12 +28,12 @@ OPAQUE = re.compile(r"[\w-]{30,}|(?<=W/\")\w{24}")
 @contextmanager
 def house_with_phones() -> Iterator[Edge]:
     """Yield a system with phones; bob is protected, `u2` follows him, and `u1` is a stranger to him."""
-    house = House()
-    house.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
-    house.ports.devices.write([_phone(Member(n), house.clock.now()) for n in (1, 2, 3)])
-    house.people.follow(UserId("u2"), BOB, house.clock.now() - timedelta(days=1))
-    with TestClient(house.app(), raise_server_exceptions=False) as client:
-        yield Edge(house, client)
+    backend = MemoryBackend()
+    backend.sets.put([ShardBlob(kind=SetKind.PUSH, owner=None, shard=0, bits=from_offsets([1, 2, 3]))])
+    backend.ports.devices.write([_phone(Member(n), backend.clock.now()) for n in (1, 2, 3)])
+    backend.people.follow(UserId("u2"), BOB, backend.clock.now() - timedelta(days=1))
+    with TestClient(backend.app(), raise_server_exceptions=False) as client:
+        yield Edge(backend, client)
 
 
 def _phone(member: Member, now: datetime) -> Device:
@@ -45,8 +45,8 @@ def publish(edge: Edge, *ids: str, protected: bool = False, advance: timedelta =
     author = "bob" if protected else "ada"
     if ids:
         edge.batch(*(event(id, author=author, protected=protected) for id in ids))
-        edge.house.sequence()
-    edge.house.clock.advance(advance)
+        edge.backend.sequence()
+    edge.backend.clock.advance(advance)
 
 
 def secrets(edge: Edge, prefix: str, n: int) -> None:
@@ -61,10 +61,10 @@ def run_three_days(secret: int) -> tuple[list[str], list[object]]:
             secrets(edge, f"before-{day}", secret)
             publish(edge, day)
             secrets(edge, f"behind-{day}", min(secret, 9))
-            edge.house.deliver()
+            edge.backend.deliver()
             texts += view(edge)
         texts += view(edge, last=True)
-        alerts = [alert for alert, device in edge.house.phones.arrived if device.member == 1]
+        alerts = [alert for alert, device in edge.backend.phones.arrived if device.member == 1]
         return texts, [(alert.text, alert.collapse_id) for alert in alerts if alert.subject.kind is Kind.MENTION]
 
 
@@ -90,7 +90,7 @@ def view(edge: Edge, *, last: bool = False) -> list[str]:
         responses.append(edge.put("/v1/inbox/seen", "u1", {"token": pages[0].json()["seen"]}))
         responses.append(edge.inbox("u1"))
         responses.append(edge.put("/v1/inbox/marks", "u1", {"bursts": [ids[0] + "A"], "mark": "read"}))
-        edge.house.people.unfollow(UserId("u1"), NOVA)
+        edge.backend.people.unfollow(UserId("u1"), NOVA)
         responses.append(edge.put("/v1/inbox/marks", "u1", {"bursts": ids, "mark": "read"}))
         responses.append(edge.inbox("u1"))
     return [serialize(response) for response in responses]
@@ -124,17 +124,17 @@ def test_secrets_do_not_move_the_opening_of_a_public_burst() -> None:
         with house_with_phones() as edge:
             secrets = (event(f"s{n}", author="bob", protected=True) for n in range(count))
             edge.batch(*secrets, event("public", author="ada"))
-            edge.house.sequence()
-            edge.house.clock.advance(timedelta(milliseconds=1_500))
+            edge.backend.sequence()
+            edge.backend.clock.advance(timedelta(milliseconds=1_500))
             opened_at.append([item["opened_at"] for item in edge.inbox("u1").json()["items"]])
     assert opened_at == [["2026-01-05T12:00:00Z"]] * 2
 
 
 def test_item_is_never_opened_in_the_future() -> None:
     with house_with_phones() as edge:
-        edge.house.clock.advance(timedelta(milliseconds=900))
+        edge.backend.clock.advance(timedelta(milliseconds=900))
         edge.batch(*(event(f"s{n}", author="bob", protected=True) for n in range(200)))
-        edge.house.sequence()
+        edge.backend.sequence()
         assert {item["opened_at"] for item in edge.inbox("u2").json()["items"]} == {"2026-01-05T12:00:00Z"}
 
 
@@ -155,7 +155,7 @@ def test_secrets_alone_change_no_byte_of_a_stranger_s_responses() -> None:
         publish(edge, "b")
         before = view(edge)
         publish(edge, *(f"s{n}" for n in range(SECRET_COUNT)), protected=True, advance=timedelta(0))
-        edge.house.deliver()
+        edge.backend.deliver()
         assert view(edge) == before
 
 
@@ -183,7 +183,7 @@ def test_burst_id_is_stable_and_differs_per_user() -> None:
         publish(edge, "a", advance=timedelta(seconds=1))
         [first] = edge.inbox("u1").json()["items"]
         publish(edge, "b")
-        with TestClient(edge.house.app()) as again:
-            [grown] = Edge(edge.house, again).inbox("u1").json()["items"]
+        with TestClient(edge.backend.app()) as again:
+            [grown] = Edge(edge.backend, again).inbox("u1").json()["items"]
         assert (first["burst"], first["count"], grown["count"]) == (grown["burst"], 1, 2)
         assert edge.inbox("u2").json()["items"][0]["burst"] != first["burst"]

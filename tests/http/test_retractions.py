@@ -15,7 +15,7 @@ from notifier.domain.upstream.validation import DELETED_TYPE, EDITED_TYPE, ERASE
 from tests.http.listening_client import WAIT_LIMIT, LiveHouse, event_types, run_live
 from tests.http.problems import assert_problem
 from tests.support.example_event import accept, event
-from tests.support.http_app import SERVICE_KEY, Edge, House
+from tests.support.http_app import SERVICE_KEY, Edge, MemoryBackend
 
 T1 = {"tweet": "te1", "author": "ada"}
 DELETED = {**event("d1"), "type": DELETED_TYPE, "data": {"tweet": "t1", "author": "ada"}}
@@ -31,7 +31,7 @@ def tweets(edge: Edge, user: str = "u1") -> list[str]:
 
 def open_burst(edge: Edge) -> None:
     edge.post(event("e1"))
-    edge.house.sequence()
+    edge.backend.sequence()
     assert len(tweets(edge)) == 1
 
 
@@ -48,7 +48,7 @@ def test_deleted_tweet_is_on_no_page_and_in_no_badge(edge: Edge) -> None:
 def test_mention_of_an_already_deleted_tweet_is_refused(edge: Edge) -> None:
     edge.post({**DELETED, "data": T1})
     edge.post(event("e1"))
-    edge.house.sequence()
+    edge.backend.sequence()
     assert tweets(edge) == []
     assert {account["refusal"] for account in edge.fate("e1").json()["accounts"]} == {"retracted"}
 
@@ -80,7 +80,7 @@ def test_batch_of_many_retractions_is_applied_from_the_log(edge: Edge) -> None:
     open_burst(edge)
     deletions = [{**DELETED, "id": f"d{n}", "data": {"tweet": f"x{n}", "author": "ada"}} for n in range(30)]
     edge.batch(*deletions, {**DELETED, "data": T1})
-    edge.house.sequence()
+    edge.backend.sequence()
     assert tweets(edge) == []
 
 
@@ -88,7 +88,7 @@ def test_slow_retraction_does_not_block_other_events(monkeypatch: pytest.MonkeyP
     """Retracting everything an author has written takes long, and only two batches pass the gateway at a time."""
 
     async def scenario(live: LiveHouse) -> None:
-        retractions, released = live.house.ports.retractions, Signal()
+        retractions, released = live.backend.ports.retractions, Signal()
         write, started = retractions.write, list[object]()
 
         def write_slowly(records: Collection[Retraction]) -> None:
@@ -116,14 +116,14 @@ def test_slow_retraction_does_not_block_other_events(monkeypatch: pytest.MonkeyP
 
 def test_retraction_in_a_new_process_resets_no_stream() -> None:
     """A pump resets streams at its start for unpublished changes of its predecessor; an API process doesn't."""
-    house = House()
-    edge = Edge(house, TestClient(house.app()))
+    backend = MemoryBackend()
+    edge = Edge(backend, TestClient(backend.app()))
     open_burst(edge)
-    house.system.live_publisher.missed = True
+    backend.system.live_publisher.missed = True
     messages: asyncio.Queue[object] = asyncio.Queue()
-    with TestClient(house.app()) as client:
-        house.bus.lines.append(cast(Any, messages))
-        Edge(house, client).post({**DELETED, "data": T1})
+    with TestClient(backend.app()) as client:
+        backend.bus.lines.append(cast(Any, messages))
+        Edge(backend, client).post({**DELETED, "data": T1})
     assert [type(messages.get_nowait()) for _ in range(messages.qsize())] == [Burst, Burst]
 
 
@@ -133,7 +133,7 @@ def test_open_stream_hides_a_retracted_burst() -> None:
         await live.mention("ada")
         _, row, _ = await stream.next_events(3)
         await live.settle()
-        accept(live.house.system, {**DELETED, "data": {**T1, "tweet": row.data["tweet"]}})
+        accept(live.backend.system, {**DELETED, "data": {**T1, "tweet": row.data["tweet"]}})
         hidden, count = await stream.next_events(2)
         assert (hidden.event, hidden.data) == ("hidden", {"burst": row.data["burst"]})
         assert count.data == {"count": 0, "more": False}

@@ -15,7 +15,7 @@ import pytest
 
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
-from tests.support.http_app import SERVICE_KEY, House
+from tests.support.http_app import SERVICE_KEY, MemoryBackend
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = {"Authorization": f"Bearer {SERVICE_KEY}"}
@@ -30,7 +30,7 @@ def url() -> Iterator[str]:
 def test_server_accepts_events_and_serves_inboxes(url: str) -> None:
     accepted = httpx.post(f"{url}/v1/events", json=event(), headers=SERVICE)
     assert (accepted.status_code, accepted.json()["status"]) == (202, "accepted")
-    user_headers = {"Authorization": f"Bearer {House().token('u1')}"}
+    user_headers = {"Authorization": f"Bearer {MemoryBackend().token('u1')}"}
     inbox = httpx.get(f"{url}/v1/inbox", headers=user_headers)
     assert (inbox.status_code, inbox.json()["items"]) == (200, [])
     assert (
@@ -71,7 +71,7 @@ def test_taken_port_is_reported_in_a_sentence(url: str) -> None:
 def test_sigterm_closes_connections_and_frees_the_port() -> None:
     with running_server("127.0.0.1", 0) as (process, url), httpx.Client() as idle:
         idle.get(f"{url}/healthz")
-        user_headers = {"Authorization": f"Bearer {House().token('u1')}"}
+        user_headers = {"Authorization": f"Bearer {MemoryBackend().token('u1')}"}
         with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=user_headers) as stream:
             chunks = stream.iter_bytes()
             assert next(chunks).startswith(b"retry: 2000\n\nid: ")
@@ -98,7 +98,7 @@ def running_server(host: str, port: int) -> Iterator[tuple["subprocess.Popen[str
 
 
 def test_disconnected_stream_client_is_noticed(url: str) -> None:
-    user_headers = {"Authorization": f"Bearer {House().token('u1')}"}
+    user_headers = {"Authorization": f"Bearer {MemoryBackend().token('u1')}"}
     with httpx.stream("GET", f"{url}/v1/inbox/stream", headers=user_headers) as stream:
         chunks = stream.iter_bytes()
         next(chunks)

@@ -30,7 +30,7 @@ from notifier.domain.upstream.validation import (
 from tests.http.problems import assert_problem
 from tests.support.example_event import event
 from tests.support.fakes.clock import START
-from tests.support.http_app import Edge, House
+from tests.support.http_app import Edge, MemoryBackend
 
 ONE, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
 
@@ -72,11 +72,11 @@ class KeyedApi:
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[KeyedApi]:
-    house, clock = House(Settings(data=tmp_path)), FakeClock()
-    local_identity = identity_of(house.system.settings, house.keys, house.system.metrics)
+    backend, clock = MemoryBackend(Settings(data=tmp_path)), FakeClock()
+    local_identity = identity_of(backend.system.settings, backend.keys, backend.system.metrics)
     identity = replace(local_identity, doorman=Doorman(local_identity.doorman.book, lambda: clock.second))
-    with TestClient(house.app(identity=identity), raise_server_exceptions=False) as client:
-        yield KeyedApi(Edge(house, client), identity.doorman.book, clock)
+    with TestClient(backend.app(identity=identity), raise_server_exceptions=False) as client:
+        yield KeyedApi(Edge(backend, client), identity.doorman.book, clock)
 
 
 def follow(id: str = "f1") -> dict[str, object]:
@@ -180,7 +180,7 @@ def test_unreadable_key_file_keeps_the_keys_and_a_missing_one_revokes_them(
     assert api.post(key, event("2")).status_code == 202
     assert [record.levelno for record in caplog.records if "service keys" in record.message] == [logging.ERROR]
     with pytest.raises(BadSetting):
-        House(api.edge.house.system.settings).app()
+        MemoryBackend(api.edge.backend.system.settings).app()
     api.book.path.unlink()
     api.reload_keys()
     assert api.post(key, event("3")).status_code == 401

@@ -60,7 +60,7 @@ def test_one_bus_message_serves_every_listener() -> None:
         await live.mention()
         for stream in streams:
             assert event_types(await stream.next_events(3)) == ["count", "row", "count"]
-        assert [burst.key.subject for burst in live.house.bus.heard].count(NOVA) == 1
+        assert [burst.key.subject for burst in live.backend.bus.published].count(NOVA) == 1
         ids = [stream.events[1].data["burst"] for stream in streams]
         assert (len(set(ids)), ids[0]) == (3, ids[3])
 
@@ -122,13 +122,13 @@ def test_seen_on_one_stream_updates_the_badge_of_another() -> None:
 
 def test_mark_in_another_process_reaches_the_badge_in_time() -> None:
     async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(house=live.house)
+        peer = LiveHouse(backend=live.backend)
         await live.mention()
         stream = await live.listen("u1")
         await stream.next_events()
         token = (await peer.as_user("u1", "GET", "/v1/inbox"))["seen"]
         await peer.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": token})
-        live.house.clock.advance(FRESH_FOR)
+        live.backend.clock.advance(FRESH_FOR)
         await live.hub.refresh_old()
         [count] = await stream.next_events()
         assert (count.event, count.data) == ("count", {"count": 0, "more": False})
@@ -142,7 +142,7 @@ def test_stream_badge_always_matches_the_unread_count() -> None:
         stream = await live.listen("u1")
         await live.mention("ada")
         for number in range(30):
-            live.house.clock.advance(BURST_WINDOW)
+            live.backend.clock.advance(BURST_WINDOW)
             await live.mention("bob" if number % 3 else "ada", "nova", protected=not number % 5)
             if number % 7 == 3:
                 page = await live.as_user("u1", "GET", "/v1/inbox")
@@ -160,11 +160,11 @@ def test_stream_badge_always_matches_the_unread_count() -> None:
 def test_badge_above_the_limit_says_more() -> None:
     async def scenario(live: LiveHouse) -> None:
         for _ in range(99):
-            live.house.clock.advance(BURST_WINDOW)
+            live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         stream = await live.listen("u1")
         for _ in range(3):
-            live.house.clock.advance(BURST_WINDOW)
+            live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
             await live.drain()
         badges = counts(stream)

@@ -39,7 +39,7 @@ class TimelineWithCallback:
 
 
 def nova_burst(live: LiveHouse) -> Burst:
-    [burst] = [burst for key, burst in live.house.bursts.by_key.items() if str(key.subject) == NOVA]
+    [burst] = [burst for key, burst in live.backend.bursts.by_key.items() if str(key.subject) == NOVA]
     return burst
 
 
@@ -49,8 +49,8 @@ def retracted(burst: Burst) -> Burst:
 
 def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
     async def scenario(live: LiveHouse) -> None:
-        clock, hearers = live.house.clock, live.hub.hearers
-        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        clock, hearers = live.backend.clock, live.hub.hearers
+        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await live.mention("bob", protected=True)
         await live.drain()
@@ -70,8 +70,8 @@ def test_retraction_of_an_invisible_burst_is_not_sent() -> None:
 
 def test_retraction_during_a_digest_read_sends_no_row() -> None:
     async def scenario(live: LiveHouse) -> None:
-        clock, hearers = live.house.clock, live.hub.hearers
-        live.house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        clock, hearers = live.backend.clock, live.hub.hearers
+        live.backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
         stream = await live.listen("u1")
         await stream.next_events()
         await live.mention()
@@ -105,15 +105,15 @@ class FailingTimeline:
 
 def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house, hearers, bob = live.house, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
-        house.people.follow(U1, bob, house.clock.now())
+        backend, hearers, bob = live.backend, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
+        backend.people.follow(U1, bob, backend.clock.now())
         for user in (U1, UserId("u2")):
-            house.people.arrange(user, OverallWish(volume=Volume.DIGEST))
+            backend.people.arrange(user, OverallWish(volume=Volume.DIGEST))
         failing, healthy = await live.listen("u1"), await live.listen("u2")
         await healthy.next_events()
         await live.mention()
         await live.drain()
-        house.clock.advance(DUE - house.clock.now() + 2 * SECOND)
+        backend.clock.advance(DUE - backend.clock.now() + 2 * SECOND)
         timeline = hearers.tab.timeline
         hearers.tab = replace(hearers.tab, timeline=FailingTimeline(timeline, bob))
         for _ in range(2):
@@ -129,15 +129,15 @@ def test_unreadable_digest_of_one_user_does_not_delay_others() -> None:
 
 def test_uncountable_badge_of_one_user_does_not_delay_others() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house, hearers, bob = live.house, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
+        backend, hearers, bob = live.backend, live.hub.hearers, Subject(Kind.MENTION, UserId("bob"))
         failing, healthy = await live.listen("u1"), await live.listen("u2")
         await failing.next_events()
         await healthy.next_events()
-        house.people.follow(U1, bob, house.clock.now())
-        house.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
-        house.people.block(UserId("u2"), UserId("ada"))
+        backend.people.follow(U1, bob, backend.clock.now())
+        backend.people.arrange(U1, OverallWish(volume=Volume.DIGEST))
+        backend.people.block(UserId("u2"), UserId("ada"))
         hearers.tab = replace(hearers.tab, timeline=FailingTimeline(hearers.tab.timeline, bob))
-        house.clock.advance(FRESH_FOR)
+        backend.clock.advance(FRESH_FOR)
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await live.hub.refresh_old()

@@ -22,7 +22,7 @@ def test_slow_client_is_disconnected_without_affecting_others() -> None:
     async def scenario(live: LiveHouse) -> None:
         slow, healthy = await live.listen("u1", reading=False), await live.listen("u2")
         for _ in range(MOST_WAITING + 1):
-            live.house.clock.advance(BURST_WINDOW)
+            live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         await slow.wait_closed()
         assert not slow.ended
@@ -37,7 +37,7 @@ def test_blocked_write_is_disconnected() -> None:
     async def scenario(live: LiveHouse) -> None:
         slow = await live.listen("u1", reading=False)
         await live.drain()
-        live.house.clock.advance(HEARTBEAT)
+        live.backend.clock.advance(HEARTBEAT)
         await live.hub.watch()
         await slow.wait_closed()
         assert live.hub.opened.total() == 0
@@ -50,7 +50,7 @@ def test_idle_stream_gets_only_heartbeats() -> None:
         stream = await live.listen("u1")
         before = stream.body
         for wait in (HEARTBEAT - timedelta(seconds=1), timedelta(seconds=1)):
-            live.house.clock.advance(wait)
+            live.backend.clock.advance(wait)
             await live.hub.watch()
             await live.drain()
         assert stream.body == before + b":\n\n"
@@ -61,11 +61,11 @@ def test_idle_stream_gets_only_heartbeats() -> None:
 def test_stream_ends_when_its_token_expires() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
-        live.house.clock.advance(timedelta(minutes=15, seconds=29))
+        live.backend.clock.advance(timedelta(minutes=15, seconds=29))
         await live.hub.watch()
         await live.drain()
         assert not stream.ended
-        live.house.clock.advance(timedelta(seconds=1))
+        live.backend.clock.advance(timedelta(seconds=1))
         await live.hub.watch()
         await stream.wait_closed()
         assert stream.ended
@@ -76,9 +76,9 @@ def test_stream_ends_when_its_token_expires() -> None:
 def test_stream_of_a_deleted_user_ends() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
-        [account] = live.house.directory.accounts([U1]).values()
-        live.house.directory.enrol([replace(account, deleted=True)])
-        live.house.clock.advance(FRESH_FOR)
+        [account] = live.backend.directory.accounts([U1]).values()
+        live.backend.directory.enrol([replace(account, deleted=True)])
+        live.backend.clock.advance(FRESH_FOR)
         await live.hub.refresh_old()
         await stream.wait_closed()
         assert stream.ended
@@ -152,7 +152,7 @@ def test_service_key_opens_no_stream() -> None:
 def test_store_outage_refuses_new_streams_and_keeps_open_ones() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
-        live.house.broken.store = StoreUnavailable()
+        live.backend.broken.store = StoreUnavailable()
         refused = await live.listen("u2")
         assert (refused.status, live.hub.opened.total()) == (503, 1)
         await live.mention()

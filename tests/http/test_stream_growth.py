@@ -18,10 +18,10 @@ def test_growth_delayed_by_a_bus_outage_is_sent_without_a_reset() -> None:
         stream = await live.listen("u1")
         await live.mention("ada")
         await stream.next_events(3)
-        live.house.bus.stalled = True
+        live.backend.bus.stalled = True
         await live.mention("bob")
-        live.house.bus.stalled = False
-        live.house.system.live_publisher.speak()
+        live.backend.bus.stalled = False
+        live.backend.system.live_publisher.speak()
         assert [(event.event, event.data["text"]) for event in await stream.next_events()] == [
             ("group", "ada and bob, 2 mentions of @nova")
         ]
@@ -33,11 +33,11 @@ def test_growth_published_late_is_returned_for_a_younger_id() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention("ada")
         await last_id(live, "u1")  # the process has heard from the bus
-        live.house.bus.stalled = True
+        live.backend.bus.stalled = True
         await live.mention("bob")
         last = await last_id(live, "u1")
-        live.house.bus.stalled = False
-        live.house.system.live_publisher.speak()
+        live.backend.bus.stalled = False
+        live.backend.system.live_publisher.speak()
         events = await (await live.listen("u1", last)).next_events(2)
         assert texts(events) == ["ada and bob, 2 mentions of @nova"]
 
@@ -46,18 +46,18 @@ def test_growth_published_late_is_returned_for_a_younger_id() -> None:
 
 def test_successor_of_a_dead_publisher_resets_all_streams() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house = live.house
+        backend = live.backend
         await live.mention("ada")
         last = await last_id(live, "u1")
         stream = await live.listen("u1", last)
         await stream.next_events()
-        house.bus.stalled = True
+        backend.bus.stalled = True
         await live.mention("bob")
         successor = build_system(
-            ports=house.ports, settings=house.system.settings, metrics=Metrics(), owner="the next"
+            ports=backend.ports, settings=backend.system.settings, metrics=Metrics(), owner="the next"
         ).live_publisher
         successor.speak()  # fails, too: the bus is still stalled
-        house.bus.stalled = False
+        backend.bus.stalled = False
         successor.speak()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
@@ -70,14 +70,14 @@ def test_successor_of_a_dead_publisher_resets_all_streams() -> None:
 
 def test_publisher_backlog_over_the_limit_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house = live.house
+        backend = live.backend
         await live.mention("ada")
         stream = await live.listen("u1")
         await stream.next_events()
-        house.bus.stalled = True
-        house.system.live_publisher.publish(house.bus.heard[:1] * (KEPT + 1))
-        house.bus.stalled = False
-        house.system.live_publisher.speak()
+        backend.bus.stalled = True
+        backend.system.live_publisher.publish(backend.bus.published[:1] * (KEPT + 1))
+        backend.bus.stalled = False
+        backend.system.live_publisher.speak()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
 
     run_live(scenario)
@@ -85,14 +85,14 @@ def test_publisher_backlog_over_the_limit_is_a_reset() -> None:
 
 def test_stale_message_of_a_late_publisher_is_ignored() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house = live.house
+        backend = live.backend
         stream = await live.listen("u1")
         await live.mention("ada")
         await stream.next_events(3)
-        late_publisher = Voice(bus=house.bus, missed=False)
-        house.bus.stalled = True
-        late_publisher.publish(house.bus.heard[-1:])
-        house.bus.stalled = False
+        late_publisher = Voice(bus=backend.bus, missed=False)
+        backend.bus.stalled = True
+        late_publisher.publish(backend.bus.published[-1:])
+        backend.bus.stalled = False
         await live.mention("bob")
         assert texts(await stream.next_events()) == ["ada and bob, 2 mentions of @nova"]
         late_publisher.speak()
@@ -130,7 +130,7 @@ def test_only_the_first_page_has_a_stream_token() -> None:
     async def scenario(live: LiveHouse) -> None:
         for _ in range(2):
             await live.mention("ada", "u1")
-            live.house.clock.advance(BURST_WINDOW)
+            live.backend.clock.advance(BURST_WINDOW)
         page = await live.as_user("u1", "GET", "/v1/inbox?limit=1")
         assert page["live"]
         assert (await live.as_user("u1", "GET", f"/v1/inbox?cursor={page['next']}"))["live"] is None

@@ -17,8 +17,8 @@ BURST_WINDOW = timedelta(minutes=2)
 
 def test_restricted_burst_sends_nothing_to_strangers() -> None:
     async def scenario(live: LiveHouse) -> None:
-        house = live.house
-        house.people.follow(UserId("u2"), BOB, house.clock.now() - timedelta(days=1))
+        backend = live.backend
+        backend.people.follow(UserId("u2"), BOB, backend.clock.now() - timedelta(days=1))
         stranger, follower = await live.listen("u1"), await live.listen("u2")
         await live.mention("bob", protected=True)
         assert event_types(await follower.next_events(3)) == ["count", "row", "count"]
@@ -38,8 +38,8 @@ def test_stranger_s_stream_is_the_same_with_and_without_secrets() -> None:
             stream = await live.listen("u1")
             for _ in range(secrets):
                 await live.mention("bob", protected=True)
-            live.house.clock.advance(BURST_WINDOW)
-            live.hub.caught_up_at = live.house.clock.now()
+            live.backend.clock.advance(BURST_WINDOW)
+            live.hub.caught_up_at = live.backend.clock.now()
             await live.hub.sweep()
             await live.mention("ada")
             await stream.next_events(3)
@@ -59,7 +59,7 @@ def test_stranger_s_stream_is_the_same_with_and_without_secrets() -> None:
 )
 def test_invisible_burst_is_not_sent(reason: str) -> None:
     async def scenario(live: LiveHouse) -> None:
-        people = live.house.people
+        people = live.backend.people
         match reason:
             case "blocks the opener":
                 people.block(U1, UserId("ada"))
@@ -84,7 +84,7 @@ def test_invisible_burst_is_not_sent(reason: str) -> None:
 
 def test_burst_becomes_a_row_when_an_unblocked_author_joins() -> None:
     async def scenario(live: LiveHouse) -> None:
-        live.house.people.block(U1, UserId("ada"))
+        live.backend.people.block(U1, UserId("ada"))
         stream = await live.listen("u1")
         await live.mention("ada")
         await live.mention("bob")
@@ -113,8 +113,8 @@ def test_block_in_another_process_resets_the_stream_in_time() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
-        live.house.people.block(U1, UserId("ada"))
-        live.house.clock.advance(FRESH_FOR)
+        live.backend.people.block(U1, UserId("ada"))
+        live.backend.clock.advance(FRESH_FOR)
         await live.hub.refresh_old()
         assert event_types(await stream.next_events(2)) == ["reset", "count"]
         await live.mention("ada")
@@ -126,12 +126,12 @@ def test_block_in_another_process_resets_the_stream_in_time() -> None:
 
 def test_unblock_in_another_process_shows_later_bursts() -> None:
     async def scenario(live: LiveHouse) -> None:
-        people, nova = live.house.people, UserId("nova")
+        people, nova = live.backend.people, UserId("nova")
         people.block(nova, U1)
         stream = await live.listen("u1")
         await live.mention("ada")
-        live.house.clock.advance(BURST_WINDOW)
-        people.unblock(nova, U1, live.house.clock.now())
+        live.backend.clock.advance(BURST_WINDOW)
+        people.unblock(nova, U1, live.backend.clock.now())
         await live.hub.refresh_old()
         assert event_types(await stream.next_events(3)) == ["count", "reset", "count"]
         await live.mention("ada")
@@ -145,9 +145,9 @@ def test_unblock_in_another_process_shows_later_bursts() -> None:
 def test_stream_applies_follows_and_unfollows() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
-        live.house.people.follow(U1, BOB, live.house.clock.now())
-        live.house.people.unfollow(U1, NOVA)
-        live.house.clock.advance(FRESH_FOR)
+        live.backend.people.follow(U1, BOB, live.backend.clock.now())
+        live.backend.people.unfollow(U1, NOVA)
+        live.backend.clock.advance(FRESH_FOR)
         await live.hub.refresh_old()
         await stream.next_events(3)
         await live.mention("ada", "nova")

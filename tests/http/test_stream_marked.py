@@ -18,7 +18,7 @@ async def newest_burst(live: LiveHouse) -> str:
 @pytest.mark.parametrize("in_another_process", [False, True])
 def test_hiding_a_seen_item_is_sent_without_a_badge(in_another_process: bool) -> None:
     async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(house=live.house) if in_another_process else live
+        peer = LiveHouse(backend=live.backend) if in_another_process else live
         await live.mention()
         page = await live.as_user("u1", "GET", "/v1/inbox")
         await live.as_user("u1", "PUT", "/v1/inbox/seen", json={"token": page["seen"]})
@@ -38,11 +38,11 @@ def test_hiding_a_seen_item_is_sent_without_a_badge(in_another_process: bool) ->
 
 def test_mark_in_another_process_arrives_in_time_while_redis_stalls() -> None:
     async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(house=live.house)
+        peer = LiveHouse(backend=live.backend)
         await live.mention()
         stream = await peer.listen("u1")
         await stream.next_events()
-        live.house.bus.stalled = True
+        live.backend.bus.stalled = True
         await mark(live, await newest_burst(live), "read")
         await live.settle()
         await peer.hub.refresh_old()
@@ -84,7 +84,7 @@ def test_event_id_covers_the_marks_sent_with_it() -> None:
 def test_more_marks_than_a_page_are_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         for _ in range(A_PAGE + 1):
-            live.house.clock.advance(BURST_WINDOW)
+            live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         stream = await live.listen("u1")
         await stream.next_events()

@@ -10,7 +10,7 @@ from tests.http.listening_client import LiveHouse, event_types, run_live
 from tests.http.test_stream_marked import mark, newest_burst
 from tests.http.test_stream_resumed import last_id
 from tests.support.fakes.people import MemoryPeople
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 
 
 @dataclass(slots=True)
@@ -32,8 +32,8 @@ class SlowViewerRead:
 
 
 class SlowPeople(MemoryPeople):
-    def __init__(self, house: House) -> None:
-        self.__dict__ = house.people.__dict__
+    def __init__(self, backend: MemoryBackend) -> None:
+        self.__dict__ = backend.people.__dict__
         self.slow = SlowViewerRead(super().viewer)
 
     async def viewer(self, user: UserId, member: Member) -> Viewer:
@@ -41,7 +41,7 @@ class SlowPeople(MemoryPeople):
 
 
 def slow_people(live: LiveHouse) -> SlowViewerRead:
-    people = SlowPeople(live.house)
+    people = SlowPeople(live.backend)
     live.hub.hearers.tab = replace(live.hub.hearers.tab, people=people)
     return people.slow
 

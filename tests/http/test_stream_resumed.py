@@ -17,12 +17,12 @@ BURST_WINDOW = timedelta(minutes=2)
 
 def test_each_process_sends_to_its_own_listeners() -> None:
     async def scenario(live: LiveHouse) -> None:
-        peer = LiveHouse(house=live.house)
+        peer = LiveHouse(backend=live.backend)
         streams = [await live.listen("u1"), await peer.listen("u1")]
         await live.mention()
         assert [event_types(await stream.next_events(3)) for stream in streams] == [["count", "row", "count"]] * 2
         last = streams[0].events[-1].id
-        live.house.clock.advance(timedelta(seconds=3))
+        live.backend.clock.advance(timedelta(seconds=3))
         for process in (live, peer):
             await process.hub.sweep()
         assert event_types(await (await peer.listen("u1", last)).next_events(2)) == [
@@ -48,7 +48,7 @@ async def last_id(live: LiveHouse, user: str) -> str:
 def test_resume_returns_opened_and_grown_bursts() -> None:
     async def scenario(live: LiveHouse) -> None:
         await live.mention("ada", "u2")
-        live.house.people.follow(U1, Subject(Kind.MENTION, UserId("u2")), live.house.clock.now())
+        live.backend.people.follow(U1, Subject(Kind.MENTION, UserId("u2")), live.backend.clock.now())
         last = await last_id(live, "u1")
         await live.mention("bob", "u2")
         await live.mention("ada")
@@ -76,7 +76,7 @@ def test_resume_with_more_than_a_page_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
         last = await last_id(live, "u1")
         for _ in range(A_PAGE + 1):
-            live.house.clock.advance(BURST_WINDOW)
+            live.backend.clock.advance(BURST_WINDOW)
             await live.mention()
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
@@ -116,7 +116,7 @@ def test_gap_resets_open_and_resumed_streams() -> None:
 
 def test_store_provides_new_bursts_while_the_bus_is_away() -> None:
     async def scenario(live: LiveHouse) -> None:
-        live.house.bus.away = True
+        live.backend.bus.away = True
         stream = await live.listen("u1")
         assert event_types(await stream.next_events()) == ["count"]
         await live.mention()
@@ -130,7 +130,7 @@ def test_burst_lost_by_the_bus_is_sent_once_from_the_store() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1")
         await stream.next_events()
-        live.house.bus.deaf = True
+        live.backend.bus.deaf = True
         await live.mention()
         await live.hub.sweep()
         assert event_types(await stream.next_events(2)) == ["row", "count"]
@@ -147,7 +147,7 @@ def test_ids_do_not_advance_past_unheard_growth() -> None:
     async def scenario(live: LiveHouse) -> None:
         await last_id(live, "u1")
         heard_at = live.hub.caught_up_at
-        live.house.clock.advance(timedelta(minutes=5))
+        live.backend.clock.advance(timedelta(minutes=5))
         await live.hub.sweep()
         assert live.hub.as_of() < heard_at
 
@@ -158,7 +158,7 @@ def test_resume_between_two_events_of_one_write_repeats_the_second() -> None:
     async def scenario(live: LiveHouse) -> None:
         stream = await live.listen("u1", await last_id(live, "u1"), reading=False)
         await live.mention("ada", "nova")
-        live.house.clock.advance(timedelta(minutes=2))
+        live.backend.clock.advance(timedelta(minutes=2))
         await live.mention("bob", "nova")
         await live.drain()
         await live.settle()
@@ -174,9 +174,9 @@ def test_resume_between_two_events_of_one_write_repeats_the_second() -> None:
 
 def test_resume_after_a_change_of_own_preferences_is_a_reset() -> None:
     async def scenario(live: LiveHouse) -> None:
-        live.house.people.volume(UserId("u1"), NOVA, Volume.OFF)
+        live.backend.people.volume(UserId("u1"), NOVA, Volume.OFF)
         last = await last_id(live, "u1")
-        live.house.people.volume(UserId("u1"), NOVA, Volume.ALL)
+        live.backend.people.volume(UserId("u1"), NOVA, Volume.ALL)
         assert event_types(await (await live.listen("u1", last)).next_events(2)) == ["reset", "count"]
 
     run_live(scenario)

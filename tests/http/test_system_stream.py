@@ -10,7 +10,7 @@ from litestar import Litestar
 from notifier.api.background.overview import MOST, Looking, Watchers, Watching
 from notifier.api.event_stream import BEAT, EventStream
 from tests.http.listening_client import WAIT_LIMIT, OpenStream, ScriptedReader, _scope, frozen_sleep
-from tests.support.http_app import SERVICE_KEY, House
+from tests.support.http_app import SERVICE_KEY, MemoryBackend
 
 SCOPE = cast(Any, _scope({}))
 
@@ -66,7 +66,7 @@ def test_stream_failures_are_logged_and_disconnects_are_not(
 
 def test_watcher_over_the_limit_is_refused_until_one_leaves() -> None:
     async def scenario() -> None:
-        app = House().app(frozen_sleep)
+        app = MemoryBackend().app(frozen_sleep)
         streams = [await open_watcher(app) for _ in range(MOST + 1)]
         assert [stream.status for stream in streams] == [200] * MOST + [503]
         assert (b'"streams_full"' in streams[-1].body, streams[-1].headers["retry-after"]) == (True, "1")
@@ -81,7 +81,7 @@ def test_watcher_over_the_limit_is_refused_until_one_leaves() -> None:
 
 async def open_watcher(app: Litestar) -> OpenStream:
     """Request the stream, and return it once it has begun or was refused."""
-    headers = {"authorization": f"Bearer {SERVICE_KEY}", "host": "house"}
+    headers = {"authorization": f"Bearer {SERVICE_KEY}", "host": "backend"}
     scope = {**_scope(headers), "path": "/v1/system/stream", "raw_path": b"/v1/system/stream"}
     stream = OpenStream()
     stream.reading.set()

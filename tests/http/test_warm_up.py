@@ -10,7 +10,7 @@ from tests.support.http_app import Edge
 
 
 def warm_ups(edge: Edge, result: str) -> float:
-    return edge.house.metrics.registry.get_sample_value("notifier_inbox_warm_ups_total", {"result": result}) or 0.0
+    return edge.backend.metrics.registry.get_sample_value("notifier_inbox_warm_ups_total", {"result": result}) or 0.0
 
 
 def wait_for_warm_ups(edge: Edge, result: str, count: int = 1) -> None:
@@ -21,7 +21,7 @@ def wait_for_warm_ups(edge: Edge, result: str, count: int = 1) -> None:
 
 
 def store_calls(edge: Edge) -> float:
-    return edge.house.metrics.registry.get_sample_value("notifier_inbox_store_calls_total") or 0.0
+    return edge.backend.metrics.registry.get_sample_value("notifier_inbox_store_calls_total") or 0.0
 
 
 def seen_event(user: str, id: str = "s1") -> dict[str, object]:

@@ -14,7 +14,7 @@ import pytest
 from tests.repo.sources import ROOT
 from tests.simulation.test_seeds import CHUNK, CHUNKS
 from tests.support.simulator.run import trial
-from tests.support.simulator.scenarios.catalog import COURSES
+from tests.support.simulator.scenarios.catalog import SCENARIOS
 
 CACHE_SCENARIOS = {
     "cache_adopted_page_kept_after_a_change": "retract, remembered",
@@ -99,7 +99,7 @@ COURSE_BY_PATCH = {
 
 def run_simulator(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the simulator: exit code 0 if all invariants held, 1 if not; any other is no result."""
-    return run(folder, "tests.support.simulator", "--whole", *arguments)
+    return run(folder, "tests.support.simulator", "--no-shorten", *arguments)
 
 
 def run(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -141,7 +141,7 @@ def test_unpatched_copy_keeps_all_invariants(copy: Path) -> None:
 @pytest.mark.parametrize("course", SEEDS)
 def test_course_without_a_patch_keeps_all_invariants(course: str) -> None:
     """Runs in this process: a copy would have the same code and need an interpreter per course."""
-    results = [trial(replace(COURSES[course](), seed=seed)) for seed in SEEDS[course]]
+    results = [trial(replace(SCENARIOS[course](), seed=seed)) for seed in SEEDS[course]]
     assert [str(result) for result in results if result.wrong] == []
 
 
@@ -151,7 +151,7 @@ def test_planted_bug_is_found(copy: Path, patch: Path) -> None:
     apply_patch(patch, copy)
     course = COURSE_BY_PATCH.get(patch.stem)
     arguments = (
-        ("--course", course, *seed_arguments(SEEDS[course]))
+        ("--scenario", course, *seed_arguments(SEEDS[course]))
         if course
         else seed_arguments(RANDOM_SEEDS_BY_PATCH.get(patch.stem, RANDOM_SEEDS))
     )

@@ -17,7 +17,7 @@ from tests.properties.inbox_log import KEPT_FOR, Line
 from tests.support.fakes.bursts import MemoryBursts
 from tests.support.fakes.live_bus import MemoryBus
 from tests.support.fakes.threads import InlineThreads
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 MOST = 10_000
 
@@ -64,10 +64,10 @@ class LiveProcess:
 
     def open(self, user: str, lines: list[Line]) -> None:
         now = self.reads.clock.now()
-        listener = driven(self.hub.hearers.come(UserId(user)))
+        listener = run_sync(self.hub.hearers.come(UserId(user)))
         stream = Stream(since=now - SETTLED_AFTER, ends_at=0, written_at=now)
         listener.streams.append(stream)
-        driven(self.hub.hearers.refresh(listener))
+        run_sync(self.hub.hearers.refresh(listener))
         self.pages[user] = OpenPage(listener, stream, {line.key: line.count for line in lines})
 
     def lose_connection(self) -> None:
@@ -88,9 +88,9 @@ class LiveProcess:
                     self.hub.hearers.hear(update)
                 case MissedUpdates():
                     self.hub.missed()
-        driven(self.hub.sweep())
+        run_sync(self.hub.sweep())
         for page in self.pages.values():
-            driven(self.hub.hearers.refresh(page.listener))
+            run_sync(self.hub.hearers.refresh(page.listener))
 
     def shown(self, user: str, loaded: list[Line]) -> dict[BurstKey, int]:
         """Return what the open page shows. After a reset it loads its list again, as `loaded`."""

@@ -35,8 +35,8 @@ from tests.flow.unreliable import UnreliablePullIndex, UnreliableVersions, unrel
 from tests.properties.inbox_log import Blocked, Deleted, Followed, Line, Log, Marked, Mentioned, Muted, Seen, VolumeSet
 from tests.support.fakes.threads import InlineThreads
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.cast import SINCE
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
+from tests.support.simulator.population import SINCE
 
 VIEWERS = ("kim", "lee")
 CELEBRITIES = ("nova", "lyra", "orion", "eve")
@@ -78,33 +78,33 @@ class World:
     sequences: int = 0
 
     def __post_init__(self) -> None:
-        ground, self.versions, self.pull = unreliable_ground()
+        state, self.versions, self.pull = unreliable_ground()
         self.replica = self.versions.copied()
-        self.stage = Stage(ground=ground)
-        self.stage.scene.resize("nova", 50_000)  # below the size at which the fan-out budget shapes bursts
+        self.stage = Stage(state=state)
+        self.stage.population.resize("nova", 50_000)  # below the size at which the fan-out budget shapes bursts
         self.reads = reads_of(self.stage)
         self.gaps = build_gap_fetch(self.reads)
         self.editor = PreferenceEditor(
-            people=ground.people,
+            people=state.people,
             preferences=build_versioned_preferences(self.reads),
-            clock=ground.clock,
-            log=ThreadedLog(log=ground.log, threads=InlineThreads()),
+            clock=state.clock,
+            log=ThreadedLog(log=state.log, threads=InlineThreads()),
         )
         self.inboxes = [inbox_of(self.reads, Metrics()) for _ in range(2)]
         self.restart_writer()
-        vips = [self.stage.scene.base[user].member for user in VIEWERS]
-        ground.flags.write([Flagged(flag=Flag.VIP, member=Member(vip), on=True, sequence=1) for vip in vips])
+        vips = [self.stage.population.base[user].member for user in VIEWERS]
+        state.flags.write([Flagged(flag=Flag.VIP, member=Member(vip), on=True, sequence=1) for vip in vips])
         for user in VIEWERS:
-            for owner in self.stage.scene.base[user].follows:
+            for owner in self.stage.population.base[user].follows:
                 self.log.add(Followed(at=SINCE, user=user, owner=owner, ended=False))
         self.log.add(VolumeSet(at=SINCE, user="lee", owner="nova", volume=Volume.FIRST))
 
     @property
     def now(self) -> datetime:
-        return self.stage.ground.clock.now()
+        return self.stage.state.clock.now()
 
     def pass_time(self, by: timedelta) -> None:
-        self.stage.ground.clock.advance(by)
+        self.stage.state.clock.advance(by)
 
     def mention(self, tweet: str, author: str, owners: tuple[str, ...], *, protected: bool) -> None:
         self.log.add(Mentioned(at=self.now, tweet=tweet, author=author, owners=owners, protected=protected))
@@ -126,27 +126,27 @@ class World:
 
     def mute(self, user: str, owner: str, until: datetime) -> None:
         self.log.add(Muted(at=self.now, user=user, owner=owner, until=until))
-        driven(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(muted_until=until)))
+        run_sync(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(muted_until=until)))
         self._sequence()
 
     def set_volume(self, user: str, owner: str | None, volume: Volume) -> None:
         self.log.add(VolumeSet(at=self.now, user=user, owner=owner, volume=volume))
         if owner is None:
-            driven(self.editor.arrange(UserId(user), OverallWish(volume=volume)))
+            run_sync(self.editor.arrange(UserId(user), OverallWish(volume=volume)))
         else:
-            driven(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(volume=volume)))
+            run_sync(self.editor.change(UserId(user), Subject(Kind.MENTION, UserId(owner)), Wish(volume=volume)))
         self._sequence()
 
     def mark(self, process: int, user: str, key: BurstKey, mark: Mark) -> None:
         self.log.add(Marked(at=self.now, user=user, key=key, mark=mark))
-        driven(self.inboxes[process].mark(UserId(user), [key], mark))
+        run_sync(self.inboxes[process].mark(UserId(user), [key], mark))
 
     def see(self, process: int, user: str, token: SeenToken) -> None:
         self.log.add(Seen(at=self.now, user=user, as_of=token.as_of, newer=token.newer))
-        driven(self.inboxes[process].see(UserId(user), token))
+        run_sync(self.inboxes[process].see(UserId(user), token))
 
     def open(self, process: int, user: str, limit: int = 20) -> tuple[Page, Badge]:
-        opening = driven(self.inboxes[process].open(UserId(user), limit=limit))
+        opening = run_sync(self.inboxes[process].open(UserId(user), limit=limit))
         assert opening.badge is not None
         return opening.page, opening.badge
 
@@ -158,16 +158,16 @@ class World:
             turn += 1
             assert turn < MOST_PAGES, "the cursor makes no progress"
             inbox = self.inboxes[processes[turn % len(processes)]]
-            page = driven(inbox.page(UserId(user), after=page.next, limit=limit))
+            page = run_sync(inbox.page(UserId(user), after=page.next, limit=limit))
             lines += lines_of(page)
         return lines, badge
 
     def gap(self, user: str, subject: Subject) -> list[Line]:
         """Return everything that the gap fetch returns for the subject."""
-        page = driven(self.gaps.fetch(UserId(user), subject, SeqRange(first=0)))
+        page = run_sync(self.gaps.fetch(UserId(user), subject, SeqRange(first=0)))
         lines = [line_of(item) for item in page.items]
         while page.next is not None:
-            page = driven(self.gaps.fetch(UserId(user), subject, SeqRange(first=0), after=page.next))
+            page = run_sync(self.gaps.fetch(UserId(user), subject, SeqRange(first=0), after=page.next))
             lines += [line_of(item) for item in page.items]
         return lines
 
@@ -183,14 +183,14 @@ class World:
         self.reconciler = build_reconciler(self.writer)
 
     def wipe_redis(self) -> None:
-        self.stage.ground.wipe()
+        self.stage.state.wipe()
 
     def take_redis_away(self) -> None:
-        self.versions.away = self.pull.away = self.stage.ground.bus.stalled = True
+        self.versions.away = self.pull.away = self.stage.state.bus.stalled = True
 
     def bring_redis_back(self) -> None:
         """Make Redis available, resend what it missed, and let each process read the change feed."""
-        self.versions.away = self.pull.away = self.stage.ground.bus.stalled = False
+        self.versions.away = self.pull.away = self.stage.state.bus.stalled = False
         self.writer.live_publisher.speak()
         self.pass_time(timedelta(seconds=1))
 

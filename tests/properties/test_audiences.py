@@ -16,7 +16,7 @@ from notifier.domain.users.account_preferences import Overall
 from notifier.domain.users.subject_preferences import NEVER, Volume
 from notifier.domain.users.visibility import Marks, Viewer, visible
 from tests.support.examples import EVE, HOUR, NOON, NOVA, OF_NOVA, SELF_NOVA, burst
-from tests.support.oracle import Marked, Oracle, Person, Seen, Tweet
+from tests.support.oracle import InboxMarks, ObservedBurst, Oracle, Person, Tweet
 
 SINCE = NOON - HOUR
 EVE_MENTIONS = Subject(Kind.MENTION, EVE)
@@ -83,7 +83,7 @@ def viewer(member: Member, relation: Relation) -> Viewer:
     )
 
 
-def oracle_of(people: Mapping[Member, Relation], burst_: Burst) -> tuple[Oracle, Seen]:
+def oracle_of(people: Mapping[Member, Relation], burst_: Burst) -> tuple[Oracle, ObservedBurst]:
     key = (str(burst_.key.subject.kind), str(NOVA), 1)
     people_ = {
         str(name_of(m)): Person(
@@ -101,8 +101,10 @@ def oracle_of(people: Mapping[Member, Relation], burst_: Burst) -> tuple[Oracle,
         "t0": Tweet(id="t0", author="ada", mentioned=(NOVA,)),
         "t1": Tweet(id="t1", author=EVE, mentioned=(NOVA,), protected=protected),
     }
-    seen = Seen(key=key, opened_at=burst_.opened_at, tweets=("t1",), standard=True)
-    earlier_burst = Seen(key=(key[0], key[1], 0), opened_at=burst_.opened_at - timedelta(seconds=1), tweets=("t0",))
+    seen = ObservedBurst(key=key, opened_at=burst_.opened_at, tweets=("t1",), standard=True)
+    earlier_burst = ObservedBurst(
+        key=(key[0], key[1], 0), opened_at=burst_.opened_at - timedelta(seconds=1), tweets=("t0",)
+    )
     bursts = {seen.key: seen} if burst_.first_of_day else {seen.key: seen, earlier_burst.key: earlier_burst}
     return Oracle(people=people_, tweets=tweets, bursts=bursts), seen
 
@@ -118,4 +120,4 @@ def test_exactly_the_members_with_a_row_see_the_burst(people: Mapping[Member, Re
         assert visible(burst_, viewer(member, relation), now=NOON) is has_row
         if burst_.restricted_to is None or not burst_.first_of_day:  # protected bursts are never first
             assert any(member in members for members in divided.tiers.values()) is has_row
-            assert model.visible(model.people[name_of(member)], seen, Marked(), NOON) is has_row
+            assert model.visible(model.people[name_of(member)], seen, InboxMarks(), NOON) is has_row

@@ -20,7 +20,7 @@ from notifier.metrics import Metrics
 from tests.support.examples import ADA, BOB, EVE, MINUTE, NOON, burst, viewer
 from tests.support.fakes.clock import START
 from tests.support.in_memory_system import LYRA, NOVA, Openings, Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 ZONES = st.sampled_from(sorted(available_timezones()))
 HOURS = st.integers(0, 23)
@@ -121,7 +121,7 @@ OPENED = st.lists(
 def stage_with(preferences: Preferences, opened: list[tuple[Subject, int, tuple[UserId, ...], UserId | None]]) -> Stage:
     """Build Lee's week: Bob is blocked; Eve is protected and not followed by Lee."""
     stage = Stage()
-    people, bursts = stage.ground.people, stage.ground.bursts.by_key
+    people, bursts = stage.state.people, stage.state.bursts.by_key
     people.arrange(LEE, OverallWish(volume=preferences.overall, zone=preferences.zone, digest_hour=preferences.hour))
     people.volume(LEE, NOVA, preferences.nova)
     people.volume(LEE, LYRA, preferences.lyra)
@@ -136,21 +136,21 @@ def stage_with(preferences: Preferences, opened: list[tuple[Subject, int, tuple[
 
 def listed_entries(stage: Stage, limit: int) -> list[Entry]:
     """Return the entries of all pages."""
-    entries, page = list[Entry](), driven(stage.tab().page(LEE, limit=limit))
+    entries, page = list[Entry](), run_sync(stage.tab().page(LEE, limit=limit))
     while True:
         entries += [item.entry for item in page.items]
         if page.next is None:
             return entries
         assert len(page.items) <= limit
-        page = driven(stage.tab().page(LEE, after=page.next, limit=limit))
+        page = run_sync(stage.tab().page(LEE, after=page.next, limit=limit))
 
 
 def drifts(stage: Stage, opened: OpenedInbox) -> float:
     async def no_pause(_: float) -> None:
         return
 
-    metrics, ground = Metrics(), stage.ground
-    driven(Audit(people=ground.people, timeline=ground.timeline, metrics=metrics, pause=no_pause).compare(opened))
+    metrics, state = Metrics(), stage.state
+    run_sync(Audit(people=state.people, timeline=state.timeline, metrics=metrics, pause=no_pause).compare(opened))
     return metrics.registry.get_sample_value("notifier_badge_drift_total") or 0.0
 
 
@@ -160,7 +160,7 @@ def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
     preferences: Preferences, opened: list[tuple[Subject, int, tuple[UserId, ...], UserId | None]], limit: int
 ) -> None:
     stage, openings = stage_with(preferences, opened), Openings()
-    now, entries = stage.ground.clock.now(), listed_entries(stage, limit)
+    now, entries = stage.state.clock.now(), listed_entries(stage, limit)
     assert entries == sorted(entries, key=lambda entry: (entry.opened_at, entry.key), reverse=True)
     listed_keys = [entry.key for entry in entries if isinstance(entry, Burst)]
     digests = [entry for entry in entries if isinstance(entry, Digest)]
@@ -170,7 +170,7 @@ def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
     own_volumes = {NOVA: preferences.nova, LYRA: preferences.lyra, LEE_SELF: Volume.ALL}
     seen = [
         burst_
-        for burst_ in stage.ground.bursts.by_key.values()
+        for burst_ in stage.state.bursts.by_key.values()
         if burst_.mentioners != (BOB,) and burst_.restricted_to is None
     ]
     volumes = {subject: preferences.overall if own is Volume.DEFAULT else own for subject, own in own_volumes.items()}
@@ -183,12 +183,12 @@ def test_every_burst_is_listed_once_and_the_badge_counts_the_list(
         assert digest.opened_at == schedule.moment(schedule.day_of(digest.newest[0].opened_at)) <= now
         assert digest.count == sum(burst_.count for burst_ in digest.newest) == sum(n for _, n in digest.accounts)
     tab = replace(stage.tab(), observers=[openings])
-    page, badge = driven(tab.open(LEE, limit=limit))
+    page, badge = run_sync(tab.open(LEE, limit=limit))
     assert badge is not None
     assert badge.count == len(entries)
     assert drifts(stage, openings[0]) == 0
     if page.seen is not None:
-        driven(tab.see(LEE, page.seen))
-    assert driven(tab.badge(LEE)).count == 0
+        run_sync(tab.see(LEE, page.seen))
+    assert run_sync(tab.badge(LEE)).count == 0
     stage.pass_time(days=RETENTION.days)
     assert listed_entries(stage, limit) == []

@@ -12,7 +12,7 @@ from notifier.domain.delivery.scheduling import CREDITS, Credit, DispatchDecisio
 from notifier.domain.delivery.slice import Pool, Slice, Step
 from notifier.domain.delivery.throttle import UNLIMITED, TierLimit
 from tests.properties.ledger_strategies import SECONDS, burst_records, plans
-from tests.support.examples import NOON, SECOND, entry, piece, plan_of
+from tests.support.examples import NOON, SECOND, entry, plan_of, slice_of
 
 CREDIT = st.builds(Credit, st.integers(0, 6), st.integers(0, 12))
 CREDITS_BY_POOL = st.fixed_dictionaries(dict.fromkeys(Pool, CREDIT))
@@ -182,13 +182,13 @@ def test_all_work_finishes_with_any_widths_and_credits(data: st.DataObject, cred
 def test_wide_slice_is_queued_despite_a_stream_of_narrow_ones(width: int, busy: int) -> None:
     wide = account(plan_of(seq=1, shards=width, width=width), (), ())
     narrow = {n: account(plan_of(seq=n, shards=1, opened_at=NOON + n * SECOND), (), ()) for n in range(2, 30)}
-    queue = [piece(Tier.P0, seq=n) for n in range(2, 2 + busy)]
+    queue = [slice_of(Tier.P0, seq=n) for n in range(2, 2 + busy)]
     for ended_seq in range(2, 3 + busy):
         for slice_ in queue:
             narrow[slice_.burst.seq] = narrow[slice_.burst.seq].with_entry(entry(slice_, Fact.DISPATCHED, n=1))
         credits = {**CREDITS, Pool.P0: Credit(busy + 1, width)}
         queue = slices_of_pool(Pool.P0, decision_for([wide, *narrow.values()], NOON, credits).queue)
-        if piece(Tier.P0, 0, width - 1) in queue:
+        if slice_of(Tier.P0, 0, width - 1) in queue:
             return
-        narrow[ended_seq] = narrow[ended_seq].with_entry(entry(piece(Tier.P0, seq=ended_seq), Fact.DONE))
+        narrow[ended_seq] = narrow[ended_seq].with_entry(entry(slice_of(Tier.P0, seq=ended_seq), Fact.DONE))
     raise AssertionError("narrow slices starved the wide one")

@@ -23,7 +23,7 @@ from tests.support.fakes.clock import ManualClock
 from tests.support.fakes.directory import MemoryDirectory
 from tests.support.fakes.inbox import MemoryInbox, MemorySeals, MemoryTimeline
 from tests.support.fakes.people import MemoryPeople
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 NOW = datetime(2026, 4, 5, 12, 0, 0, 300_000, tzinfo=UTC)
 THIS_SECOND = int(NOW.timestamp())
@@ -155,7 +155,7 @@ def people_of(facts: Facts) -> MemoryPeople:
     for subject, volume in facts.volumes.items():
         people.volume(KIM, subject, volume)
     people.arrange(KIM, OverallWish(volume=facts.everything))
-    driven(people.mark(Member(1), facts.hidden, Mark.HIDDEN))
+    run_sync(people.mark(Member(1), facts.hidden, Mark.HIDDEN))
     return people
 
 
@@ -168,10 +168,10 @@ def gaps_over(bursts: Sequence[Burst], facts: Facts, most_read: int) -> tuple[Ga
 
 
 def pages_of(gaps: GapFetch, subject: Subject, within: SeqRange, limit: int, most_pages: int) -> list[GapPage]:
-    pages = [driven(gaps.fetch(KIM, subject, within, limit=limit))]
+    pages = [run_sync(gaps.fetch(KIM, subject, within, limit=limit))]
     while pages[-1].next is not None:
         assert len(pages) < most_pages, "the cursor makes no progress"
-        pages.append(driven(gaps.fetch(KIM, subject, within, after=pages[-1].next, limit=limit)))
+        pages.append(run_sync(gaps.fetch(KIM, subject, within, after=pages[-1].next, limit=limit)))
     return pages
 
 

@@ -203,13 +203,13 @@ class InboxMachine(RuleBasedStateMachine):
     def deliver_late_versions(self) -> None:
         self.world.versions.deliver() if not self.world.versions.away else None
 
-    @precondition(lambda self: self.world.stage.ground.bus.heard)
+    @precondition(lambda self: self.world.stage.state.bus.published)
     @rule(number=NUMBERS)
     def repeat_old_news(self, number: int) -> None:
         """Publish an old message again, as a writer does after an unclear result."""
-        bus = self.world.stage.ground.bus
+        bus = self.world.stage.state.bus
         if not bus.stalled:
-            bus.publish([bus.heard[-1 - number % len(bus.heard)]])
+            bus.publish([bus.published[-1 - number % len(bus.published)]])
 
     @invariant()
     def agrees(self) -> None:
@@ -245,7 +245,7 @@ class InboxMachine(RuleBasedStateMachine):
         live = self.live[process]
         if user not in live.pages:
             live.open(user, expected)
-        if self.world.stage.ground.bus.stalled:
+        if self.world.stage.state.bus.stalled:
             return  # growth in the meantime is sent once Redis is back
         live.catch_up()
         assert live.shown(user, expected) == {line.key: line.count for line in expected}
@@ -259,14 +259,14 @@ class InboxMachine(RuleBasedStateMachine):
 
     def _begin_publishing(self, bus_result: str) -> None:
         if bus_result != "sent":
-            self.world.stage.ground.bus.stalled = True
+            self.world.stage.state.bus.stalled = True
 
     def _end_publishing(self, bus_result: str) -> None:
         """Let a second pass, after which messages that Redis missed are shown."""
         if bus_result == "lost":
             self.world.restart_writer()
         if bus_result != "sent" and not self.world.versions.away:
-            self.world.stage.ground.bus.stalled = False
+            self.world.stage.state.bus.stalled = False
             self.world.writer.live_publisher.speak()
             self.world.pass_time(SECOND)
 
@@ -280,8 +280,8 @@ class InboxMachine(RuleBasedStateMachine):
             live.lose_connection()
 
     def _live(self) -> LiveProcess:
-        ground = self.world.stage.ground
-        return LiveProcess(self.world.reads, ground.bus, ground.bursts)
+        state = self.world.stage.state
+        return LiveProcess(self.world.reads, state.bus, state.bursts)
 
 
 class ShallowInboxMachine(InboxMachine):

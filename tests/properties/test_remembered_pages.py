@@ -18,7 +18,7 @@ from notifier.domain.users.visibility import Mark
 from notifier.metrics import Hits, Metrics
 from tests.flow.inboxes import KIM, Processes
 from tests.support.in_memory_system import Stage
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 OPAQUE = Opaque.of(Keys(secret="the same secret for all processes", service_key="a key"))
 PageContent = tuple[list[tuple[str, int, bool]], int, object]
@@ -44,8 +44,8 @@ class PageScenario:
 
     def __init__(self) -> None:
         self.stage = Stage()
-        kim = Member(self.stage.scene.base["kim"].member)
-        self.stage.ground.flags.write([Flagged(flag=Flag.VIP, member=kim, on=True, sequence=1)])
+        kim = Member(self.stage.population.base["kim"].member)
+        self.stage.state.flags.write([Flagged(flag=Flag.VIP, member=kim, on=True, sequence=1)])
         self.processes = with_api(Processes(self.stage))
         self.tweets: list[str] = []
         for seconds in (0, 10, 10):
@@ -59,9 +59,9 @@ class PageScenario:
             case "mention", str(owner):
                 self._mention(owner)
             case "quietly", str(owner):
-                self.stage.ground.bus.stalled = True
+                self.stage.state.bus.stalled = True
                 self._mention(owner)
-                self.stage.ground.bus.stalled = False
+                self.stage.state.bus.stalled = False
                 self.stage.pass_time(seconds=1)
             case "delete", int(number) if self.tweets:
                 self.stage.say(DELETED_TYPE, tweet=self.tweets[number % len(self.tweets)], author="ada")
@@ -69,13 +69,13 @@ class PageScenario:
             case "mark", int(number):
                 if items := self.processes.open(0).page.items:
                     key = items[number % len(items)].entry.key
-                    driven(self.processes.inboxes[0].mark(KIM, [key], Mark.READ))
+                    run_sync(self.processes.inboxes[0].mark(KIM, [key], Mark.READ))
             case "pass", seconds:
-                self.stage.ground.clock.advance(timedelta(seconds=float(seconds)))
+                self.stage.state.clock.advance(timedelta(seconds=float(seconds)))
             case "open", int(process):
                 first_page(self.processes, process)
             case "count", int(process):
-                driven(self.processes.inboxes[process].badge(KIM))
+                run_sync(self.processes.inboxes[process].badge(KIM))
             case "judge", _:
                 self.check_pages()
             case "evict", int(process):

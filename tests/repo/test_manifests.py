@@ -26,7 +26,7 @@ from tests.repo.manifests import (
     workload,
 )
 from tests.repo.sources import ROOT, pyproject
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 from workers.runner import POOLS
 
 DEPLOYMENT_KINDS = {"Deployment", "PodDisruptionBudget", "ServiceAccount"}
@@ -177,7 +177,7 @@ def test_every_pool_has_its_own_broker() -> None:
 def test_api_probes_use_public_routes() -> None:
     requests = {name: probe["httpGet"] for name, probe in probes("api").items()}
     assert requests.keys() == {"startupProbe", "readinessProbe", "livenessProbe"}
-    described = House().app().routes
+    described = MemoryBackend().app().routes
     open_to_all = {
         route.path
         for route in described

@@ -8,7 +8,7 @@ from notifier.adapters.cassandra import (
     CassandraAccess,
     Cluster,
 )
-from tests.support.keyspace import emptied, keyspace
+from tests.support.keyspace import keyspace, truncated
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     """A cluster with its own session, on which no encoders are registered."""
-    emptied(shared_cluster)
+    truncated(shared_cluster)
     session = Cluster(shared_cluster.access)
     yield session
     session.close()

@@ -24,9 +24,9 @@ from notifier.domain.bursts.mention import Mention
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Kind, Lane, Member, Subject, UserId
 from tests.support.keyspace import patient_reader
-from tests.support.lossy_cassandra import ON_ENGINES, cluster, made
+from tests.support.lossy_cassandra import ON_ENGINES, cluster, shared_cluster
 
-__all__ = ["cluster", "made"]
+__all__ = ["cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 

@@ -20,11 +20,11 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
 from notifier.flow.inbox.burst_walk import place_of
 from notifier.ports.inbox import InboxPosition
-from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention, piece
+from tests.support.contract_examples import EVENT, NOVA, ORION, burst, mention, slice_of
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
 
-__all__ = ["clock", "cluster", "made"]
+__all__ = ["clock", "cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 
@@ -36,16 +36,16 @@ FIRST = Head(subject=NOVA, version=1, nonce="one", applied={}, outbox=(burst(),)
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 def test_swap_with_lost_answer_is_recognized_by_nonce(cluster: Cluster, error: Exception) -> None:
     heads = CassandraHeads(cluster)
-    assert CassandraHeads(Losing(cluster, error, done=True)).swap([FIRST]) == [True]
+    assert CassandraHeads(LossyCluster(cluster, error, done=True)).swap([FIRST]) == [True]
     second = replace(FIRST, version=2, nonce="two")
     orion = replace(FIRST, subject=ORION, nonce="o")
-    assert CassandraHeads(Losing(cluster, error, done=True, times=2)).swap([second, orion]) == [True, True]
+    assert CassandraHeads(LossyCluster(cluster, error, done=True, times=2)).swap([second, orion]) == [True, True]
     assert heads.load([NOVA, ORION]) == {NOVA: second, ORION: orion}
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 def test_swap_with_unknown_result_raises(cluster: Cluster, error: Exception) -> None:
-    losing = CassandraHeads(Losing(cluster, error, done=False))
+    losing = CassandraHeads(LossyCluster(cluster, error, done=False))
     with pytest.raises(StoreUnavailable):
         losing.swap([FIRST])
     assert CassandraHeads(cluster).load([NOVA]) == {NOVA: Head.fresh(NOVA)}
@@ -56,10 +56,10 @@ def test_swap_with_lost_answer_loses_to_same_version(cluster: Cluster) -> None:
     heads = CassandraHeads(cluster)
     heads.swap([FIRST])
     late = replace(FIRST, nonce="late", seq=9)
-    assert CassandraHeads(Losing(cluster, LOST[0], done=True)).swap([late]) == [False]
+    assert CassandraHeads(LossyCluster(cluster, LOST[0], done=True)).swap([late]) == [False]
     assert heads.load([NOVA]) == {NOVA: FIRST}
     heads.swap([replace(FIRST, version=2, nonce="two")])
-    assert CassandraHeads(Losing(cluster, LOST[0], done=False)).swap([FIRST]) == [False]
+    assert CassandraHeads(LossyCluster(cluster, LOST[0], done=False)).swap([FIRST]) == [False]
 
 
 def test_one_of_sixteen_contenders_wins_each_version(cluster: Cluster) -> None:
@@ -95,51 +95,51 @@ def test_unpublished_head_is_found_without_its_subject(cluster: Cluster) -> None
 
 @pytest.mark.parametrize("done", [True, False])
 def test_claim_with_lost_answer_is_ours_if_it_was_written(cluster: Cluster, done: bool) -> None:
-    claims, losing = CassandraClaims(cluster), CassandraClaims(Losing(cluster, LOST[1], done=done))
+    claims, losing = CassandraClaims(cluster), CassandraClaims(LossyCluster(cluster, LOST[1], done=done))
     if done:
-        claim = losing.claim(piece(KEY), "one", START, START + TERM)
+        claim = losing.claim(slice_of(KEY), "one", START, START + TERM)
         assert claim is not None
         assert claims.renew(claim, START + 2 * TERM) is not None
     else:
         with pytest.raises(StoreUnavailable):
-            losing.claim(piece(KEY), "one", START, START + TERM)
-        assert claims.claim(piece(KEY), "two", START, START + TERM) is not None
+            losing.claim(slice_of(KEY), "one", START, START + TERM)
+        assert claims.claim(slice_of(KEY), "two", START, START + TERM) is not None
 
 
 @pytest.mark.parametrize("done", [True, False])
 def test_renewal_with_lost_answer_holds_if_it_was_written(cluster: Cluster, done: bool) -> None:
-    claims, losing = CassandraClaims(cluster), CassandraClaims(Losing(cluster, LOST[0], done=done))
-    claim = claims.claim(piece(KEY), "one", START, START + TERM)
+    claims, losing = CassandraClaims(cluster), CassandraClaims(LossyCluster(cluster, LOST[0], done=done))
+    claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
     assert claim is not None
     if done:
         assert losing.renew(claim, START + 2 * TERM) == replace(claim, until=START + 2 * TERM)
     else:
         with pytest.raises(StoreUnavailable):
             losing.renew(claim, START + 2 * TERM)
-    later_claim = claims.claim(piece(KEY), "two", START + TERM, START + 3 * TERM)
+    later_claim = claims.claim(slice_of(KEY), "two", START + TERM, START + 3 * TERM)
     assert (later_claim is None) == done
 
 
 def test_renewal_with_lost_answer_fails_if_slice_was_claimed(cluster: Cluster) -> None:
     claims = CassandraClaims(cluster)
-    claim = claims.claim(piece(KEY), "one", START, START + TERM)
+    claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
     assert claim is not None
-    claims.claim(piece(KEY), "two", START + TERM, START + 2 * TERM)
-    assert CassandraClaims(Losing(cluster, LOST[0], done=True)).renew(claim, START + 3 * TERM) is None
+    claims.claim(slice_of(KEY), "two", START + TERM, START + 2 * TERM)
+    assert CassandraClaims(LossyCluster(cluster, LOST[0], done=True)).renew(claim, START + 3 * TERM) is None
 
 
 def test_next_claim_continues_from_last_reported_progress(cluster: Cluster) -> None:
     claims, end = CassandraClaims(cluster), START + TERM
-    first_claim = claims.claim(piece(KEY), "one", START, end)
+    first_claim = claims.claim(slice_of(KEY), "one", START, end)
     assert first_claim is not None
 
     def hand_back() -> None:
         claims.release(replace(first_claim, reached=17), end)
 
-    losing = CassandraClaims(Losing(cluster, LOST[0], at=" IF attempt", done=True, meanwhile=hand_back))
+    losing = CassandraClaims(LossyCluster(cluster, LOST[0], at=" IF attempt", done=True, meanwhile=hand_back))
     with pytest.raises(StoreUnavailable):
-        losing.claim(piece(KEY), "two", end, end)
-    next_claim = claims.claim(piece(KEY), "three", end, end + TERM)
+        losing.claim(slice_of(KEY), "two", end, end)
+    next_claim = claims.claim(slice_of(KEY), "three", end, end + TERM)
     assert next_claim is not None
     assert (next_claim.attempt, next_claim.reached) == (2, 17)
 
@@ -149,7 +149,7 @@ def test_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:
 
     def claim(number: int) -> bool | None:
         try:
-            return claims.claim(piece(KEY), f"w{number}", START, START + TERM) is not None
+            return claims.claim(slice_of(KEY), f"w{number}", START, START + TERM) is not None
         except StoreUnavailable:
             return None
 
@@ -157,19 +157,21 @@ def test_one_of_sixteen_workers_gets_the_slice(cluster: Cluster) -> None:
         results = list(threads.map(claim, range(16)))
     assert results.count(True) <= 1
     assert results.count(True) == 1 or None in results
-    assert claims.claim(piece(KEY), "late", START, START + TERM) is None
+    assert claims.claim(slice_of(KEY), "late", START, START + TERM) is None
 
 
 def test_mention_is_known_only_when_its_burst_is_readable(cluster: Cluster, clock: ManualClock) -> None:
     bursts, sequenced = CassandraBursts(cluster, clock), [Sequenced(mention=mention(), seq=1)]
     for table in ("burst_runs (", "bursts_of_hour (", "mentions (", "bursts ("):
         with pytest.raises(StoreUnavailable):
-            CassandraBursts(Losing(cluster, LOST[0], done=False, at=f"INTO {table}"), clock).write([burst()], sequenced)
+            CassandraBursts(LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}"), clock).write(
+                [burst()], sequenced
+            )
         assert bursts.known({NOVA: [EVENT]}) == {NOVA: set()}
         assert bursts.read([KEY]) == {}
         assert CassandraRecentBursts(cluster, clock).since(START, None, 9) == []
     with pytest.raises(StoreUnavailable):
-        CassandraBursts(Losing(cluster, LOST[0], done=False, at="INTO mention_ids ("), clock).write(
+        CassandraBursts(LossyCluster(cluster, LOST[0], done=False, at="INTO mention_ids ("), clock).write(
             [burst()], sequenced
         )
     assert bursts.known({NOVA: [EVENT]}) == {NOVA: set()}
@@ -180,7 +182,7 @@ def test_mention_is_known_only_when_its_burst_is_readable(cluster: Cluster, cloc
 
 def test_only_moved_or_unplaced_burst_is_placed_again(cluster: Cluster, clock: ManualClock) -> None:
     for table in ("burst_runs (", "bursts_of_hour ("):
-        losing = Losing(cluster, LOST[0], done=False, at=f"INTO {table}")
+        losing = LossyCluster(cluster, LOST[0], done=False, at=f"INTO {table}")
         bursts, grown = CassandraBursts(losing, clock), burst(version=2, text="grown")
         for _ in range(2):  # a process that crashed halfway has placed nothing
             losing.times = 1

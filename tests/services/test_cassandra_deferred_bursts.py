@@ -14,9 +14,9 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
 from tests.support.contract_examples import NOVA, plan
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
+from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
 
-__all__ = ["clock", "cluster", "made"]
+__all__ = ["clock", "cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 

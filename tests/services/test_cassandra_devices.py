@@ -10,9 +10,9 @@ from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import Member
 from notifier.domain.push.device import KEPT, Device, DeviceWord, FirebaseToken, gone
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
 
-__all__ = ["clock", "cluster", "made"]
+__all__ = ["clock", "cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 
@@ -49,7 +49,7 @@ def test_interrupted_registration_completes_on_retry(
 ) -> None:
     CassandraDevices(cluster, clock).write([device(ADA, 1)])
     with pytest.raises(StoreUnavailable):
-        CassandraDevices(Losing(cluster, LOST[0], done=done, at=statement), clock).write([device(BEA, 2)])
+        CassandraDevices(LossyCluster(cluster, LOST[0], done=done, at=statement), clock).write([device(BEA, 2)])
     assert len(devices_of_both(cluster, clock)) <= 1
     CassandraDevices(cluster, clock).write([device(BEA, 2)])
     assert devices_of_both(cluster, clock) == {BEA: [device(BEA, 2)]}
@@ -66,7 +66,7 @@ def test_later_of_two_concurrent_registrations_wins(
     def register_concurrently() -> None:
         CassandraDevices(cluster, clock).write([device(BEA, second)])
 
-    losing = Losing(cluster, LOST[0], done=True, at=statement, meanwhile=register_concurrently)
+    losing = LossyCluster(cluster, LOST[0], done=True, at=statement, meanwhile=register_concurrently)
     with pytest.raises(StoreUnavailable):
         CassandraDevices(losing, clock).write([device(ADA, first)])
     CassandraDevices(cluster, clock).write([device(ADA, first)])

@@ -8,9 +8,9 @@ from notifier.domain.bursts.retraction import tweet_trail
 from notifier.domain.bursts.sequencer import Sequenced
 from tests.support.contract_examples import NOVA, burst, mention
 from tests.support.fakes.clock import ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
+from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
 
-__all__ = ["clock", "cluster", "made"]
+__all__ = ["clock", "cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 

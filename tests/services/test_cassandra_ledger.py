@@ -19,11 +19,11 @@ from notifier.domain.delivery.ledger import Fact, LedgerEntry
 from notifier.domain.delivery.slice import Step
 from notifier.domain.errors import StoreUnavailable
 from notifier.domain.ids import BurstKey
-from tests.support.contract_examples import NOVA, ORION, piece, plan
+from tests.support.contract_examples import NOVA, ORION, plan, slice_of
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
 
-__all__ = ["clock", "cluster", "made"]
+__all__ = ["clock", "cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 
@@ -31,7 +31,7 @@ KEY = BurstKey(NOVA, 1)
 
 
 def dispatched(*shards: int) -> list[LedgerEntry]:
-    return [LedgerEntry(slice=piece(KEY, shard=shard), fact=Fact.DISPATCHED, n=1, at=START) for shard in shards]
+    return [LedgerEntry(slice=slice_of(KEY, shard=shard), fact=Fact.DISPATCHED, n=1, at=START) for shard in shards]
 
 
 @pytest.mark.parametrize("written", [True, False])
@@ -39,7 +39,7 @@ def test_cell_with_lost_answer_is_not_reported_as_foreign(cluster: Cluster, cloc
     ledger = CassandraLedger(cluster, clock)
     ledger.plan([plan(KEY)])
     with pytest.raises(StoreUnavailable):
-        CassandraLedger(Losing(cluster, LOST[0], done=written), clock).record(dispatched(0, 1))
+        CassandraLedger(LossyCluster(cluster, LOST[0], done=written), clock).record(dispatched(0, 1))
     assert ledger.record(dispatched(0, 1)) == [not written, not written]
 
 
@@ -57,7 +57,7 @@ def test_only_new_cells_are_written(cluster: Cluster, clock: ManualClock) -> Non
 def test_burst_listed_before_a_crash_is_planned_by_next_process(cluster: Cluster, clock: ManualClock) -> None:
     # The next process finds another opening time, because the head was re-stamped.
     with pytest.raises(StoreUnavailable):
-        CassandraLedger(Losing(cluster, LOST[0], done=False), clock).plan([plan(KEY)])
+        CassandraLedger(LossyCluster(cluster, LOST[0], done=False), clock).plan([plan(KEY)])
     ledger = CassandraLedger(cluster, clock)
     assert (ledger.open(), ledger.read([KEY])) == ([KEY], {})
     restamped = plan(KEY, opened_at=START + timedelta(milliseconds=7))
@@ -71,7 +71,7 @@ def test_burst_listed_before_a_crash_is_planned_by_next_process(cluster: Cluster
 
 def test_planned_burst_is_listed(cluster: Cluster, clock: ManualClock) -> None:
     with pytest.raises(StoreUnavailable):
-        CassandraLedger(Losing(cluster, LOST[0], done=True), clock).plan([plan(KEY)])
+        CassandraLedger(LossyCluster(cluster, LOST[0], done=True), clock).plan([plan(KEY)])
     ledger = CassandraLedger(cluster, clock)
     assert ledger.read([KEY])[KEY].plan == plan(KEY)
     ledger.plan([plan(KEY)])
@@ -229,7 +229,7 @@ class CountingRows(Cluster):
 
 
 def repeated(n: int, fact: Fact = Fact.WAITS) -> LedgerEntry:
-    return LedgerEntry(slice=piece(KEY, Tier.P0, step=Step.APNS), fact=fact, n=n, at=START + timedelta(minutes=n))
+    return LedgerEntry(slice=slice_of(KEY, Tier.P0, step=Step.APNS), fact=fact, n=n, at=START + timedelta(minutes=n))
 
 
 def test_slice_that_waited_300_times_is_read_from_two_rows(cluster: Cluster, clock: ManualClock) -> None:
@@ -258,7 +258,7 @@ def test_one_of_two_writers_of_same_repetition_loses(cluster: Cluster, clock: Ma
     for n in range(6, 12):
         with ThreadPoolExecutor(2) as threads:
             assert sum(threads.map(lambda n: ledger.record([repeated(n)])[0], [n] * 2)) == 1
-    first = replace(repeated(1), slice=piece(KEY))
+    first = replace(repeated(1), slice=slice_of(KEY))
     assert ledger.record([repeated(11), first, repeated(12)]) == [False, True, True]
     assert ledger.record([repeated(13), replace(first, n=2)]) == [True, True]
     assert ledger.read([KEY])[KEY].standings[repeated(1).slice].waited == 13

@@ -22,9 +22,9 @@ from notifier.flow.lane_guard import LaneGuard
 from notifier.metrics import Metrics
 from notifier.ports.event_log import DeadLetter
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, clock, cluster, made
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, clock, cluster, shared_cluster
 
-__all__ = ["clock", "cluster", "made"]
+__all__ = ["clock", "cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 
@@ -67,7 +67,7 @@ def test_tampered_audit_is_detected(cluster: Cluster, clock: ManualClock, tamper
 
 @pytest.mark.parametrize("done", [True, False])
 def test_throttle_is_set_only_after_its_audit_row(cluster: Cluster, clock: ManualClock, done: bool) -> None:
-    throttles = CassandraThrottles(Losing(cluster, LOST[0], done=done, at="INTO audit"), clock)
+    throttles = CassandraThrottles(LossyCluster(cluster, LOST[0], done=done, at="INTO audit"), clock)
     if done:
         throttles.put(PAUSE)
         assert (len(audited(cluster)), list(throttles.since(START))) == (1, [PAUSE])
@@ -79,7 +79,7 @@ def test_throttle_is_set_only_after_its_audit_row(cluster: Cluster, clock: Manua
 
 @pytest.mark.parametrize("done", [True, False])
 def test_throttle_with_lost_answer_is_set_if_it_was_written(cluster: Cluster, clock: ManualClock, done: bool) -> None:
-    throttles = CassandraThrottles(Losing(cluster, LOST[0], done=done, at="INTO throttles"), clock)
+    throttles = CassandraThrottles(LossyCluster(cluster, LOST[0], done=done, at="INTO throttles"), clock)
     if done:
         throttles.put(PAUSE)
     else:
@@ -95,7 +95,7 @@ def test_audit_row_with_lost_answer_is_written_after_a_foreign_row(cluster: Clus
     def meanwhile() -> None:
         other_throttles.put(replace(PAUSE, id="t9", who="eve"))
 
-    losing = Losing(cluster, LOST[0], done=True, at="INTO audit", meanwhile=meanwhile)
+    losing = LossyCluster(cluster, LOST[0], done=True, at="INTO audit", meanwhile=meanwhile)
     CassandraThrottles(losing, clock).put(PAUSE)
     assert audited(cluster) == [("eve", "throttle.put", True), ("ada", "throttle.put", True)]
 
@@ -112,7 +112,9 @@ def test_dead_letter_with_lost_line_is_listed_after_retry(cluster: Cluster, cloc
     letters = CassandraDeadLetters(cluster, clock)
     letter = DeadLetter(id="mentions/0#7", stage="router", cause="not a Mention", body=b"\0", at=START)
     with pytest.raises(StoreUnavailable):
-        CassandraDeadLetters(Losing(cluster, LOST[0], done=False, at="INTO dead_letters_of_day"), clock).put(letter)
+        CassandraDeadLetters(LossyCluster(cluster, LOST[0], done=False, at="INTO dead_letters_of_day"), clock).put(
+            letter
+        )
     assert letters.list(9) == []
     letters.put(replace(letter, at=START + timedelta(days=1)))
     assert letters.list(9) == [letter]
@@ -125,7 +127,7 @@ STOP = LaneStop(at=START, who="pump-1", kind=LimitKind.IN_A_ROW, limit=50, recor
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("done", [True, False])
 def test_lane_tally_with_lost_answer_is_known_if_it_was_written(cluster: Cluster, error: Exception, done: bool) -> None:
-    losing = CassandraLaneTallies(Losing(cluster, error, done=done, at="INTO lane_tallies"))
+    losing = CassandraLaneTallies(LossyCluster(cluster, error, done=done, at="INTO lane_tallies"))
     if done:
         assert losing.swap(TALLY) == TALLY
     else:
@@ -138,7 +140,9 @@ def test_swap_with_lost_answer_finds_stop_of_other_process(cluster: Cluster) -> 
     tallies = CassandraLaneTallies(cluster)
     tallies.swap(TALLY)
     stopped = replace(TALLY, version=2, stop=STOP)
-    losing = Losing(cluster, LOST[0], done=True, at="UPDATE lane_tallies", meanwhile=lambda: tallies.swap(stopped))
+    losing = LossyCluster(
+        cluster, LOST[0], done=True, at="UPDATE lane_tallies", meanwhile=lambda: tallies.swap(stopped)
+    )
     assert CassandraLaneTallies(losing).swap(replace(TALLY, version=2, seen=8)) == stopped
 
 
@@ -146,7 +150,7 @@ def test_lane_is_resumed_only_after_its_audit_row(cluster: Cluster) -> None:
     tallies = CassandraLaneTallies(cluster)
     tallies.swap(replace(TALLY, stop=STOP))
     with pytest.raises(StoreUnavailable):
-        CassandraLaneTallies(Losing(cluster, LOST[0], done=False, at="INTO audit")).resume(
+        CassandraLaneTallies(LossyCluster(cluster, LOST[0], done=False, at="INTO audit")).resume(
             "mentions", "ada", "x", START
         )
     assert tallies.read(["mentions"])["mentions"].stop == STOP

@@ -40,7 +40,7 @@ from notifier.ports.audience import ShardBlob
 from notifier.ports.directory import DirectoryEntry
 from tests.support.contract_examples import NOVA, burst
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.keyspace import emptied, keyspace, patient_reader
+from tests.support.keyspace import keyspace, patient_reader, truncated
 
 pytestmark = [
     pytest.mark.timeout(180),
@@ -63,7 +63,7 @@ def contracts(cassandra: CassandraAccess) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(contracts: Cluster) -> Cluster:
-    return emptied(contracts)
+    return truncated(contracts)
 
 
 @pytest.fixture

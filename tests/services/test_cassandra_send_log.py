@@ -12,9 +12,9 @@ from notifier.domain.ids import BurstKey, Platform
 from notifier.domain.push.send_log import Sending, Window
 from tests.support.contract_examples import NOVA
 from tests.support.fakes.clock import START
-from tests.support.lossy_cassandra import LOST, ON_ENGINES, Losing, cluster, made
+from tests.support.lossy_cassandra import LOST, ON_ENGINES, LossyCluster, cluster, shared_cluster
 
-__all__ = ["cluster", "made"]
+__all__ = ["cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 
@@ -26,7 +26,7 @@ WINDOWS = [(replace(SENDING, shard=shard), Window(n=0, at=START, people=from_off
 @pytest.mark.parametrize("error", LOST, ids=["silence", "timeout"])
 def test_intent_without_answer_allows_no_sending(cluster: Cluster, error: Exception, done: bool) -> None:
     with pytest.raises(StoreUnavailable):
-        CassandraSent(Losing(cluster, error, done=done)).intend(WINDOWS)
+        CassandraSent(LossyCluster(cluster, error, done=done)).intend(WINDOWS)
     stored = CassandraSent(cluster).read(SENDING.burst, SENDING.platform, range(3))
     assert {sending.shard for sending in stored} == ({0, 1, 2} if done else set())
     assert CassandraSent(cluster).intend(WINDOWS) == [not done] * 3

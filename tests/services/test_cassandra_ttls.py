@@ -31,11 +31,11 @@ from notifier.domain.push.send_log import Sending, Window
 from notifier.ports.audience import Stay
 from notifier.ports.bursts import Outcome
 from notifier.ports.event_log import DeadLetter
-from tests.support.contract_examples import EVENT, NOVA, burst, event, mention, piece, plan
+from tests.support.contract_examples import EVENT, NOVA, burst, event, mention, plan, slice_of
 from tests.support.fakes.clock import START, ManualClock
-from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, made
+from tests.support.lossy_cassandra import ON_ENGINES, clock, cluster, shared_cluster
 
-__all__ = ["clock", "cluster", "made"]
+__all__ = ["clock", "cluster", "shared_cluster"]
 
 pytestmark = ON_ENGINES
 
@@ -64,14 +64,14 @@ def test_every_row_has_ttl(cluster: Cluster, clock: ManualClock) -> None:
     bursts.write([burst()], [Sequenced(mention=mention(), seq=1)])
     bursts.refuse([Outcome(event=EVENT, account=UserId("zoe"), burst=None, refusal=MentionRefusal.DENIED)])
     ledger.plan([plan(KEY)])
-    ledger.record([LedgerEntry(slice=piece(KEY), fact=Fact.DONE, at=START, phones=7)])
-    ledger.record([LedgerEntry(slice=piece(KEY), fact=Fact.WAITS, n=n, at=START, phones=7) for n in (1, 2)])
+    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.DONE, at=START, phones=7)])
+    ledger.record([LedgerEntry(slice=slice_of(KEY), fact=Fact.WAITS, n=n, at=START, phones=7) for n in (1, 2)])
     sleeper = Sleeper(burst=KEY, opened_at=START, until=START + TERM)
     CassandraSleepers(cluster, clock, ledger.openings).lay([sleeper], START)
-    claim = claims.claim(piece(KEY), "one", START, START + TERM)
+    claim = claims.claim(slice_of(KEY), "one", START, START + TERM)
     assert claim is not None
     claims.renew(claim, START + 2 * TERM)
-    claims.claim(piece(KEY), "two", START + 2 * TERM, START + 3 * TERM)
+    claims.claim(slice_of(KEY), "two", START + 2 * TERM, START + 3 * TERM)
     window = Sending(KEY, Tier.P1, 3, Platform.APNS), Window(n=0, at=START, missed=())
     CassandraSent(cluster).intend([window])
     CassandraSent(cluster).close([window])

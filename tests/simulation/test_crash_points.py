@@ -7,17 +7,17 @@ import pytest
 
 from tests.support.simulator.run import Trial, trial
 from tests.support.simulator.scenarios.catalog import (
-    a_join,
-    a_look,
-    a_pause,
-    dies,
-    fails,
+    crash,
+    failing_call,
+    frequent_visits,
+    joined_mentions,
     one_mention,
+    paused_tier,
     points,
-    sleeps,
-    watched,
+    returning_user,
+    stall,
 )
-from tests.support.simulator.script import Fault, Happening, How, Script, Stalled
+from tests.support.simulator.script import FailureMode, Fault, Script, ScriptEntry, Stalled
 
 Scenario = Callable[[], Script]
 MakeFault = Callable[[str], Fault]
@@ -31,18 +31,18 @@ def failures(scenario: Scenario, fault: MakeFault, every: int = 1) -> list[str]:
     return [f"{thread}, point {number}: {trial}" for thread, number, trial in trials if trial.wrong]
 
 
-@pytest.mark.parametrize("scenario", [one_mention, a_join])
+@pytest.mark.parametrize("scenario", [one_mention, joined_mentions])
 def test_process_may_crash_before_or_after_every_port_call(scenario: Scenario) -> None:
-    assert failures(scenario, dies) == []
+    assert failures(scenario, crash) == []
 
 
 def test_process_may_crash_while_tier_is_paused() -> None:
-    assert failures(a_pause, dies, every=11) == []
+    assert failures(paused_tier, crash, every=11) == []
 
 
-@pytest.mark.parametrize("how", list(How))
-def test_port_call_may_fail_before_during_or_after_its_effect(how: How) -> None:
-    assert failures(one_mention, fails(how), every=3) == []
+@pytest.mark.parametrize("how", list(FailureMode))
+def test_port_call_may_fail_before_during_or_after_its_effect(how: FailureMode) -> None:
+    assert failures(one_mention, failing_call(how), every=3) == []
 
 
 def test_opening_inbox_activates_user_despite_rollup_faults() -> None:
@@ -50,25 +50,25 @@ def test_opening_inbox_activates_user_despite_rollup_faults() -> None:
 
     Its work is done in the end.
     """
-    faults = [dies, sleeps, *map(fails, How)]
-    trials = [point for fault in faults for point in points(a_look(), fault, every=2, within="/rollup")]
+    faults = [crash, stall, *map(failing_call, FailureMode)]
+    trials = [point for fault in faults for point in points(returning_user(), fault, every=2, within="/rollup")]
     assert len(trials) > 50, "the scenario has too few crash points"
     assert [f"{thread}, point {number}: {result}" for thread, number, result in trials if result.wrong] == []
 
 
 def test_thread_may_stall_past_its_claims_and_leases_anywhere() -> None:
-    assert failures(one_mention, sleeps, every=3) == []
+    assert failures(one_mention, stall, every=3) == []
 
 
 def test_burst_is_not_marked_seen_before_it_is_visible() -> None:
-    assert [str(result) for result in stalled_and_crashed(watched()) if result.wrong] == []
+    assert [str(result) for result in stalled_and_crashed(frequent_visits()) if result.wrong] == []
 
 
 def stalled_and_crashed(scenario: Script) -> Iterator[Trial]:
     """Stall the pump at each point of its coordinator, longer than a page needs to settle; then resume or crash."""
     thread = "pump-1/celebrity"
     for n in range(len(trial(scenario).points[thread])):
-        stall = Happening(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))
-        crash = Happening(point=(thread, n + 2), what=dies(thread))
+        stall = ScriptEntry(point=(thread, n + 1), what=Stalled(name="pump-1", lasting=timedelta(seconds=4)))
+        crashed = ScriptEntry(point=(thread, n + 2), what=crash(thread))
         yield trial(scenario.with_more(stall))
-        yield trial(scenario.with_more(stall, crash))
+        yield trial(scenario.with_more(stall, crashed))

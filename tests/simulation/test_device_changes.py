@@ -9,28 +9,28 @@ from notifier.domain.audience.bitmap import members
 from notifier.domain.ids import Member, Platform, Subject
 from notifier.domain.push.alert import WhileAway
 from notifier.domain.push.send_log import Why
-from tests.support.simulator.checks import played
-from tests.support.simulator.scenarios.catalog import dies, fails, points, sleeps
-from tests.support.simulator.scenarios.devices import dialling, redialling
-from tests.support.simulator.scenarios.quiet_hours import mornings, nights
-from tests.support.simulator.script import How
+from tests.support.simulator.checks import run_and_check
+from tests.support.simulator.scenarios.catalog import crash, failing_call, points, stall
+from tests.support.simulator.scenarios.devices import device_changes, device_retries
+from tests.support.simulator.scenarios.quiet_hours import after_quiet_hours, quiet_hours
+from tests.support.simulator.script import FailureMode
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def test_audience_snapshots_follow_device_changes() -> None:
-    world = played(dialling())
-    reports = world.scene.rumours.phoned()
+    world = run_and_check(device_changes())
+    reports = world.population.in_flight_changes.device_updates()
     assert len({report.person for report in reports if report.has}) > 4
     assert len([report for report in reports if not report.has]) > 10
     reachable = [
         {person.name for person in people.values() if person.push and person.name in ("kim", "lee", "max", "roy")}
-        for people in world.scene.history
+        for people in world.population.history
     ]
     assert len({frozenset(names) for names in reachable}) > 5
 
 
-FAULTS = {"dies": dies, "sleeps": sleeps, **{str(how): fails(how) for how in How}}
+FAULTS = {"dies": crash, "sleeps": stall, **{str(how): failing_call(how) for how in FailureMode}}
 
 
 @pytest.mark.parametrize("thread", ["/switchboard", "api/phones"])
@@ -38,42 +38,40 @@ FAULTS = {"dies": dies, "sleeps": sleeps, **{str(how): fails(how) for how in How
 def test_device_indexers_survive_faults_at_every_call(thread: str, fault: str) -> None:
     """Test a share of the calls, a different one for each kind of fault."""
     start = 23 * [*FAULTS].index(fault)
-    trials = list(points(dialling(), FAULTS[fault], every=131, start=start, within=thread))
+    trials = list(points(device_changes(), FAULTS[fault], every=131, start=start, within=thread))
     assert len(trials) > 1, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_device_changes_are_correct_in_any_order(seed: int) -> None:
-    played(replace(dialling(), seed=seed))
+    run_and_check(replace(device_changes(), seed=seed))
 
 
 def test_worker_stalled_after_intent_does_not_send_twice() -> None:
-    trials = list(points(replace(redialling(), workers=2), sleeps, every=2, start=1, within="push-1"))
+    trials = list(points(replace(device_retries(), workers=2), stall, every=2, start=1, within="push-1"))
     assert any("behind sent.intend" in name for name, _, _ in trials)
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []
 
 
 def test_quiet_hours_end_with_one_summary_alert() -> None:
-    world = played(nights())
+    world = run_and_check(quiet_hours())
     summary_counts = {
         device.member: alert.news.count
-        for alert, device in world.ground.phones.arrived
+        for alert, device in world.state.phones.arrived
         if isinstance(alert.news, WhileAway)
     }
-    assert summary_counts[Member(world.scene.base["kim"].member)] > 1
-    windows = [
-        window for windows_of_shard in world.ground.sent.windows.values() for window in windows_of_shard.values()
-    ]
+    assert summary_counts[Member(world.population.base["kim"].member)] > 1
+    windows = [window for windows_of_shard in world.state.sent.windows.values() for window in windows_of_shard.values()]
     assert any(Why.COLLAPSED in window.silent for window in windows)
 
 
 def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
-    world = played(mornings())
-    phones = {device.platform for alert, device in world.ground.phones.arrived if isinstance(alert.news, WhileAway)}
+    world = run_and_check(after_quiet_hours())
+    phones = {device.platform for alert, device in world.state.phones.arrived if isinstance(alert.news, WhileAway)}
     assert phones == {*Platform}
     alerts = Counter[tuple[Subject, int, Platform, int]]()
-    for at, windows in world.ground.sent.windows.items():
+    for at, windows in world.state.sent.windows.items():
         for member, window in ((Member(m), batch) for batch in windows.values() for m in members(batch.told, at.shard)):
             seqs = (at.burst.seq, *window.tells(member))
             alerts.update((at.burst.subject, seq, at.platform, member) for seq in seqs)
@@ -81,7 +79,7 @@ def test_morning_alerts_reach_every_provider_and_never_repeat() -> None:
     assert [alert for alert, n in alerts.items() if n > 1] == []
 
 
-SCENARIOS = {"nights": (nights, 59), "mornings": (mornings, 181)}
+SCENARIOS = {"nights": (quiet_hours, 59), "mornings": (after_quiet_hours, 181)}
 """Script, and the step from one crash point under test to the next."""
 
 

@@ -4,27 +4,27 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.simulator.checks import verdict
-from tests.support.simulator.scenarios.catalog import dies, fails, points, sleeps
-from tests.support.simulator.scenarios.moderation import a_hold
-from tests.support.simulator.script import Fault, How
+from tests.support.simulator.checks import violations_of
+from tests.support.simulator.scenarios.catalog import crash, failing_call, points, stall
+from tests.support.simulator.scenarios.moderation import held_mentions
+from tests.support.simulator.script import FailureMode, Fault
 from tests.support.simulator.simulation import World
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def test_storm_is_held_and_released_while_it_lasts() -> None:
-    world = World(a_hold())
+    world = World(held_mentions())
     world.run()
-    assert verdict(world) == []
-    held = {event.id for _, _, event in world.ground.holds.audit}
+    assert violations_of(world) == []
+    held = {event.id for _, _, event in world.state.holds.audit}
     passed = {id for id, tweet in world.tweets.items() if tweet.author == "bob"} - held
     assert min(len(held), len(passed)) >= 2
 
 
 @pytest.mark.parametrize("thread", ["/router", "desk/operator"])
-@pytest.mark.parametrize("fault", [dies, sleeps, fails(How.AFTER)], ids=["dies", "sleeps", "fails"])
+@pytest.mark.parametrize("fault", [crash, stall, failing_call(FailureMode.AFTER)], ids=["dies", "sleeps", "fails"])
 def test_holding_and_releasing_survive_faults_at_every_call(thread: str, fault: Callable[[str], Fault]) -> None:
-    trials = list(points(a_hold(), fault, every=43 if thread == "/router" else 11, within=thread))
+    trials = list(points(held_mentions(), fault, every=43 if thread == "/router" else 11, within=thread))
     assert len(trials) > 2, "the scenario has too few crash points"
     assert [f"{name}, point {number}: {trial}" for name, number, trial in trials if trial.wrong] == []

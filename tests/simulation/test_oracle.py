@@ -9,26 +9,26 @@ import pytest
 from tests.repo.sources import modules
 from tests.support.oracle import (
     FOR_EVER,
-    Asked,
-    Division,
-    Marked,
+    BlockUpdate,
+    FollowUpdate,
+    InboxMarks,
+    ObservedBurst,
     Oracle,
-    Parted,
     Person,
-    Seen,
+    PreferenceUpdate,
+    RetractionUpdate,
+    ShardTiers,
     State,
-    Told,
     Tweet,
-    Withdrawn,
 )
-from tests.support.simulator.seal_observer import misplaced
+from tests.support.simulator.seal_observer import seal_contradictions
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 KEY = ("mention", "nova", 1)
 KIM = Person(name="kim", member=1, follows={"nova": NOON}, idle=timedelta(hours=1), push=True)
 NOVA = Person(name="nova", member=2)
-BURST = Seen(key=KEY, opened_at=NOON, tweets=("e1",))
-OWN = Seen(key=("self", "nova", 1), opened_at=NOON, tweets=("e1",))
+BURST = ObservedBurst(key=KEY, opened_at=NOON, tweets=("e1",))
+OWN = ObservedBurst(key=("self", "nova", 1), opened_at=NOON, tweets=("e1",))
 ORACLE = Oracle(
     people={"kim": KIM, "nova": NOVA},
     tweets={"e1": Tweet(id="e1", author="ada", mentioned=("nova", "ghost", "ada"))},
@@ -36,9 +36,9 @@ ORACLE = Oracle(
 )
 
 
-def seen_by(person: Person, oracle: Oracle = ORACLE, marked: Marked | None = None) -> list[tuple[str, str, int]]:
+def seen_by(person: Person, oracle: Oracle = ORACLE, marked: InboxMarks | None = None) -> list[tuple[str, str, int]]:
     people = {**oracle.people, person.name: person}
-    return replace(oracle, people=people).list(person.name, marked or Marked(), NOON)
+    return replace(oracle, people=people).list(person.name, marked or InboxMarks(), NOON)
 
 
 def test_oracle_imports_no_product_code() -> None:
@@ -75,26 +75,26 @@ def test_excluded_user_sees_nothing(person: Person) -> None:
 
 
 def test_digest_appears_at_its_hour_and_has_its_own_marks() -> None:
-    def listed(hours: float, person: Person = KIM, marked: Marked | None = None) -> list[tuple[str, str, int]]:
+    def listed(hours: float, person: Person = KIM, marked: InboxMarks | None = None) -> list[tuple[str, str, int]]:
         oracle = ORACLE.of(replace(person, volume={"nova": "digest"}))
-        return oracle.list("kim", marked or Marked(), NOON + timedelta(hours=hours))
+        return oracle.list("kim", marked or InboxMarks(), NOON + timedelta(hours=hours))
 
     key = ("digest", "kim", 20260105)
     assert (listed(5.99), listed(6), listed(6 + 24 * 7)) == ([], [key], [key])
     assert listed(24 * 90 - 0.01) == [key]
     assert listed(24 * 90) == []
-    assert listed(6, marked=Marked(marks={key: "hidden"})) == []
-    assert listed(6, marked=Marked(marks={KEY: "hidden"})) == []
+    assert listed(6, marked=InboxMarks(marks={key: "hidden"})) == []
+    assert listed(6, marked=InboxMarks(marks={KEY: "hidden"})) == []
     assert listed(6, replace(KIM, apart={("ada", False): FOR_EVER})) == []
-    assert ORACLE.unread(ORACLE.placed(key), Marked(seen=[(NOON + timedelta(hours=5.99), ())]))
-    assert not ORACLE.unread(ORACLE.placed(key), Marked(seen=[(NOON + timedelta(hours=6), ())]))
+    assert ORACLE.unread(ORACLE.entry_of(key), InboxMarks(seen=[(NOON + timedelta(hours=5.99), ())]))
+    assert not ORACLE.unread(ORACLE.entry_of(key), InboxMarks(seen=[(NOON + timedelta(hours=6), ())]))
     late = replace(BURST, opened_at=NOON + timedelta(hours=6))
     wants = replace(ORACLE, bursts={KEY: late}).of(replace(KIM, volume={"nova": "digest"}))
-    assert wants.list("kim", Marked(), NOON + timedelta(hours=30)) == [("digest", "kim", 20260106)]
+    assert wants.list("kim", InboxMarks(), NOON + timedelta(hours=30)) == [("digest", "kim", 20260106)]
 
 
-def follow_change(sequence: int, minutes: int, *, left: bool = False) -> Told:
-    return Told(person="kim", owner="nova", sequence=sequence, at=NOON + timedelta(minutes=minutes), left=left)
+def follow_change(sequence: int, minutes: int, *, left: bool = False) -> FollowUpdate:
+    return FollowUpdate(person="kim", owner="nova", sequence=sequence, at=NOON + timedelta(minutes=minutes), left=left)
 
 
 def test_follower_sees_bursts_opened_after_follow() -> None:
@@ -112,8 +112,8 @@ def test_late_follow_does_not_undo_unfollow() -> None:
 
 
 def test_late_block_loses_to_newer_unblock() -> None:
-    def user_block(sequence: int, until: datetime, *, other: str = "nova", theirs: bool = True) -> Parted:
-        return Parted(person="kim", other=other, theirs=theirs, sequence=sequence, until=until)
+    def user_block(sequence: int, until: datetime, *, other: str = "nova", theirs: bool = True) -> BlockUpdate:
+        return BlockUpdate(person="kim", peer=other, peer_blocks=theirs, sequence=sequence, until=until)
 
     block, lifted = user_block(4, FOR_EVER), user_block(5, NOON)
     assert seen_by(KIM.after([block])) == []
@@ -125,8 +125,10 @@ def test_late_block_loses_to_newer_unblock() -> None:
 
 
 def test_latest_preference_wins_per_field() -> None:
-    def preference(minutes: int, *, volume: str | None = None, since: datetime | None = None) -> Asked:
-        return Asked(person="kim", owner="nova", at=NOON + timedelta(minutes=minutes), volume=volume, since=since)
+    def preference(minutes: int, *, volume: str | None = None, since: datetime | None = None) -> PreferenceUpdate:
+        return PreferenceUpdate(
+            person="kim", owner="nova", at=NOON + timedelta(minutes=minutes), volume=volume, since=since
+        )
 
     mute, volume = preference(1, since=FOR_EVER), preference(2, volume="first")
     unmuted = preference(3, since=NOON + timedelta(minutes=3))
@@ -145,8 +147,8 @@ def test_member_with_wrong_tiers_is_reported() -> None:
     def problems(
         possible: list[Person], *, p0: frozenset[int] = none, p1: frozenset[int] = none, more: int = 0
     ) -> list[str]:
-        division = Division(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
-        return list(misplaced(ORACLE, division, [BURST], 0, {"kim": possible}))
+        division = ShardTiers(tiers={"p0": p0, "p1": p1, "p2": none}, dormant=more, suppressed=0, push=p0 | p1)
+        return list(seal_contradictions(ORACLE, division, [BURST], 0, {"kim": possible}))
 
     kim = frozenset({KIM.member})
     assert (
@@ -173,7 +175,7 @@ def test_protected_authors_burst_is_visible_to_followers_only() -> None:
 
 
 def test_volume_first_shows_only_first_burst_of_day() -> None:
-    second = Seen(key=("mention", "nova", 2), opened_at=NOON + timedelta(hours=1), tweets=("e1",))
+    second = ObservedBurst(key=("mention", "nova", 2), opened_at=NOON + timedelta(hours=1), tweets=("e1",))
     later = replace(ORACLE, bursts={**ORACLE.bursts, second.key: second})
     assert seen_by(KIM, later) == [second.key, KEY]
     assert seen_by(replace(KIM, volume={"nova": "first"}), later) == [KEY]
@@ -181,7 +183,9 @@ def test_volume_first_shows_only_first_burst_of_day() -> None:
 
 def test_next_burst_is_first_of_day_after_retraction() -> None:
     keys = [("mention", "nova", n) for n in (1, 2, 3, 4)]
-    bursts = {k: Seen(key=k, opened_at=NOON + timedelta(hours=k[2]), tweets=("e1",), opened=2 * k[2]) for k in keys}
+    bursts = {
+        k: ObservedBurst(key=k, opened_at=NOON + timedelta(hours=k[2]), tweets=("e1",), opened=2 * k[2]) for k in keys
+    }
 
     def firsts(**retracted: int) -> list[int]:
         states = {k: replace(b, gone=retracted.get(f"of_{k[2]}")) for k, b in bursts.items()}
@@ -193,11 +197,11 @@ def test_next_burst_is_first_of_day_after_retraction() -> None:
 
 
 def test_mark_overrides_seen() -> None:
-    seen = Marked(seen=[(NOON, ())])
-    assert ORACLE.unread(BURST, Marked())
+    seen = InboxMarks(seen=[(NOON, ())])
+    assert ORACLE.unread(BURST, InboxMarks())
     assert not ORACLE.unread(BURST, seen)
     assert ORACLE.unread(BURST, replace(seen, marks={KEY: "unread"}))
-    assert seen_by(KIM, marked=Marked(marks={KEY: "hidden"})) == []
+    assert seen_by(KIM, marked=InboxMarks(marks={KEY: "hidden"})) == []
 
 
 def test_alert_is_sent_for_new_bursts_of_unblocked_authors() -> None:
@@ -205,19 +209,19 @@ def test_alert_is_sent_for_new_bursts_of_unblocked_authors() -> None:
     joined = replace(BURST, tweets=("e1", "e2"))
     oracle = replace(ORACLE, tweets=tweets, bursts={KEY: joined})
 
-    def rings(person: Person = KIM, marked: Marked | None = None) -> bool:
-        return oracle.rings(person, joined, marked or Marked(), NOON)
+    def rings(person: Person = KIM, marked: InboxMarks | None = None) -> bool:
+        return oracle.rings(person, joined, marked or InboxMarks(), NOON)
 
     assert rings()
     assert rings(replace(KIM, apart={("bob", False): FOR_EVER}))
-    assert rings(marked=Marked(seen=[(NOON - timedelta(milliseconds=1), ())]))
+    assert rings(marked=InboxMarks(seen=[(NOON - timedelta(milliseconds=1), ())]))
     assert rings(replace(KIM, apart={("ada", False): NOON + timedelta(hours=1)}))
     assert not rings(replace(KIM, apart={("ada", True): FOR_EVER}))
     assert not rings(replace(KIM, apart={("nova", True): FOR_EVER}))
     assert not rings(replace(KIM, muted=frozenset({"nova"})))
-    assert not rings(marked=Marked(seen=[(NOON, ())]))
-    assert not rings(marked=Marked(seen=[(NOON - timedelta(hours=1), [KEY])]))
-    assert not any(rings(marked=Marked(marks={KEY: mark})) for mark in ("read", "unread", "hidden"))
+    assert not rings(marked=InboxMarks(seen=[(NOON, ())]))
+    assert not rings(marked=InboxMarks(seen=[(NOON - timedelta(hours=1), [KEY])]))
+    assert not any(rings(marked=InboxMarks(marks={KEY: mark})) for mark in ("read", "unread", "hidden"))
 
 
 def test_every_follower_is_in_one_tier_or_excluded() -> None:
@@ -235,35 +239,46 @@ def test_every_follower_is_in_one_tier_or_excluded() -> None:
 
 
 def test_missing_or_duplicate_mention_is_reported() -> None:
-    assert list(ORACLE.sequencing(["e1"])) == []
-    assert list(replace(ORACLE, bursts={KEY: BURST}).sequencing(["e1"])) == ["e1 is in no burst of self:nova"]
+    assert list(ORACLE.sequencing_violations(["e1"])) == []
+    assert list(replace(ORACLE, bursts={KEY: BURST}).sequencing_violations(["e1"])) == [
+        "e1 is in no burst of self:nova"
+    ]
     twice = replace(
         ORACLE, bursts={**ORACLE.bursts, ("mention", "nova", 2): replace(BURST, key=("mention", "nova", 2))}
     )
-    assert list(twice.sequencing(["e1"])) == ["e1 is in 2 bursts of mention:nova"]
+    assert list(twice.sequencing_violations(["e1"])) == ["e1 is in 2 bursts of mention:nova"]
 
 
 def test_bursts_too_close_or_over_budget_are_reported() -> None:
     def spaced(gap: timedelta, n: int) -> Oracle:
         keys = [("mention", "nova", i) for i in range(1, n + 1)]
-        return replace(ORACLE, bursts={k: Seen(key=k, opened_at=NOON + gap * k[2], tweets=("e1",)) for k in keys})
+        return replace(
+            ORACLE, bursts={k: ObservedBurst(key=k, opened_at=NOON + gap * k[2], tweets=("e1",)) for k in keys}
+        )
 
     minute = timedelta(minutes=1)
-    assert list(spaced(minute, 6).spacing(minute, ["nova"])) == []
-    assert list(spaced(minute / 2, 2).spacing(minute, ())) == ["two bursts of mention:nova are closer than 0:01:00"]
-    assert list(spaced(minute, 9).spacing(minute, ["nova"])) == ["mention:nova had 8 fan-outs within 0:07:00"]
+    assert list(spaced(minute, 6).spacing_violations(minute, ["nova"])) == []
+    assert list(spaced(minute / 2, 2).spacing_violations(minute, ())) == [
+        "two bursts of mention:nova are closer than 0:01:00"
+    ]
+    assert list(spaced(minute, 9).spacing_violations(minute, ["nova"])) == [
+        "mention:nova had 8 fan-outs within 0:07:00"
+    ]
 
 
 def test_retractions_apply_to_own_author_and_earlier_tweets() -> None:
     tweet = Tweet(id="e1", author="ada", mentioned=("nova", "lyra"), at=NOON)
-    delete = Withdrawn(what="delete", author="ada", tweet="e1")
-    protect = Withdrawn(what="protect", author="ada", at=NOON)
-    edits = [Withdrawn(what="edit", author="ada", tweet="e1", mentioned=("lyra",), sequence=n) for n in (1, 2)]
+    delete = RetractionUpdate(kind="delete", author="ada", tweet="e1")
+    protect = RetractionUpdate(kind="protect", author="ada", at=NOON)
+    edits = [RetractionUpdate(kind="edit", author="ada", tweet="e1", mentioned=("lyra",), sequence=n) for n in (1, 2)]
 
-    def states(*retractions: Withdrawn) -> list[State]:
-        return [replace(ORACLE, tweets={"e1": tweet}, words=retractions).state("e1", name) for name in ("nova", "lyra")]
+    def states(*retractions: RetractionUpdate) -> list[State]:
+        return [
+            replace(ORACLE, tweets={"e1": tweet}, retractions=retractions).state("e1", name)
+            for name in ("nova", "lyra")
+        ]
 
-    assert states(delete) == states(protect, replace(protect, what="erase")) == [State.GONE] * 2
+    assert states(delete) == states(protect, replace(protect, kind="erase")) == [State.GONE] * 2
     assert states(protect) == [State.PRIVATE] * 2
     assert states(edits[0]) == [State.GONE, State.PUBLIC]
     assert states(edits[1], replace(edits[0], mentioned=())) == [State.GONE, State.PUBLIC]
@@ -274,14 +289,21 @@ def test_alert_is_cancelled_when_opening_tweet_is_retracted() -> None:
     tweets = {**ORACLE.tweets, "e2": Tweet(id="e2", author="bob", mentioned=("nova",))}
     joined = replace(BURST, tweets=("e1", "e2"))
     oracle = replace(ORACLE, tweets=tweets, bursts={KEY: joined})
-    first, second = (Withdrawn(what="delete", author=tweets[id].author, tweet=id) for id in ("e1", "e2"))
-    assert replace(oracle, words=[second]).rings(KIM, joined, Marked(), NOON)
-    assert not replace(oracle, words=[first]).rings(KIM, joined, Marked(), NOON)
-    assert seen_by(KIM, replace(oracle, words=[first])) == [KEY]
-    assert seen_by(KIM, replace(oracle, words=[first, second])) == []
+    first, second = (RetractionUpdate(kind="delete", author=tweets[id].author, tweet=id) for id in ("e1", "e2"))
+    assert replace(oracle, retractions=[second]).rings(KIM, joined, InboxMarks(), NOON)
+    assert not replace(oracle, retractions=[first]).rings(KIM, joined, InboxMarks(), NOON)
+    assert seen_by(KIM, replace(oracle, retractions=[first])) == [KEY]
+    assert seen_by(KIM, replace(oracle, retractions=[first, second])) == []
 
 
 def test_only_retracted_mentions_may_be_in_no_burst() -> None:
     nowhere = replace(ORACLE, bursts={})
-    assert len(list(nowhere.sequencing(["e1"]))) == 2
-    assert list(replace(nowhere, words=[Withdrawn(what="delete", author="ada", tweet="e1")]).sequencing(["e1"])) == []
+    assert len(list(nowhere.sequencing_violations(["e1"]))) == 2
+    assert (
+        list(
+            replace(
+                nowhere, retractions=[RetractionUpdate(kind="delete", author="ada", tweet="e1")]
+            ).sequencing_violations(["e1"])
+        )
+        == []
+    )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.simulator.random_script import scripted
-from tests.support.simulator.run import shortest, trial
+from tests.support.simulator.random_script import random_script
+from tests.support.simulator.run import shortened, trial
 
 CHUNK = 25
 CHUNKS = 10
@@ -21,5 +21,5 @@ PROVED = 80
 )
 def test_invariants_hold_under_random_faults(first: int) -> None:
     for seed in range(first, first + CHUNK):
-        result = trial(scripted(seed))
-        assert not result.wrong, f"{shortest(result)}"
+        result = trial(random_script(seed))
+        assert not result.wrong, f"{shortened(result)}"

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.repo.sources import ROOT
-from tests.support.simulator.random_script import scripted
-from tests.support.simulator.run import Trial, shortest, trial
+from tests.support.simulator.random_script import random_script
+from tests.support.simulator.run import Trial, shortened, trial
 from tests.support.simulator.scenarios.catalog import one_mention
-from tests.support.simulator.script import Changed, Happening, Killed, Opened, Script, Tweeted
+from tests.support.simulator.script import Changed, Killed, Opened, Script, ScriptEntry, Tweeted
 
 
 def test_same_script_gives_same_story() -> None:
-    first, second = trial(scripted(11)), trial(scripted(11))
+    first, second = trial(random_script(11)), trial(random_script(11))
     assert first.points == second.points
     assert first.story == second.story
 
@@ -21,9 +21,9 @@ def test_same_script_gives_same_story() -> None:
 def test_same_seed_gives_same_run_in_every_process() -> None:
     """A failure in one process is reproduced in the next: nothing depends on the order of a set of strings."""
     program = [
-        "from tests.support.simulator.scenarios.catalog import a_crossing, a_graph",
+        "from tests.support.simulator.scenarios.catalog import lane_changes, graph_changes",
         "from tests.support.simulator.run import trial",
-        "print([trial(course()).points for course in (a_crossing, a_graph)])",
+        "print([trial(course()).points for course in (lane_changes, graph_changes)])",
     ]
     runs = [
         subprocess.run(
@@ -45,7 +45,7 @@ def test_other_seed_orders_same_scenario_differently() -> None:
 
 
 def test_killed_process_restarts_and_finishes_its_work() -> None:
-    killed = Happening(step=40, what=Killed(process="pump-1", back_after=timedelta(seconds=1)))
+    killed = ScriptEntry(step=40, what=Killed(process="pump-1", back_after=timedelta(seconds=1)))
     result = trial(one_mention().with_more(killed))
     story = [text for _, _, text in result.story]
     assert any(text.startswith("pump-1 is killed") for text in story)
@@ -58,15 +58,15 @@ def test_inboxes_are_opened_during_the_run() -> None:
 
 
 def test_shortest_story_omits_irrelevant_steps() -> None:
-    needed = Happening(step=3, what=Tweeted(id="e1", author="ada", mentioned=("nova",)))
-    idle = Happening(step=5, what=Changed(person="pat", what="push"))
-    opened = Happening(step=9, what=Opened(person="kim"))
+    needed = ScriptEntry(step=3, what=Tweeted(id="e1", author="ada", mentioned=("nova",)))
+    idle = ScriptEntry(step=5, what=Changed(person="pat", what="push"))
+    opened = ScriptEntry(step=9, what=Opened(person="kim"))
 
     def judged(script: Script) -> Trial:
         result = trial(script)
-        return replace(result, wrong=["for a test"] if needed in script.happenings else [])
+        return replace(result, wrong=["for a test"] if needed in script.entries else [])
 
-    script = Script(seed=1, steps=50, happenings=[idle, needed, opened], workers=2)
-    shortest_trial = shortest(judged(script), play=judged)
-    assert list(shortest_trial.script.happenings) == [needed]
+    script = Script(seed=1, steps=50, entries=[idle, needed, opened], workers=2)
+    shortest_trial = shortened(judged(script), play=judged)
+    assert list(shortest_trial.script.entries) == [needed]
     assert shortest_trial.script.workers == 1

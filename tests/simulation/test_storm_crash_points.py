@@ -5,7 +5,7 @@
 
 import pytest
 
-from tests.support.simulator.scenarios.catalog import a_storm, dies, points
+from tests.support.simulator.scenarios.catalog import crash, points, storm
 
 SHARES = 7
 
@@ -14,6 +14,6 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.mark.parametrize("share", [0, *(pytest.param(share, marks=pytest.mark.prove) for share in range(1, SHARES))])
 def test_process_may_crash_at_every_port_call_of_a_storm(share: int) -> None:
-    trials = list(points(a_storm(), dies, every=SHARES, start=share, twins=False))
+    trials = list(points(storm(), crash, every=SHARES, start=share, twins=False))
     assert len(trials) > 100, "the storm has too few crash points"
     assert [f"{thread}, point {number}: {trial}" for thread, number, trial in trials if trial.wrong] == []

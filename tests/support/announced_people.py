@@ -1,4 +1,4 @@
-"""People whose facts a test changes behind the system's back, announced as the real writers announce their changes."""
+"""In-memory users whose changes by a test invalidate caches like those of the real writers."""
 
 from datetime import datetime
 

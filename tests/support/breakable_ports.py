@@ -1,4 +1,4 @@
-"""Parts of the house that can be put out of order, and told what came to them."""
+"""In-memory ports that a test can break, and that record their calls."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ from tests.support.fakes.push import MemoryTabReport
 
 
 @dataclass(slots=True)
-class Broken:
-    """What is out of order: an error is raised instead of an answer until somebody takes it away."""
+class PortErrors:
+    """Errors that the ports raise until a test removes them."""
 
     log: Exception | None = None
     store: Exception | None = None
@@ -32,7 +32,7 @@ class Broken:
 @dataclass(slots=True)
 class BreakableLog:
     inner: MemoryLog
-    broken: Broken
+    broken: PortErrors
     before_looks: Callable[[], None] = lambda: None
 
     def append(self, records: Sequence[Record]) -> None:
@@ -54,7 +54,7 @@ class BreakableLog:
 
 
 class BreakableBurstChanges(MemoryBurstChanges):
-    def __init__(self, bursts: MemoryBursts, broken: Broken) -> None:
+    def __init__(self, bursts: MemoryBursts, broken: PortErrors) -> None:
         super().__init__(bursts)
         self.broken = broken
 
@@ -70,18 +70,18 @@ class BreakableBurstChanges(MemoryBurstChanges):
 
 
 class BreakableTimeline(MemoryTimeline):
-    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: Broken) -> None:
+    def __init__(self, bursts: MemoryBursts, inbox: MemoryInbox, broken: PortErrors) -> None:
         super().__init__(bursts, inbox)
         self.broken = broken
 
-    async def before(self, *given: Any, **named: Any) -> Sequence[Burst]:
+    async def before(self, *arguments: Any, **keywords: Any) -> Sequence[Burst]:
         if self.broken.store:
             raise self.broken.store
-        return await super().before(*given, **named)
+        return await super().before(*arguments, **keywords)
 
 
 class BreakableThrottles(MemoryThrottles):
-    def __init__(self, broken: Broken) -> None:
+    def __init__(self, broken: PortErrors) -> None:
         super().__init__()
         self.broken = broken
 
@@ -93,7 +93,7 @@ class BreakableThrottles(MemoryThrottles):
 
 @dataclass(slots=True)
 class BreakablePressure(MemoryPressure):
-    broken: Broken = field(kw_only=True)
+    broken: PortErrors = field(kw_only=True)
 
     def level(self) -> float:
         if self.broken.cache:
@@ -103,7 +103,7 @@ class BreakablePressure(MemoryPressure):
 
 @dataclass(slots=True)
 class BreakableTabReport(MemoryTabReport):
-    broken: Broken = field(kw_only=True)
+    broken: PortErrors = field(kw_only=True)
 
     def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
         if self.broken.cache:
@@ -113,7 +113,7 @@ class BreakableTabReport(MemoryTabReport):
 
 @dataclass(slots=True)
 class BreakableRecent(MemoryRecent):
-    broken: Broken = field(kw_only=True)
+    broken: PortErrors = field(kw_only=True)
 
     def recall(self, source: str | None, id: str) -> bool:
         if self.broken.cache:
@@ -123,9 +123,9 @@ class BreakableRecent(MemoryRecent):
 
 @dataclass(slots=True)
 class BreakableActivity(MemoryActivity):
-    broken: Broken = field(kw_only=True)
+    broken: PortErrors = field(kw_only=True)
     sent: list[tuple[int, list[Member]]] = field(default_factory=list, kw_only=True)
-    """What came, in order."""
+    """Calls in order."""
 
     async def touch(self, members: Collection[Member], hour: int) -> None:
         if self.broken.cache:

@@ -1,4 +1,4 @@
-"""Values for the contracts: each is complete, and says only what its test is about."""
+"""Complete example values for contract tests; arguments set what a test is about."""
 
 from datetime import datetime, timedelta
 
@@ -55,7 +55,7 @@ def mention(subject: Subject = NOVA, *, event: EventId = EVENT) -> Mention:
 
 
 def event(id: str = EVENT.id, source: str = EVENT.source) -> Event:
-    """By bob, of nova and a ghost."""
+    """Return an event by bob that mentions nova and the unknown user ghost."""
     return Event(
         id=EventId(source, id),
         tweet=f"t-{id}",
@@ -81,7 +81,7 @@ def plan(key: BurstKey, *, opened_at: datetime = START, shards: int = 2) -> Plan
     )
 
 
-def piece(key: BurstKey, tier: Tier = Tier.P1, shard: int = 0, *, step: Step = Step.ROWS) -> Slice:
+def slice_of(key: BurstKey, tier: Tier = Tier.P1, shard: int = 0, *, step: Step = Step.ROWS) -> Slice:
     return Slice(key, step, tier, shard, shard)
 
 

@@ -1,4 +1,4 @@
-"""Sets with a bitmap that isn't as it was written."""
+"""Member sets with one corrupt bitmap."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,29 +13,29 @@ from tests.support.in_memory_system import NOVA
 
 
 @dataclass
-class Damaged:
-    """Sets of which one was changed on the disk, until it is written anew."""
+class CorruptSets:
+    """Member sets with one corrupt bitmap, until it is rewritten."""
 
     port: MemoryMemberSets
     kind: SetKind
     owner: Subject | None = NOVA
-    standing: bool = True
+    is_damaged: bool = True
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.port, name)
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         author = restricted_to and Subject(NOVA.kind, restricted_to)
-        if self.standing and self.owner in (subject, author, None):
+        if self.is_damaged and self.owner in (subject, author, None):
             raise Poison("A bit is another.")
         return self.port.live(subject, shards, restricted_to)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Any:
-        if self.standing and (kind, owner) == (self.kind, self.owner):
+        if self.is_damaged and (kind, owner) == (self.kind, self.owner):
             raise Poison("A bit is another.")
         return self.port.read(kind, owner, shards)
 
     def put(self, blobs: Iterable[ShardBlob], stamp: Any = None) -> None:
-        some = list(blobs)
-        self.standing &= not any((blob.kind, blob.owner) == (self.kind, self.owner) for blob in some)
-        self.port.put(some, stamp)
+        written = list(blobs)
+        self.is_damaged &= not any((blob.kind, blob.owner) == (self.kind, self.owner) for blob in written)
+        self.port.put(written, stamp)

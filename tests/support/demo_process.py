@@ -1,4 +1,4 @@
-"""The demo as a user starts it: `notifier demo` in a process of its own, timed until its page answers."""
+"""Runs `notifier demo` as a process and measures the time until its page answers."""
 
 import re
 import signal
@@ -18,8 +18,10 @@ from notifier.domain.errors import NotRunning
 from notifier.domain.ids import BurstKey, Kind, Subject
 
 STARTS_WITHIN, WHOLE_WITHIN, ENDS_WITHIN = 120.0, 120.0, 60.0
-"""Seconds. They only end a demo that hangs; the bench judges how soon it starts. A start takes 4 s on an idle machine,
-and took more than 40 s on two cores with a load of 20."""
+"""Seconds; they only end a demo that hangs, because the benchmark judges how soon it starts.
+
+A start takes 4 s on an idle machine, and took more than 40 s on two cores with a load of 20.
+"""
 LOOKS_EVERY = 0.01
 GREETING = re.compile(r"^The demo is at (\S+) after .*, (being loaded.*|as you left them)$", re.MULTILINE)
 FIRST_CELEBRITY = Subject(Kind.MENTION, STARS[0])
@@ -28,17 +30,17 @@ TOKEN = re.compile(r'name="demo-token" content="([^"]+)"')
 
 @dataclass(slots=True, kw_only=True)
 class Demo:
-    """Ended as by Ctrl-C; its folder is kept, and a second one on it remembers."""
+    """A demo that ends as by Ctrl-C. Its folder is kept, and a second demo on the folder continues from it."""
 
     data: Path
     words: Sequence[str] = ()
-    """What a user would type besides."""
+    """Further arguments of the command."""
     process: "subprocess.Popen[bytes] | None" = None
     url: str = ""
     ready_s: float = 0.0
-    """From its start until its page answered at the address that it printed."""
+    """Seconds from its start until its page answered at the printed address."""
     remembers: bool = False
-    """It said so."""
+    """Whether it reported that it kept the users of an earlier start."""
     token: str = ""
 
     def __enter__(self) -> "Demo":
@@ -52,10 +54,10 @@ class Demo:
     def __exit__(self, kind: object, *_: object) -> None:
         code = self._end()
         if kind is None and code:
-            raise NotRunning(f"The demo ended with exit code {code}: {self._last_words()}")
+            raise NotRunning(f"The demo ended with exit code {code}: {self._log_tail()}")
 
     def whole(self) -> None:
-        """Returns when all its people are there."""
+        """Return when the whole world is loaded."""
         self._until(WHOLE_WITHIN, (self.data / "demo.json").exists, "its world isn't whole")
 
     def said(self) -> str:
@@ -68,7 +70,7 @@ class Demo:
         """
         page = self._inbox()
         if page.status != 200:
-            raise NotRunning(f"GET /v1/inbox of the demo returned status {page.status}: {self._last_words()}")
+            raise NotRunning(f"GET /v1/inbox of the demo returned status {page.status}: {self._log_tail()}")
         return [item["burst"] for item in page.body["items"]]
 
     def delivered(self) -> None:
@@ -96,19 +98,19 @@ class Demo:
             return False
         self.url, self.remembers = greeting[1], greeting[2] == "as you left them"
         try:
-            # An address of this machine is asked for directly, whatever proxy there is.
-            with build_opener(ProxyHandler({})).open(self.url, timeout=STARTS_WITHIN) as answer:
-                found = TOKEN.search(answer.read().decode())
+            # Ask an address of this machine directly, whatever proxy is set.
+            with build_opener(ProxyHandler({})).open(self.url, timeout=STARTS_WITHIN) as response:
+                token = TOKEN.search(response.read().decode())
         except OSError:
             return False
-        self.token = found[1] if found else ""
-        return bool(found)
+        self.token = token[1] if token else ""
+        return bool(token)
 
     def _settled(self) -> bool:
         """Whether the overview shows a settled burst of the star.
 
-        Once a second the API mentions an account that nobody follows, from its start on. Until the world is loaded the
-        overview shows such a burst, which is settled at once and reaches none of the four people.
+        From its start on, the API mentions an account without followers once a second. Until the world is loaded, the
+        overview shows such a burst, which is settled at once and reaches none of the four users.
         """
         system = self._ask(self.token, "/v1/system")
         running = system.body["running"] if system.status == 200 else None
@@ -132,16 +134,16 @@ class Demo:
         finally:
             wire.close()
 
-    def _until(self, within: float, holds: Callable[[], bool], missing: str) -> None:
+    def _until(self, within: float, condition: Callable[[], bool], missing: str) -> None:
         assert self.process is not None
         deadline = time.monotonic() + within
-        while not holds():
+        while not condition():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise NotRunning(f"The demo has ended, or {missing} after {within:g} s: {self._last_words()}")
+                raise NotRunning(f"The demo has ended, or {missing} after {within:g} s: {self._log_tail()}")
             time.sleep(LOOKS_EVERY)
 
     def _end(self) -> int | None:
-        """Its exit code; nothing of it runs when this returns."""
+        """End the demo and all its processes, and return the exit code."""
         if self.process is None:
             return None
         self.process.send_signal(signal.SIGINT)
@@ -153,8 +155,8 @@ class Demo:
 
     @property
     def _log(self) -> Path:
-        """Beside the folder, which the demo wants to find empty."""
+        """Log file, outside of the folder, which must be empty at the start."""
         return self.data.with_name(f"{self.data.name}.log")
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         return " / ".join(self.said().splitlines()[-5:])

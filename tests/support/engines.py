@@ -1,4 +1,4 @@
-"""The engines that the tests of a run share: started by the first that needs one, gone when the run has ended."""
+"""Engines shared by all tests of a run, from their first use to its end."""
 
 import os
 import subprocess
@@ -14,30 +14,30 @@ from notifier.devkit.engines.maven import missing
 from notifier.devkit.engines.reaper import watch
 
 KEPT = os.environ.get("ENGINES")
-"""A folder whose engines stay for the next run, which then begins at once."""
+"""Folder of engines that keep running for the next run, which then starts faster."""
 
 WATCHERS: list[object] = []
-"""Held until this process ends, which they wait for."""
+"""Keeps the watchers alive: they wait for the end of this process."""
 
 
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, EngineRecord]:
-    """Kafka, Cassandra and Valkey, one of each for all processes of the run."""
-    if lacking := missing():
-        pytest.skip(f"the engines need Java 17 and Maven; not found: {', '.join(lacking)}")
+    """Return Kafka, Cassandra and Valkey, one of each for all processes of the run."""
+    if not_found := missing():
+        pytest.skip(f"the engines need Java 17 and Maven; not found: {', '.join(not_found)}")
     if KEPT:
         return _up(Path(KEPT))
-    # A worker of xdist has a folder of its own in the run's.
-    base, several = tmp_path_factory.getbasetemp(), "PYTEST_XDIST_WORKER" in os.environ
-    folder = (base.parent if several else base) / "engines"
-    runner = os.getppid() if several else os.getpid()
+    # A worker of xdist has its own folder within the folder of the run.
+    base, is_xdist_worker = tmp_path_factory.getbasetemp(), "PYTEST_XDIST_WORKER" in os.environ
+    folder = (base.parent if is_xdist_worker else base) / "engines"
+    runner = os.getppid() if is_xdist_worker else os.getpid()
     WATCHERS.append(watch(folder, runner))
     return _up(folder)
 
 
 def _up(folder: Path) -> Mapping[str, EngineRecord]:
     command = [sys.executable, "-m", "notifier", "services", "up", "--periodic", "--data", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
     return _fleet(folder).standing()
 
 

@@ -1,4 +1,4 @@
-"""Good events, as the tweet service sends them, and a way to accept one without HTTP."""
+"""Valid events as the tweet service sends them, accepted without HTTP."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tests.support.fakes.clock import START
 def event(
     id: str = "1", *, at: datetime = START, more: Mapping[str, object] | None = None, **data: Any
 ) -> dict[str, Any]:
-    """A good event of ada, who mentions nova; `data` replaces or adds fields."""
+    """Return a valid event in which ada mentions nova; `data` replaces or adds fields."""
     return {
         "specversion": "1.0",
         "id": id,

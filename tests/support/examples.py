@@ -1,4 +1,4 @@
-"""Examples of the domain's values: each is complete, and a test says only what it is about."""
+"""Complete example values of the domain; arguments set what a test is about."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -62,7 +62,10 @@ def advanced(
     collapse: timedelta | None = None,
     known: Collection[EventId] = (),
 ) -> Head:
-    """The head once these, the next in its log, are sequenced and published; its bursts are still in `open`."""
+    """Return the head after these mentions, the next in its log, are sequenced and published.
+
+    Its bursts are still in `open`.
+    """
     first = head.applied.get(LANE, -1) + 1
     after = advance(head, numbered(*mentions, first=first), known=known, now=now, nonce="n", collapse=collapse)
     return published(after, nonce="p")
@@ -136,7 +139,7 @@ def plan_of(
     )
 
 
-def piece(
+def slice_of(
     tier: Tier = Tier.P1, first: int = 0, last: int | None = None, *, seq: int = 1, step: Step = Step.ROWS
 ) -> Slice:
     return Slice(BurstKey(OF_NOVA, seq), step, tier, first, first if last is None else last)

@@ -1,4 +1,4 @@
-"""Ports that fail: out of reach, or broken for a reason of their own."""
+"""Ports that fail because they are unavailable or broken."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from notifier.ports.bursts import Heads
 
 
 @dataclass(frozen=True)
-class Refusing:
-    """Every call raises; the port behind it is never reached."""
+class FailingPort:
+    """Every call raises; the wrapped port is never reached."""
 
     port: object
     error: type[NotifierError]
@@ -27,8 +27,8 @@ class Refusing:
 
 
 @dataclass(frozen=True)
-class Unplanned:
-    """A ledger that is out of reach when it is given a plan: the head before it stands, unpublished."""
+class FailingPlans:
+    """A ledger that fails when a plan is written: the head was written before and stays unpublished."""
 
     port: object
 
@@ -41,8 +41,8 @@ class Unplanned:
 
 
 @dataclass(frozen=True)
-class Unrecorded:
-    """A ledger that is out of reach when work is recorded: the worker dies behind its rows."""
+class FailingRecords:
+    """A ledger that fails when work is recorded: the worker dies after its rows."""
 
     port: object
 
@@ -55,8 +55,8 @@ class Unrecorded:
 
 
 @dataclass(frozen=True)
-class Unswapped:
-    """Heads that can be read, and go out of reach when one is to change."""
+class FailingHeads:
+    """Heads that can be read but not written."""
 
     port: object
 
@@ -68,8 +68,8 @@ class Unswapped:
 
 
 @dataclass(frozen=True)
-class Unreadable:
-    """Heads of which one isn't as it was written."""
+class CorruptHead:
+    """Heads with one corrupt entry."""
 
     port: Heads
     subject: Subject
@@ -84,8 +84,8 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
-class Unwritten:
-    """Bursts that can be read, and go out of reach when one is to change."""
+class FailingBursts:
+    """Bursts that can be read but not written."""
 
     port: object
 
@@ -97,8 +97,8 @@ class Unwritten:
 
 
 @dataclass(frozen=True)
-class Broken:
-    """Every write fails in a way that no second try mends."""
+class BrokenWrites:
+    """Every write fails, and a retry does not help."""
 
     port: object
 

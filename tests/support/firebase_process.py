@@ -1,5 +1,7 @@
-"""firebase-admin before the fake of FCM, by real HTTP/1.1: one line for all tests of a process, as it takes half a
-second to make."""
+"""Connects firebase-admin to the fake FCM by HTTP/1.1.
+
+Each process has one connection for all its tests, because creating it takes half a second.
+"""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -28,13 +30,13 @@ class Line:
     admin: FirebaseAdmin
     grants: Grants
     asked: Callable[[Post], Reply | Silence]
-    """By the server; each test has its own."""
+    """Answers the server's requests; each test sets its own."""
     server: ExitStack
     stall: Callable[[], None]
-    """It answers nobody from here on."""
+    """Stop answering any request."""
 
     def hang_up(self) -> None:
-        """Once it has a token. The next test gets another."""
+        """Close the server once the client has a token. The next test gets a new one."""
         self.admin.ensure()
         line.cache_clear()
         self.server.close()
@@ -51,20 +53,20 @@ class ByFirebaseAdmin(Google):
 
 @cache
 def line() -> Line:
-    return another()
+    return new_line()
 
 
-def another(**other: timedelta) -> Line:
+def new_line(**options: timedelta) -> Line:
     def asked(post: Post) -> Reply | Silence:
-        return found.asked(post)
+        return line_.asked(post)
 
     stack = ExitStack()
     server = stack.enter_context(serving(asked))
     account = service_account(server.origin + urlsplit(TOKEN_URI).path)
-    admin = FirebaseAdmin.open(account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **other)
-    # Whatever the account's file says, google-auth signs for this audience.
+    admin = FirebaseAdmin.open(account, clock=SystemClock(), chance=lambda: 0.0, origin=server.origin, **options)
+    # google-auth always signs for this audience, whatever the account's file says.
     grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
-    found = Line(
+    line_ = Line(
         origin=server.origin,
         admin=admin,
         grants=grants,
@@ -72,22 +74,27 @@ def another(**other: timedelta) -> Line:
         server=stack,
         stall=lambda: server.behave(Conduct(stalls=True)),
     )
-    return found
+    return line_
 
 
-def by_firebase_admin(at_once: int = 1, found: Line | None = None) -> ByFirebaseAdmin:
-    found, clock = found or line(), ManualClock(NOON)
-    # The library goes by the system's clock where tokens are concerned, so Google does, too.
-    theirs = ManualClock(SystemClock().now())
-    fake = FakeFcm(project=PROJECT, grants=found.grants, clock=theirs)
+def by_firebase_admin(at_once: int = 1, connection: Line | None = None) -> ByFirebaseAdmin:
+    connection, clock = connection or line(), ManualClock(NOON)
+    # The library uses the system clock for tokens, so the fake Google must, too.
+    provider_clock = ManualClock(SystemClock().now())
+    fake = FakeFcm(project=PROJECT, grants=connection.grants, clock=provider_clock)
     wire = Wire(fake.answer)
 
     def asked(post: Post) -> Reply | Silence:
         wire.sent.append(post)
-        return wire.instead(post) or fake.answer(post)
+        return wire.override(post) or fake.answer(post)
 
-    found.asked = asked
-    tokens = replace(found.admin, clock=clock, at_once=at_once)
+    connection.asked = asked
+    tokens = replace(connection.admin, clock=clock, at_once=at_once)
     return ByFirebaseAdmin(
-        clock=clock, theirs=theirs, fake=fake, wire=wire, sender=FcmSender(tokens=tokens), line=found
+        clock=clock,
+        provider_clock=provider_clock,
+        fake=fake,
+        wire=wire,
+        sender=FcmSender(tokens=tokens),
+        line=connection,
     )

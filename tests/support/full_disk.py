@@ -1,4 +1,4 @@
-"""A disk that is full, for this process alone."""
+"""Simulates a full disk for this process alone."""
 
 import resource
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_file_beyond(size: int) -> Iterator[None]:
-    """As on a disk that is full by then."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+def limited_file_size(size: int) -> Iterator[None]:
+    """Fail writes that extend a file beyond `size`, as a full disk does."""
+    previous = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, previous[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(resource.RLIMIT_FSIZE, previous)

@@ -1,4 +1,4 @@
-"""The server in a process of its own, where it takes nothing from the processor time of whoever measures."""
+"""Runs the HTTP/2 server in a separate process, so that measurements exclude its CPU time."""
 
 import os
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ OK = Reply(status=200)
 
 
 def accepts(post: Post) -> Reply:
-    """Everything."""
+    """Accept every request."""
     return OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
+class ServerProcess:
     origin: str
     _pipe: "Pipe[Any, Any]"
 
@@ -33,38 +33,38 @@ class Elsewhere:
 
     def tally(self) -> ConnectionCounts:
         self._pipe.send(None)
-        found = self._pipe.recv()
-        assert isinstance(found, ConnectionCounts)
-        return found
+        counts = self._pipe.recv()
+        assert isinstance(counts, ConnectionCounts)
+        return counts
 
 
 @contextmanager
-def elsewhere(
+def server_process(
     asked: Asked = accepts, conduct: Conduct = Conduct(), *, certificate: Path | None = None
-) -> Iterator[Elsewhere]:
-    """`asked` is a function of a module, which that process imports."""
+) -> Iterator[ServerProcess]:
+    """Serve in a new process. `asked` must be a module-level function, because that process imports it."""
     processes = get_context("spawn")
-    ours, theirs = processes.Pipe()
-    process = processes.Process(target=_host, args=(theirs, asked, conduct, certificate), name="http2", daemon=True)
+    parent_end, child_end = processes.Pipe()
+    process = processes.Process(target=_host, args=(child_end, asked, conduct, certificate), name="http2", daemon=True)
     process.start()
-    theirs.close()
+    child_end.close()
     try:
-        yield Elsewhere(origin=ours.recv(), _pipe=ours)
+        yield ServerProcess(origin=parent_end.recv(), _pipe=parent_end)
     finally:
-        ours.close()
+        parent_end.close()
         process.join()
 
 
 def _host(pipe: "Pipe[Any, Any]", asked: Asked, conduct: Conduct, certificate: Path | None) -> None:
-    """Until the other end of the pipe is closed, also by the death of whoever holds it."""
-    os.setsid()  # Ctrl-C is for whoever started us
+    """Serve until the other end of the pipe is closed, which a crash of the parent does too."""
+    os.setsid()  # Ctrl-C is for the parent only
     with serving(asked, conduct, certificate=certificate) as server:
         pipe.send(server.origin)
         while True:
             try:
-                word = pipe.recv()
+                message = pipe.recv()
             except EOFError:
                 return
-            if isinstance(word, Conduct):
-                server.behave(word)
+            if isinstance(message, Conduct):
+                server.behave(message)
             pipe.send(server.tally)

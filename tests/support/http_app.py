@@ -1,4 +1,4 @@
-"""The whole system in memory behind its HTTP edge: what the tests of the edge ask, and what they turn."""
+"""The whole system in memory behind its HTTP API, with a client for tests."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ from tests.support.breakable_ports import (
     BreakableTabReport,
     BreakableThrottles,
     BreakableTimeline,
-    Broken,
+    PortErrors,
 )
 from tests.support.example_event import event
 from tests.support.fakes.archive import MemoryArchive
@@ -76,14 +76,17 @@ SERVICE_KEY = "the tweet service's key"
 
 
 PATIENT = Settings(inbox=InboxLimits(deadline=timedelta(seconds=10)))
-"""A busy machine takes its time, and a page that is late would be partial."""
+"""A busy machine is slow, and a late page would be partial."""
 
 
-class House:
-    """Nova has three followers: `u1`, `u2` and `u3`; ada and bob write tweets; gone was deleted, shy spares hers."""
+class MemoryBackend:
+    """System with a few users: nova has the followers `u1`, `u2` and `u3`; ada and bob write tweets.
+
+    The account of `gone` is deleted, and `shy` does not want to be mentioned.
+    """
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.broken = Broken()
+        self.broken = PortErrors()
         self.clock = clock = ManualClock()
         self.phones = MemoryPhones(clock)
         self.keys = Keys(secret=SECRET, service_key=SERVICE_KEY)
@@ -156,7 +159,7 @@ class House:
             chance=lambda: 0.5,
         )
         self.metrics = Metrics()
-        self.ports = versioned(self.chosen(ports))
+        self.ports = versioned(self.adapt_ports(ports))
         reads = ReadPorts(
             people=self.people,
             preferences=MemoryPreferences(self.people),
@@ -169,17 +172,17 @@ class House:
             clock=clock,
             nonces=CountedNonces(),
         )
-        self.reads = self.chosen_reads(reads)
+        self.reads = self.adapt_read_ports(reads)
         self.system = build_system(ports=self.ports, settings=settings or PATIENT, metrics=self.metrics, owner="a test")
         self._pumps = [pump(self.system, stream) for stream in topics.GROUPS]
         self._populate()
-        self.system.live_publisher.speak()  # as a pump does when it begins
+        self.system.live_publisher.speak()  # as a pump does when it starts
 
-    def chosen(self, ports: Ports) -> Ports:
-        """For a house with other adapters."""
+    def adapt_ports(self, ports: Ports) -> Ports:
+        """Override to use other adapters."""
         return ports
 
-    def chosen_reads(self, reads: ReadPorts) -> ReadPorts:
+    def adapt_read_ports(self, reads: ReadPorts) -> ReadPorts:
         return reads
 
     def app(
@@ -192,27 +195,27 @@ class House:
         return create(self.system, self.reads, self.keys, pause, empty, identity=identity)
 
     def sequence(self) -> None:
-        """Everything that was accepted has its burst, or its refusal."""
+        """Sequence or refuse every accepted event."""
         for number in range(len(self._pumps)):
             self.pump(number)
 
     def pump(self, number: int) -> None:
-        """All that waits in one stream: the first is the router's."""
+        """Process all waiting records of one stream; number 0 is the router's."""
         while self._pumps[number].step():
             pass
 
     def deliver(self) -> None:
-        """Everything that has its burst reaches whom it can."""
+        """Deliver every burst."""
         work = build_slice_worker(self.system)
-        ledger, queued, left = self.ports.ledger, 1, -1
-        while queued or len(ledger.open()) != left:
-            left = len(ledger.open())
+        ledger, queued, open_before = self.ports.ledger, 1, -1
+        while queued or len(ledger.open()) != open_before:
+            open_before = len(ledger.open())
             queued = build_dispatcher(
                 self.system
-            )()  # a new one: it reads what the last has put down, though no time passes
+            )()  # a new one reads what the last has deferred, though no time passes
             for pool in Pool:
-                while piece := self.queue.take(pool):
-                    work(piece)
+                while slice_ := self.queue.take(pool):
+                    work(slice_)
 
     def token(self, user: str) -> str:
         return issue(self.keys, UserId(user), self.clock.now())
@@ -235,9 +238,9 @@ class House:
 
 @dataclass(slots=True)
 class Edge:
-    """What callers of the edge do."""
+    """Requests that clients of the API send."""
 
-    house: House
+    backend: MemoryBackend
     client: TestClient[Litestar]
 
     @property
@@ -245,7 +248,7 @@ class Edge:
         return {"Authorization": f"Bearer {SERVICE_KEY}"}
 
     def post(self, body: object, kind: str = "application/cloudevents+json") -> httpx.Response:
-        """`body` is sent as JSON, bytes as they are."""
+        """Send `body` as JSON, or bytes unchanged."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.client.post("/v1/events", content=content, headers={**self.service, "Content-Type": kind})
 
@@ -256,8 +259,8 @@ class Edge:
         return self.client.get(f"/v1/events/{id}", params=query, headers=self.service)
 
     def refusals(self, id: str) -> dict[str, str | None]:
-        """By account, of an event that was sequenced."""
-        self.house.sequence()
+        """Return the refusal of each account after the event was sequenced."""
+        self.backend.sequence()
         return {account["account"]: account["refusal"] for account in self.fate(id).json()["accounts"]}
 
     def inbox(self, user: str, headers: Mapping[str, str] | None = None, **query: str | int) -> httpx.Response:
@@ -275,11 +278,11 @@ class Edge:
     def put(self, path: str, user: str, body: object) -> httpx.Response:
         return self.client.put(path, json=body, headers=self.bearer(user))
 
-    def mention(self, by: str = "ada", whom: str = "nova") -> None:
-        """A tweet that everybody whom it concerns can see."""
-        number = len(self.house.bursts.mentions)
-        assert self.post(event(id=f"mention-{number}", author=by, mentions=[whom])).status_code == 202
-        self.house.sequence()
+    def mention(self, author: str = "ada", account: str = "nova") -> None:
+        """Post a visible tweet and sequence it."""
+        number = len(self.backend.bursts.mentions)
+        assert self.post(event(id=f"mention-{number}", author=author, mentions=[account])).status_code == 202
+        self.backend.sequence()
 
     def bearer(self, user: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.house.token(user)}"}
+        return {"Authorization": f"Bearer {self.backend.token(user)}"}

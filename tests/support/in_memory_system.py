@@ -1,4 +1,4 @@
-"""The system on memory ports without a scheduler: stages called by hand, in the order that a test wants."""
+"""The system on memory ports; a test calls its stages in any order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,9 +29,9 @@ from notifier.wiring.delivery import build_dispatcher, build_slice_worker
 from notifier.wiring.system import System, build_system
 from tests.support.example_event import accept
 from tests.support.fakes.inbox_versions import MemoryViewerVersions
-from tests.support.simulator.cast import THRESHOLD, Scene
-from tests.support.simulator.durable_state import Ground
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.durable_state import DurableState
+from tests.support.simulator.inbox_visits import run_sync
+from tests.support.simulator.population import THRESHOLD, Population
 
 NOVA = Subject(Kind.MENTION, UserId("nova"))
 LYRA = Subject(Kind.MENTION, UserId("lyra"))
@@ -39,20 +39,23 @@ LYRA = Subject(Kind.MENTION, UserId("lyra"))
 
 @dataclass(slots=True)
 class Stage:
-    """The simulator's people and ground; `ports` may be replaced by failing ones before a stage is asked for."""
+    """System with the simulator's population and durable state.
+
+    `ports` may be replaced by failing ones before a stage is used.
+    """
 
     collapse: timedelta | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Others than the usual ones."""
-    ground: Ground = field(default_factory=Ground)
-    scene: Scene = field(init=False)
+    """Settings that differ from the defaults."""
+    state: DurableState = field(default_factory=DurableState)
+    population: Population = field(init=False)
     ports: Ports = field(init=False)
     _dispatcher: Dispatcher | None = None
     _events: int = 0
 
     def __post_init__(self) -> None:
-        self.scene = Scene(self.ground, crowd=0)
-        g = self.ground
+        self.population = Population(self.state, crowd=0)
+        g = self.state
         ports = Ports(
             log=g.log,
             directory=g.directory,
@@ -111,7 +114,7 @@ class Stage:
         return build_system(ports=replace(self.ports, **ports), settings=settings, metrics=Metrics(), owner="test")
 
     def pass_time(self, **by: float) -> None:
-        self.ground.clock.advance(timedelta(**by))
+        self.state.clock.advance(timedelta(**by))
 
     def tweet(
         self, *mentioned: str, author: str = "ada", protected: bool = False, id: str = "", of: str = "t1"
@@ -119,25 +122,25 @@ class Stage:
         self._events += 1
         data = {"tweet": of, "author": author, "mentions": list(mentioned), "protected": protected, "text": of}
         event = {"specversion": "1.0", "type": EVENT_TYPE, "source": "tweets", "data": data}
-        event |= {"id": id or f"e{self._events}", "time": self.ground.clock.now().isoformat()}
+        event |= {"id": id or f"e{self._events}", "time": self.state.clock.now().isoformat()}
         receipt = accept(self.system(), event)
         assert receipt.answer in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE)
         return receipt
 
     def followed(self, follower: str, followed: str, *, sequence: int, ended: bool = False) -> None:
-        """By the graph service's word, which the indexer has taken when this returns."""
+        """Send a follow or unfollow of the graph service and index it."""
         data = {"follower": follower, "followed": followed, "sequence": sequence}
         event = {"specversion": "1.0", "source": "graph", "id": f"{follower}/{followed}/{sequence}", "data": data}
-        event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.ground.clock.now().isoformat()}
+        event |= {"type": UNFOLLOWED_TYPE if ended else FOLLOWED_TYPE, "time": self.state.clock.now().isoformat()}
         receipt = accept(self.system(), event)
         assert receipt.answer is IntakeStatus.ACCEPTED
         self.sequence()
 
     def say(self, type: str, to: System | None = None, **data: object) -> None:
-        """Whatever else an event may say; heard by nobody yet but the gateway."""
+        """Send any other event; only the gateway has processed it when this returns."""
         self._events += 1
         event = {"specversion": "1.0", "source": "platform", "id": f"said{self._events}", "type": type, "data": data}
-        event |= {"time": self.ground.clock.now().isoformat()}
+        event |= {"time": self.state.clock.now().isoformat()}
         receipt = accept(to or self.system(), event)
         assert receipt.answer is IntakeStatus.ACCEPTED
 
@@ -145,7 +148,7 @@ class Stage:
         return pump(self.system(**ports), stream)
 
     def sequence(self) -> None:
-        """Everything in the log is routed, numbered and published."""
+        """Route, sequence and publish everything in the log."""
         for stream in topics.PARTITIONS:
             pump = self.pump(stream)
             while pump.step():
@@ -161,30 +164,30 @@ class Stage:
         return self._dispatcher()
 
     def work(self, *pools: Pool, by: Work | None = None) -> list[Outcome]:
-        """Whatever waits in the queues, of all pools when none is named."""
+        """Work on all queued slices of these pools, or of all pools."""
         work = by or build_slice_worker(self.system())
-        return [work(piece) for pool in pools or Pool for piece in self._taken(pool)]
+        return [work(slice_) for pool in pools or Pool for slice_ in self._taken(pool)]
 
     def deliver(self, rounds: int = 20) -> None:
-        """Until no burst is open, with a second between two rounds."""
+        """Deliver until no burst is open, with a second between two rounds."""
         for _ in range(rounds):
             self.dispatch()
             self.work()
             self.pass_time(seconds=1)
-            if not self.ground.ledger.unsettled():
+            if not self.state.ledger.unsettled():
                 return
-        raise AssertionError(f"still open: {self.ground.ledger.unsettled()}")
+        raise AssertionError(f"still open: {self.state.ledger.unsettled()}")
 
     def deliver_others(self) -> None:
-        """Whatever isn't held back."""
+        """Deliver what is not throttled."""
         for _ in range(5):
             self.dispatch()
             self.work()
             self.pass_time(seconds=1)
 
     def throttle(self, tier: Tier, *, rate: float | None = None, seconds: float) -> None:
-        now = self.ground.clock.now()
-        self.ground.throttles.put(
+        now = self.state.clock.now()
+        self.state.throttles.put(
             Throttle(
                 id="t1",
                 tier=tier,
@@ -197,52 +200,52 @@ class Stage:
         )
 
     def reach(self, user: str, verdict: Verdict) -> None:
-        """By an operator's word."""
-        name, now = UserId(user), self.ground.clock.now()
-        word = ReachWord(user=name, verdict=verdict, reason="a flood", who="amy", at=now)
-        self.ground.reaches.say(checked(word, self.ground.reaches.standing([name]).get(name)))
+        """Set the verdict of an author as an operator does."""
+        name, now = UserId(user), self.state.clock.now()
+        change = ReachWord(user=name, verdict=verdict, reason="a flood", who="amy", at=now)
+        self.state.reaches.say(checked(change, self.state.reaches.standing([name]).get(name)))
 
     def held(self) -> list[HeldMention]:
-        return list(self.ground.holds.waiting())
+        return list(self.state.holds.waiting())
 
     def tab(self) -> Tab:
-        g = self.ground
+        g = self.state
         return Tab(people=g.people, timeline=g.timeline, pull=g.pull, clock=g.clock)
 
     def page(self, person: str) -> Page:
-        return driven(self.tab().page(UserId(person)))
+        return run_sync(self.tab().page(UserId(person)))
 
     def items(self, person: str) -> list[Item]:
-        """Of bursts."""
+        """Return the items of the first page that are bursts."""
         return [item for item in self.page(person).items if isinstance(item, Item)]
 
     def sees(self, person: str) -> list[str]:
         return [str(item.entry.key) for item in self.page(person).items]
 
     def bursts(self, subject: Subject = NOVA) -> list[BurstKey]:
-        return sorted(key for key in self.ground.bursts.by_key if key.subject == subject)
+        return sorted(key for key in self.state.bursts.by_key if key.subject == subject)
 
     def rows(self, subject: Subject = NOVA) -> list[StoredRow]:
-        return [stored for stored in self.ground.archive.rows() if stored.row.burst.subject == subject]
+        return [stored for stored in self.state.archive.rows() if stored.row.burst.subject == subject]
 
     def reached(self, subject: Subject = NOVA) -> set[int]:
-        """Members whom a row reaches."""
+        """Return the members that the rows reach."""
         return {member for stored in self.rows(subject) for member in members_of(stored)}
 
     def _taken(self, pool: Pool) -> list[Slice]:
-        waiting = self.ground.queue.waiting[pool]
-        taken = list(waiting)
+        waiting = self.state.queue.waiting[pool]
+        slices = list(waiting)
         waiting.clear()
-        return taken
+        return slices
 
 
 class Openings(list[OpenedInbox]):
-    """Observer that keeps every answer of an inbox."""
+    """Observer that records each opened inbox."""
 
     def observe(self, opened: OpenedInbox) -> None:
         self.append(opened)
 
 
 def members_of(stored: StoredRow) -> list[int]:
-    """Whom the row reaches."""
+    """Return the members that the row reaches."""
     return [stored.member_range * RANGE_MEMBERS + place for place in stored.row.places().tolist()]

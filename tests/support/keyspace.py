@@ -1,4 +1,4 @@
-"""A keyspace for the contracts: made once a process, and empty at the beginning of each test."""
+"""Creates a keyspace per process for contract tests, and empties it before each test."""
 
 import hashlib
 import os
@@ -12,17 +12,23 @@ from notifier.adapters.cassandra.schema.migrate import FOLDER
 
 _TABLES = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
 WITHIN = 30.0
-"""Seconds: while other engines start, a node may be late for the driver's five."""
+"""Seconds. While other engines start, a node may exceed the driver's timeout of five."""
 _KEPT = "migrations"
-"""The runner's own."""
+"""Prefix of tables of the migration runner."""
 _AS_DECIDED = {"open_bursts", "sleepers"}
-"""Written as of a test's clock, and all tests begin at one moment: tombstones of the last one would win over the next.
-Wherever a burst was listed, `open_slots` holds something."""
+"""Tables written with timestamps of the test's clock, which starts at the same time in all tests.
+
+A tombstone of the last test would win over the next one's writes. If a burst was ever listed, `open_slots` is not
+empty.
+"""
 
 
 @contextmanager
 def keyspace(access: CassandraAccess) -> Iterator[Cluster]:
-    """With the schema of the code. Named by the schema and by who tests it, so that kept engines serve again."""
+    """Open a keyspace with the current schema.
+
+    Its name contains the schema's digest and the worker, so that engines kept from an earlier run can be reused.
+    """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     schema = b"".join(path.read_bytes() for path in sorted(FOLDER.rglob("*.cql")))
     digest = hashlib.sha256(schema + os.getcwd().encode()).hexdigest()[:12]
@@ -40,13 +46,13 @@ def patient_reader(cluster: Cluster) -> CassandraReader:
     return CassandraReader(cluster, deadline=timedelta(seconds=WITHIN))
 
 
-def emptied(cluster: Cluster) -> Cluster:
-    """A truncation costs some ten milliseconds and an empty table nothing: those that hold something are truncated."""
+def truncated(cluster: Cluster) -> Cluster:
+    """Truncate all tables that are not empty: a truncation takes about 10 ms, and looking for a row almost nothing."""
     session = cluster.session()
     tables = [name for (name,) in cluster.execute(_TABLES, (cluster.access.keyspace,)) if not name.startswith(_KEPT)]
-    looks = {table: session.execute_async(f"SELECT * FROM {table} LIMIT 1", timeout=WITHIN) for table in tables}
-    filled = {table for table, look in looks.items() if list(look.result())}
+    first_rows = {table: session.execute_async(f"SELECT * FROM {table} LIMIT 1", timeout=WITHIN) for table in tables}
+    filled = {table for table, first_row in first_rows.items() if list(first_row.result())}
     filled |= _AS_DECIDED if "open_slots" in filled else set()
-    for going in [session.execute_async(f"TRUNCATE {table}", timeout=WITHIN) for table in filled]:
-        going.result()
+    for truncation in [session.execute_async(f"TRUNCATE {table}", timeout=WITHIN) for table in filled]:
+        truncation.result()
     return cluster

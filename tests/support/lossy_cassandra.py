@@ -1,4 +1,4 @@
-"""A cluster whose answers are lost, after the statement took effect or before; and a keyspace with nothing in it."""
+"""A Cassandra cluster that loses responses; and empty keyspaces."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout, WriteTy
 from notifier.adapters.cassandra import CassandraAccess, Cluster
 from notifier.devkit.engines.maven import missing
 from tests.support.fakes.clock import ManualClock
-from tests.support.keyspace import emptied, keyspace
+from tests.support.keyspace import keyspace, truncated
 
 ON_ENGINES = [
     pytest.mark.timeout(300),
@@ -26,14 +26,14 @@ LOST = [
 
 
 @pytest.fixture(scope="module")
-def made(cassandra: CassandraAccess) -> Iterator[Cluster]:
+def shared_cluster(cassandra: CassandraAccess) -> Iterator[Cluster]:
     with keyspace(cassandra) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(made: Cluster) -> Cluster:
-    return emptied(made)
+def cluster(shared_cluster: Cluster) -> Cluster:
+    return truncated(shared_cluster)
 
 
 @pytest.fixture
@@ -41,8 +41,11 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-class Losing(Cluster):
-    """Loses the answer of the next statements that are conditional, or that name a table; they take effect, or not."""
+class LossyCluster(Cluster):
+    """Loses the response to the next statements that match `at`, conditional ones by default.
+
+    With `done` they take effect.
+    """
 
     def __init__(
         self,
@@ -56,27 +59,27 @@ class Losing(Cluster):
     ) -> None:
         super().__init__(cluster.access)
         self.meanwhile = meanwhile
-        """What others do just before it takes effect."""
+        """Called just before the statement takes effect."""
         self.shared = cluster
         self.error, self.done, self.at, self.times = error, done, at, times
 
     def session(self) -> Any:
-        return LosingSession(self)
+        return LossySession(self)
 
     def prepared(self, statement: str) -> Any:
         return self.shared.prepared(statement)
 
     def loses(self, statement: Any) -> bool:
         prepared = getattr(statement, "prepared_statement", statement)
-        text = getattr(prepared, "query_string", "BATCH IF EACH")  # ours are all conditional
+        text = getattr(prepared, "query_string", "BATCH IF EACH")  # all batches of the product are conditional
         if self.times == 0 or self.at not in " ".join(text.split()):
             return False
         self.times -= 1
         return True
 
 
-class LosingSession:
-    def __init__(self, losing: Losing) -> None:
+class LossySession:
+    def __init__(self, losing: LossyCluster) -> None:
         self.losing = losing
         self.real = losing.shared.session()
 
@@ -86,13 +89,13 @@ class LosingSession:
         self.losing.meanwhile()
         if self.losing.done:
             self.real.execute_async(statement, *values, **options).result()
-        return LostAnswer(self.losing.error)
+        return LostResponse(self.losing.error)
 
     def execute(self, statement: Any, *values: Any, **options: Any) -> Any:
         return self.execute_async(statement, *values, **options).result()
 
 
-class LostAnswer:
+class LostResponse:
     def __init__(self, error: Exception) -> None:
         self.error = error
 

@@ -1,4 +1,4 @@
-"""Three push services with browsers, and a sender for them: what tests of Web Push begin with."""
+"""Three push services with browsers, and a Web Push sender for them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -70,15 +70,15 @@ class World:
         return self.wire.sent
 
     def answer(self, post: Post) -> Reply | Silence:
-        [service] = [one for one in self.services.values() if f"{one.origin}:443" == post.origin]
+        [service] = [candidate for candidate in self.services.values() if f"{candidate.origin}:443" == post.origin]
         return service.answer(post)
 
     def browser(self, manner: Manner = Manner.GOOGLE, *, key: str | None = None) -> Browser:
         return self.services[manner].subscribe(key if key is not None else self.sender.vapid.public)
 
     def phone(self, browser: Browser) -> FakePhone:
-        """What it shows, and how often it rang."""
-        [service] = [one for one in self.services.values() if browser.endpoint.startswith(one.origin)]
+        """Return the phone of a browser: what it shows and how often it rang."""
+        [service] = [candidate for candidate in self.services.values() if browser.endpoint.startswith(candidate.origin)]
         return service.phones[browser.endpoint.removeprefix(service.origin)]
 
     def script(self, script: ProviderScript, manner: Manner = Manner.GOOGLE) -> None:
@@ -89,8 +89,8 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Connecting:
-    """A transport that looks names up as a real one does, once for each post, and notes where it connects to."""
+class ResolvingTransport:
+    """A transport that resolves the host of each post like a real one, and records where it connects."""
 
     resolve: Resolver
     answering: Callable[[Post], Reply | Silence]

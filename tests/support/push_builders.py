@@ -1,4 +1,4 @@
-"""Senders of alerts and the fakes that they send to, wired; and a wire that says what went over it."""
+"""Builds alert senders with fake providers, and a transport that records requests."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,83 +33,83 @@ from tests.support.push_credentials import (
 
 TOPIC = "com.example.app"
 AGO = NOON - timedelta(days=30)
-"""When devices registered that nobody doubts."""
+"""Registration time of devices that are not in doubt."""
 ALERT = alert(burst())
 
 
 @dataclass(slots=True)
 class Wire:
-    """A transport in memory; what it is told to answer instead the other side never hears of."""
+    """An in-memory transport. Answers of `override` replace the provider's, which then never sees the request."""
 
     answering: Callable[[Post], Reply | Silence]
-    instead: Callable[[Post], Reply | Silence | None] = lambda _: None
-    ahead: int = 1
-    """So many are on their way at once, and the last of them is answered first."""
+    override: Callable[[Post], Reply | Silence | None] = lambda _: None
+    in_flight: int = 1
+    """Number of requests in flight at once; the last of them is answered first."""
     sent: list[Post] = field(default_factory=list)
 
     def exchange(self, posts: Iterable[Post]) -> Iterator[tuple[Post, Reply | Silence]]:
-        rest = iter(posts)
-        while together := [*islice(rest, self.ahead)]:
-            self.sent += together
-            for post in reversed(together):
-                yield post, self.instead(post) or self.answering(post)
+        remaining = iter(posts)
+        while batch := [*islice(remaining, self.in_flight)]:
+            self.sent += batch
+            for post in reversed(batch):
+                yield post, self.override(post) or self.answering(post)
 
     @property
-    def letters(self) -> list[Post]:
-        """Without what was asked of Google's token endpoint."""
+    def pushes(self) -> list[Post]:
+        """Requests, without those to Google's token endpoint."""
         return [post for post in self.sent if post.path != urlsplit(TOKEN_URI).path]
 
 
 @dataclass(slots=True, kw_only=True)
 class Apple:
     clock: ManualClock
-    theirs: ManualClock
+    provider_clock: ManualClock
     fake: FakeApns
     wire: Wire
     sender: ApnsSender
 
     def advance(self, by: timedelta) -> None:
         self.clock.advance(by)
-        self.theirs.advance(by)
+        self.provider_clock.advance(by)
 
 
 @dataclass(slots=True, kw_only=True)
 class Google:
     clock: ManualClock
-    theirs: ManualClock
+    provider_clock: ManualClock
     fake: FakeFcm
     wire: Wire
     sender: FcmSender
 
     def advance(self, by: timedelta) -> None:
         self.clock.advance(by)
-        self.theirs.advance(by)
+        self.provider_clock.advance(by)
 
 
 def apple(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Apple:
-    """`ahead`: of our clock before Apple's."""
-    clock, theirs = ManualClock(NOON + ahead), ManualClock(NOON)
+    """Build an APNs sender; `ahead` is how far our clock is ahead of Apple's."""
+    clock, provider_clock = ManualClock(NOON + ahead), ManualClock(NOON)
     bearers = Bearers(keys={KEY_ID: apple_key().public_key()}, team=TEAM_ID)
-    fake = FakeApns(bearers=bearers, topics=frozenset({TOPIC}), clock=theirs, script=script or ProviderScript())
+    fake = FakeApns(bearers=bearers, topics=frozenset({TOPIC}), clock=provider_clock, script=script or ProviderScript())
     wire = Wire(fake.answer)
     key = AppleKey.read(pem(apple_key()), key_id=KEY_ID, team_id=TEAM_ID)
     sender = ApnsSender(transport=wire, tokens=ProviderTokens(key), clock=clock, chance=lambda: 0.0)
-    return Apple(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
+    return Apple(clock=clock, provider_clock=provider_clock, fake=fake, wire=wire, sender=sender)
 
 
 @cache
 def account() -> ServiceAccount:
-    """Reading a key of RSA tries its primes, for a tenth of a second."""
+    """Read the account once: checking the primes of its RSA key takes 0.1 s."""
     return ServiceAccount.read(service_account())
 
 
 def google(*, script: ProviderScript | None = None, ahead: timedelta = timedelta()) -> Google:
-    clock, theirs = ManualClock(NOON + ahead), ManualClock(NOON)
+    clock, provider_clock = ManualClock(NOON + ahead), ManualClock(NOON)
     grants = Grants(email=EMAIL, key_id=GOOGLE_KEY_ID, key=google_key().public_key(), audience=TOKEN_URI)
-    fake = FakeFcm(project=PROJECT, grants=grants, clock=theirs, script=script or ProviderScript())
+    fake = FakeFcm(project=PROJECT, grants=grants, clock=provider_clock, script=script or ProviderScript())
     wire = Wire(fake.answer)
     sender = FcmSender(tokens=AccessTokens(account=account(), transport=wire, clock=clock, chance=lambda: 0.0))
-    return Google(clock=clock, theirs=theirs, fake=fake, wire=wire, sender=sender)
+    return Google(clock=clock, provider_clock=provider_clock, fake=fake, wire=wire, sender=sender)
 
 
 def device(address: Address, *, locale: str = "en", number: int = 1) -> Device:
@@ -128,7 +128,7 @@ def installation(number: int = 1) -> Device:
     return device(FirebaseInstallation(fid=f"c{number:021}"), number=number)
 
 
-def sent(provider: Provider, given: Alert, *devices: Device) -> Sequence[Receipt]:
-    """In the order of the devices."""
-    found = dict(provider.send(given, devices))
-    return [found[one] for one in devices]
+def sent(provider: Provider, alert_: Alert, *devices: Device) -> Sequence[Receipt]:
+    """Send the alert and return the receipts in the order of the devices."""
+    receipts = dict(provider.send(alert_, devices))
+    return [receipts[device_] for device_ in devices]

@@ -1,4 +1,4 @@
-"""Keys to try senders with, as the providers' pages hand them out."""
+"""Credentials for senders, in the formats that the providers hand out."""
 
 import json
 
@@ -35,7 +35,7 @@ TOKEN_URI = TOKEN_ORIGIN + TOKEN_PATH
 
 
 def apple_key(number: int = 1) -> ec.EllipticCurvePrivateKey:
-    """The first is the one that fakes take."""
+    """Return a private key; the fakes accept the first one."""
     return elliptic_key(number)
 
 
@@ -43,6 +43,6 @@ def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def service_account(token_uri: str = TOKEN_URI, **other: object) -> bytes:
-    """The file, with whatever a test wants otherwise."""
-    return json.dumps(json.loads(google_file(token_uri)) | other).encode()
+def service_account(token_uri: str = TOKEN_URI, **changes: object) -> bytes:
+    """Return the service account file with these fields changed."""
+    return json.dumps(json.loads(google_file(token_uri)) | changes).encode()

@@ -1,4 +1,4 @@
-"""A RabbitMQ server as an engine, and the name server that Erlang needs, which would stay behind if it weren't ours."""
+"""A RabbitMQ server as an engine, with its own epmd, which would otherwise outlive it."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from notifier.devkit.engines.engine import Engine
 HOST = "127.0.0.1"
 USER = "notifier"
 DEBIANS = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-"""What the one in /usr/sbin calls, as another user if it can."""
+"""The server itself. The wrapper in /usr/sbin calls it, as another user if it can."""
 SETTINGS = """\
 listeners.tcp.1 = {host}:{port}
 default_user = {user}
@@ -23,27 +23,30 @@ log.file = false
 
 
 def missing() -> str | None:
-    """What isn't found of all that is needed."""
-    return next((name for name, found in (("rabbitmq-server", _binary()), ("epmd", _epmd())) if found is None), None)
+    """Return the name of a missing program, or None."""
+    return next((name for name, path in (("rabbitmq-server", _binary()), ("epmd", _epmd())) if path is None), None)
 
 
 def names(folder: Path, *, port: int) -> Engine:
-    """Erlang's port mapper. To be started before the server; otherwise the server starts one that outlives it."""
+    """Return Erlang's port mapper.
+
+    Start it before the server; otherwise the server starts one that outlives it.
+    """
     command = [str(_epmd()), "-port", str(port), "-address", HOST]
     return Engine(name="epmd", command=command, folder=folder, host=HOST, port=port)
 
 
 def server(folder: Path, *, port: int, distribution: int, names: int, password: str) -> Engine:
-    """`distribution` is the port on which other nodes would find it, `names` that of its port mapper."""
+    """Return the server; `distribution` is its port for other nodes, `names` the port of its port mapper."""
     folder.mkdir(parents=True, exist_ok=True)
     home = folder.absolute()
     settings = home / "rabbitmq.conf"
     settings.touch(mode=0o600)
     settings.write_text(SETTINGS.format(host=HOST, port=port, user=USER, password=password))
     environment = {
-        "HOME": home,  # of the cookie
+        "HOME": home,  # for the Erlang cookie
         "ERL_EPMD_PORT": names,
-        # The script becomes the server, and whoever kills its process kills no shell in its place.
+        # The script execs the server, so killing its process kills the server and not a shell.
         "RABBITMQ_ALLOW_INPUT": 1,
         "RABBITMQ_NODENAME": "notifier@localhost",
         "RABBITMQ_MNESIA_BASE": home / "db",
@@ -61,10 +64,10 @@ def server(folder: Path, *, port: int, distribution: int, names: int, password: 
 
 
 def _binary() -> Path | None:
-    found = shutil.which("rabbitmq-server")
-    return DEBIANS if DEBIANS.exists() else Path(found) if found else None
+    path = shutil.which("rabbitmq-server")
+    return DEBIANS if DEBIANS.exists() else Path(path) if path else None
 
 
 def _epmd() -> Path | None:
-    found = shutil.which("epmd")
-    return Path(found) if found else None
+    path = shutil.which("epmd")
+    return Path(path) if path else None

@@ -1,15 +1,15 @@
-"""Serves a house on a real port and says which: `python -m tests.support.serve_app HOST PORT`."""
+"""Serves the in-memory system and prints its port: `python -m tests.support.serve_app HOST PORT`."""
 
 import sys
 
 from notifier.api.processes import leave, listen
 from notifier.domain.errors import Environment
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 
 
 def main(host: str, port: str) -> None:
     try:
-        listen(House().app(), host, int(port), lambda chosen: print(chosen, flush=True))
+        listen(MemoryBackend().app(), host, int(port), lambda chosen: print(chosen, flush=True))
     except Environment as error:
         sys.exit(f"{error.code}: {error}")
     leave()

@@ -1,4 +1,4 @@
-"""A role with a wrong clock: `python -m tests.support.skewed_clock 3 pump ...` runs `notifier pump ...` 3 s ahead."""
+"""Runs a role with a clock ahead: `python -m tests.support.skewed_clock SECONDS ROLE ...`."""
 
 import sys
 import time
@@ -8,18 +8,18 @@ from runpy import run_module
 from notifier.adapters.system_clock import SystemClock
 
 
-def askew(by: timedelta) -> None:
-    """This process's clock from now on, and its children's, as far as it forks them."""
-    right, seconds = SystemClock.now, time.time
+def skew_clock(by: timedelta) -> None:
+    """Move the clock of this process forward from now on, also in children that it forks."""
+    real_now, real_time = SystemClock.now, time.time
 
     def now(self: SystemClock) -> datetime:
-        return right(self) + by
+        return real_now(self) + by
 
-    SystemClock.now = now  # type: ignore[method-assign]  # that is what it is for
-    # Whom libraries ask: Cassandra's driver stamps with it whatever we don't stamp ourselves.
-    time.time = lambda: seconds() + by.total_seconds()
+    SystemClock.now = now  # type: ignore[method-assign]  # patching it is the purpose
+    # Libraries call this: Cassandra's driver sets the timestamps that the product does not set.
+    time.time = lambda: real_time() + by.total_seconds()
 
 
 if __name__ == "__main__":
-    askew(timedelta(seconds=float(sys.argv.pop(1))))
+    skew_clock(timedelta(seconds=float(sys.argv.pop(1))))
     run_module("notifier", run_name="__main__", alter_sys=True)

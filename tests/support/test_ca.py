@@ -1,4 +1,4 @@
-"""An authority made on the spot: its own certificate, and those that it gives to servers on the loopback."""
+"""A temporary certificate authority that issues certificates for servers on the loopback."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,14 +18,14 @@ class Authority:
     key: ec.EllipticCurvePrivateKey
     name: x509.Name
     file: Path
-    """Its certificate."""
+    """Certificate of the authority."""
 
     @classmethod
     def made(cls, folder: Path, name: str) -> "Authority":
         folder.mkdir(parents=True, exist_ok=True)
-        key, named = ec.generate_private_key(ec.SECP256R1()), _named(name)
+        key, named = ec.generate_private_key(ec.SECP256R1()), _x509_name(name)
         certificate = (
-            _begun(named, named, key.public_key())
+            _builder(named, named, key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .sign(key, hashes.SHA256())
@@ -35,11 +35,11 @@ class Authority:
         return cls(key=key, name=named, file=file)
 
     def server(self, host: str = "127.0.0.1") -> Path:
-        """A key and a certificate for this address or name, in one file."""
+        """Create a key and a certificate for this address or name, in one file."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
-            _begun(_named("server"), self.name, key.public_key())
-            .add_extension(x509.SubjectAlternativeName([_called(host)]), critical=False)
+            _builder(_x509_name("server"), self.name, key.public_key())
+            .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
             .sign(self.key, hashes.SHA256())
         )
@@ -54,18 +54,18 @@ class Authority:
         return file
 
 
-def _called(host: str) -> x509.GeneralName:
+def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         return x509.DNSName(host)
 
 
-def _named(name: str) -> x509.Name:
+def _x509_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

@@ -1,4 +1,4 @@
-"""An issuer in the hands of a test: its keys, what it publishes, the tokens that it signs, and how it fails."""
+"""A token issuer that a test controls: its keys, key set, tokens and failures."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from notifier.api.auth.issuer_keys import Fetched
 from notifier.api.auth.tokens import IssuedTokens
 from notifier.domain.errors import IssuerUnavailable
 from tests.support.fakes.clock import START
-from tests.support.http_app import House
+from tests.support.http_app import MemoryBackend
 
 NAME, AUDIENCE = "https://id.example", "inbox"
 NOW = int(START.timestamp())
@@ -29,7 +29,7 @@ PrivateKey = RSAPrivateKey | Ed25519PrivateKey
 
 @cache
 def rsa(number: int = 0, bits: int = 2048) -> RSAPrivateKey:
-    """Made once: it takes a tenth of a second."""
+    """Generate the key once: it takes 0.1 s."""
     return generate_private_key(public_exponent=65537, key_size=bits)
 
 
@@ -39,17 +39,17 @@ def ed(number: int = 0) -> Ed25519PrivateKey:
 
 
 @dataclass(slots=True)
-class Issuing:
+class FakeIssuer:
     """Signs with an Ed25519 key named `a` and an RSA key named `b`."""
 
     keys: dict[str, PrivateKey] = field(default_factory=lambda: {"a": ed(), "b": rsa()})
     broken: str = ""
     asked: int = 0
 
-    def identity(self, house: House) -> Identity:
-        """That of a house whose people's tokens come from here."""
-        keyring = Fetched(self.fetch, now=lambda: house.clock.now().timestamp())
-        own = identity_of(house.system.settings, house.keys, house.system.metrics)
+    def identity(self, backend: MemoryBackend) -> Identity:
+        """Return an identity for a system whose users' tokens come from this issuer."""
+        keyring = Fetched(self.fetch, now=lambda: backend.clock.now().timestamp())
+        own = identity_of(backend.system.settings, backend.keys, backend.system.metrics)
         return replace(own, tokens=IssuedTokens(name=NAME, audience=AUDIENCE, keyring=keyring))
 
     async def fetch(self) -> bytes:
@@ -62,23 +62,23 @@ class Issuing:
         return json.dumps({"keys": [jwk(key, kid=kid) for kid, key in self.keys.items()]}).encode()
 
     def sign(self, kid: str | None = "a", key: PrivateKey | None = None, **changes: Any) -> str:
-        """A good token for u1, but for the changes; None takes a claim away."""
+        """Return a valid token for u1 with these changes; None removes a claim."""
         claims = {name: value for name, value in (GOOD | changes).items() if value is not None}
         headers = None if kid is None else {"kid": kid}
         return forged(claims, key or self.keys[kid or "a"], headers)
 
 
 def forged(claims: dict[str, Any], key: PrivateKey, headers: dict[str, Any] | None = None) -> str:
-    """Claims needn't have the types they should."""
+    """Sign claims of any type, also invalid ones."""
     algorithm = "RS256" if isinstance(key, RSAPrivateKey) else "EdDSA"
     return jwt.api_jws.encode(json.dumps(claims).encode(), key, algorithm=algorithm, headers=headers)
 
 
-def jwk(key: PrivateKey, **more: str) -> dict[str, str]:
+def jwk(key: PrivateKey, **members: str) -> dict[str, str]:
     if isinstance(key, RSAPrivateKey):
         numbers = key.public_key().public_numbers()
-        return {"kty": "RSA", "n": _base64(_bytes(numbers.n)), "e": _base64(_bytes(numbers.e)), **more}
-    return {"kty": "OKP", "crv": "Ed25519", "x": _base64(key.public_key().public_bytes_raw()), **more}
+        return {"kty": "RSA", "n": _base64(_bytes(numbers.n)), "e": _base64(_bytes(numbers.e)), **members}
+    return {"kty": "OKP", "crv": "Ed25519", "x": _base64(key.public_key().public_bytes_raw()), **members}
 
 
 def pem(key: PrivateKey) -> bytes:
@@ -86,7 +86,7 @@ def pem(key: PrivateKey) -> bytes:
 
 
 def signed_with_public_key(text: bytes, kid: str) -> str:
-    """HS256 with what everybody may know: no library writes it, because only an attacker would."""
+    """Return a token signed by HS256 with the public key as secret; only attackers build it, so no library does."""
     header = _base64(json.dumps({"alg": "HS256", "typ": "JWT", "kid": kid}).encode())
     signed = f"{header}.{_base64(json.dumps(GOOD).encode())}"
     return f"{signed}.{_base64(hmac.new(text, signed.encode(), hashlib.sha256).digest())}"

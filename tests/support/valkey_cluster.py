@@ -1,4 +1,4 @@
-"""Three Valkey servers for a cluster, a third of the slots each; and a primary's replica with the sentinel of both."""
+"""A cluster of three Valkey servers; and a replica with its sentinel."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,7 @@ def nodes(folder: Path, *, password: str) -> Sequence[Engine]:
 
 
 def slots(number: int) -> tuple[int, int]:
-    """The first and the last of a node's."""
+    """Return the first and the last slot of a node."""
     return SLOTS * number // NODES, SLOTS * (number + 1) // NODES - 1
 
 
@@ -44,7 +44,10 @@ def replica(folder: Path, *, of: Engine, password: str) -> Engine:
 
 
 def sentinel(folder: Path, *, of: Engine, service: str, password: str) -> Engine:
-    """Makes a replica the primary when this one is silent for half a second; it rewrites its own settings."""
+    """Return a sentinel, which rewrites its own settings.
+
+    It promotes the replica when the primary is silent for half a second.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     settings, port = folder / "sentinel.conf", free_port()
     settings.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""A headless Chromium of our own, and visits with it: each as of somebody who was never here."""
+"""A headless Chromium, and visits with a fresh profile each."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 WIDE = 1440
 PATIENCE = 60_000
-"""Milliseconds that anything may take, far beyond any limit."""
+"""Timeout in milliseconds, far beyond any limit."""
 
 
 @contextmanager
 def headless(chromium: str) -> Iterator[Browser]:
-    """While it is open, its thread has a running event loop."""
+    """Start Chromium. While it is open, its thread has a running event loop."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         try:
@@ -25,7 +25,7 @@ def headless(chromium: str) -> Iterator[Browser]:
 
 @contextmanager
 def visit(browser: Browser, *, scheme: str = "light", width: int = WIDE) -> Iterator[Page]:
-    """Nothing moves on it: axe would see a colour on its way."""
+    """Open a page without animations, because axe would see a color in transition."""
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         locale="en-GB",
@@ -39,21 +39,24 @@ def visit(browser: Browser, *, scheme: str = "light", width: int = WIDE) -> Iter
         context.close()
 
 
-# Whether there is a browser to look with: Chromium, what drives it, and what judges a page. Imports none of them.
+# Finds Chromium and the packages that drive it and check pages, without importing them.
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 DRIVERS = {"playwright": "playwright", "axe_playwright_python": "axe-playwright-python"}
 
 
 class NoBrowser(RuntimeError):
-    """A page can't be looked at here."""
+    """No browser can be started here."""
 
 
 def chromium() -> str:
-    """Where the system's own is. Raises NoBrowser, with one sentence that says what to install."""
+    """Return the path of the system's Chromium.
+
+    Raises NoBrowser with a message that says what to install.
+    """
     if missing := [package for module, package in DRIVERS.items() if find_spec(module) is None]:
         raise NoBrowser(f"A browser is needed, and {' and '.join(missing)} isn't installed: `make setup` does that.")
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if path is None:
         raise NoBrowser("A browser is needed, and no chromium is installed: apt-get install chromium.")
-    return found
+    return path

@@ -1,4 +1,4 @@
-"""An inbox that a test plays on: pages, marks and what a live stream says, as the API has them."""
+"""A fake inbox with pages, marks and live streams, like the API's."""
 
 import json
 import threading
@@ -9,39 +9,39 @@ from typing import Any
 
 TOKEN = "good"
 TOP = "top"
-"""The cursor to the first of all."""
+"""Cursor of the first page."""
 CLOSE = ""
-"""Said to a stream, ends it."""
+"""Message that ends a stream."""
 
 Item = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Inbox:
-    """What one person has, and how the server behaves. Every field may be changed while it serves."""
+    """The inbox of one user and the server's behavior. Every field may change while it serves."""
 
     items: list[Item] = field(default_factory=list)
     token: str = TOKEN
     status: int = 200
-    """Of every answer that isn't a file."""
+    """Status of every response that is not a file."""
     stream_status: int = 200
     stream_refusal: str = "not_found"
-    """The problem code of a stream that is refused."""
+    """Problem code of a rejected stream."""
     stream_cut: bool = False
     """Every stream ends after its first bytes, as behind some proxies."""
     retry_after: int | None = None
-    """Seconds, with every refusal."""
+    """Retry-After of every error, in seconds."""
     poll_interval: int = 1
-    """Seconds, with every answer."""
+    """Poll interval of every response, in seconds."""
     gap_status: int = 200
     older_status: int = 200
     marks_status: int = 204
     slow: str = ""
-    """A mark, or a mute's end, that takes a while to arrive."""
+    """Mark or end of a mute that takes effect with a delay."""
     marked: list[str] = field(default_factory=list)
-    """Marks in the order in which they came into force."""
+    """Marks in the order in which they took effect."""
     preferred: list[str | None] = field(default_factory=list)
-    """What mutes were until, in the order in which they were heard."""
+    """Ends of mutes in the order in which they took effect."""
     everything: Item = field(
         default_factory=lambda: {
             "volume": "all",
@@ -53,33 +53,33 @@ class Inbox:
             "mentions": "all",
         }
     )
-    """What the person says of everything."""
+    """Account-wide preferences."""
     partial: bool = False
     passed: bool = False
-    """The first page is empty, and has a next one: what is newest may not be seen."""
+    """The first page is empty but has a next one: the newest bursts are not visible."""
     badge: Item | None = None
-    """Instead of the one counted."""
+    """Replaces the counted badge."""
     gate: threading.Event = field(default_factory=threading.Event)
-    """Closed, pages wait."""
+    """Pages wait while it is cleared."""
     stale: bool = False
-    """A page that waits is as it was when it was asked for."""
+    """A waiting page has the content as of the request."""
     asked: list[tuple[str, Item]] = field(default_factory=list)
-    """Method and path, with the body or the headers."""
+    """Method and path of each request, with its body or headers."""
     not_modified: int = 0
     """Number of pages answered with 304."""
     lines: list["SimpleQueue[str]"] = field(default_factory=list)
     issued: int = 0
-    told: list[tuple[int, str]] = field(default_factory=list)
+    sent_messages: list[tuple[int, str]] = field(default_factory=list)
     line_gate: threading.Event = field(default_factory=threading.Event)
-    """Closed, streams wait."""
+    """Streams wait while it is cleared."""
     mark_gate: threading.Event = field(default_factory=threading.Event)
-    """Closed, marks wait before they take effect."""
+    """Marks wait while it is cleared, before they take effect."""
     covered: dict[str, set[str]] = field(default_factory=dict)
-    """Token to what it could show."""
-    gone: dict[str, Item] = field(default_factory=dict)
-    """Hidden."""
+    """Bursts that each token covers."""
+    hidden: dict[str, Item] = field(default_factory=dict)
+    """Hidden items by burst."""
     kept: set[str] = field(default_factory=set)
-    """Marked as unread: looking doesn't change that."""
+    """Bursts marked as unread, which opening the inbox does not change."""
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -87,17 +87,17 @@ class Inbox:
         self.mark_gate.set()
 
     def say(self, kind: str, data: object = None, **more: object) -> None:
-        """To every stream there is, and later to whoever comes with an older id."""
+        """Send a message to every open stream, and later to streams that resume with an older id."""
         lines = [f"event: {kind}", f"data: {json.dumps(data if data is not None else {})}", f"id: {self.as_of()}"]
         lines += [f"{name}: {value}" for name, value in more.items()]
-        self.told.append((self.issued, "\n".join(lines) + "\n\n"))
+        self.sent_messages.append((self.issued, "\n".join(lines) + "\n\n"))
         for line in self.lines:
-            line.put(self.told[-1][1])
+            line.put(self.sent_messages[-1][1])
 
     def since(self, id: str | None) -> list[str]:
-        """Nothing is repeated to whoever has no id."""
+        """Return the messages after an id; a stream without an id gets none."""
         number = self.issued if id is None else int(id.removeprefix("as-of-"))
-        return [text for at, text in self.told if at > number]
+        return [text for at, text in self.sent_messages if at > number]
 
     def raw(self, text: str) -> None:
         for line in self.lines:
@@ -119,8 +119,8 @@ class Inbox:
 
     def page(self, cursor: str | None, limit: int) -> Item:
         if cursor is None and self.passed:
-            rest = {"next": TOP, "seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
-            return {"items": [], **rest}
+            fields = {"next": TOP, "seen": self.as_of(), "live": None, "badge": self.count(), "partial": False}
+            return {"items": [], **fields}
         start = 1 + [item["burst"] for item in self.items].index(cursor) if cursor not in (None, TOP) else 0
         end = start + limit
         if self.partial:
@@ -138,7 +138,7 @@ class Inbox:
         }
 
     def bursts(self, subject: str, first: int, limit: int) -> Item:
-        """Items of one subject from a second on, as the gap route answers."""
+        """Return items of one subject from a number on, as the gap route does."""
         items = [item for item in self.items if item["subject"] == subject and item["seq"] >= first]
         return {"items": items[:limit], "next": "more" if len(items) > limit else None, "partial": self.partial}
 
@@ -153,15 +153,15 @@ class Inbox:
             if item["burst"] in bursts and mark in ("read", "unread"):
                 item["unread"] = mark == "unread"
         if mark == "hidden":
-            self.gone |= {item["burst"]: item for item in self.items if item["burst"] in bursts}
+            self.hidden |= {item["burst"]: item for item in self.items if item["burst"] in bursts}
             self.items = [item for item in self.items if item["burst"] not in bursts]
         else:
-            back = [
-                self.gone.pop(burst) | ({} if mark == "none" else {"unread": mark == "unread"})
+            restored = [
+                self.hidden.pop(burst) | ({} if mark == "none" else {"unread": mark == "unread"})
                 for burst in bursts
-                if burst in self.gone
+                if burst in self.hidden
             ]
-            self.items = sorted([*self.items, *back], key=lambda item: str(item["opened_at"]), reverse=True)
+            self.items = sorted([*self.items, *restored], key=lambda item: str(item["opened_at"]), reverse=True)
         for burst in bursts:
             marked = [item for item in self.items if item["burst"] == burst]
             self.say("marked", marked[0]) if marked else self.say("hidden", {"burst": burst})
@@ -173,11 +173,11 @@ class Inbox:
         self.say("count", self.count())
 
     def calls(self, call: str) -> list[Item]:
-        return [more for name, more in self.asked if name.partition("?")[0] == call]
+        return [details for name, details in self.asked if name.partition("?")[0] == call]
 
 
 def item(number: int, **changes: Any) -> Item:
-    """The higher the number, the newer."""
+    """Build an item; a higher number is newer."""
     opened = datetime.now(UTC) - timedelta(minutes=5 * (1_000 - number))
     return {
         "burst": f"b{number}",
@@ -195,10 +195,10 @@ def item(number: int, **changes: Any) -> Item:
 
 
 def digest(number: int, *texts: str, **changes: Any) -> Item:
-    """Of nova's mentions, the newest first."""
-    whole = item(number)
-    inside = [
-        {name: whole[name] for name in ("subject", "opened_at", "count", "names", "more", "tweet")} for _ in texts
+    """Build a digest of nova's mentions, newest first."""
+    template = item(number)
+    summaries = [
+        {name: template[name] for name in ("subject", "opened_at", "count", "names", "more", "tweet")} for _ in texts
     ]
     return item(
         number,
@@ -208,9 +208,9 @@ def digest(number: int, *texts: str, **changes: Any) -> Item:
         text=f"Your digest: {len(texts)} mentions of @nova",
         tweet=None,
         digest={
-            "date": str(whole["opened_at"])[:10],
+            "date": str(template["opened_at"])[:10],
             "accounts": [{"account": "nova", "count": len(texts)}],
-            "inside": [one | {"text": text} for one, text in zip(inside, texts, strict=True)],
+            "inside": [summary | {"text": text} for summary, text in zip(summaries, texts, strict=True)],
             "more": False,
         },
         **changes,

@@ -1,4 +1,4 @@
-"""The server of an inbox that a test plays on, with all that can go wrong: refusals, delays, streams that end."""
+"""HTTP server of a fake inbox, which can fail, delay responses and end streams."""
 
 import json
 import re
@@ -126,11 +126,11 @@ class Handler(BaseHTTPRequestHandler):
             line.put(CLOSE)
         self.inbox.lines.append(line)
         try:
-            for text in said(line):
+            for text in messages(line):
                 self.wfile.write(text.encode())
                 self.wfile.flush()
         except OSError:
-            pass  # the page has gone
+            pass  # the page was closed
         finally:
             self.inbox.lines.remove(line)
 
@@ -148,20 +148,20 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _file(self, path: str) -> None:
-        found = STATIC / path.removeprefix("/static/")
-        content = found.read_bytes() if found.is_file() else b""
+        file = STATIC / path.removeprefix("/static/")
+        content = file.read_bytes() if file.is_file() else b""
         self.send_response(200 if content else 404)
-        self.send_header("Content-Type", KINDS.get(found.suffix, "text/plain"))
+        self.send_header("Content-Type", KINDS.get(file.suffix, "text/plain"))
         self.send_header("Content-Security-Policy", POLICY)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Silent."""
+        """Log nothing."""
 
 
-def said(line: "SimpleQueue[str]") -> Iterator[str]:
+def messages(line: "SimpleQueue[str]") -> Iterator[str]:
     while True:
         try:
             text = line.get(timeout=15)
@@ -177,12 +177,12 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A page that was closed is no error."""
+        """Ignore errors of closed pages."""
 
 
 @contextmanager
 def serving(inbox: Inbox) -> Iterator[str]:
-    """The address of the element's bare page; it is served in threads of its own."""
+    """Serve in background threads, and yield the address of the page with the bare element."""
     server = Server(("127.0.0.1", 0), type("Serving", (Handler,), {"inbox": inbox}))
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:

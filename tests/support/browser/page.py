@@ -1,4 +1,4 @@
-"""The element on its bare page, as a test uses it."""
+"""Page object for the inbox element on its bare page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ SHOW = """token => {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class InboxPage:
     page: Page
     address: str
 
     def open(self, *, before: str = "", token: str = TOKEN) -> Self:
-        """`before` runs in the page before the element has its token."""
+        """Open the page and set the token; the script `before` runs in between."""
         self.page.goto(self.address)
         if before:
             self.page.evaluate(before)
@@ -47,14 +47,14 @@ class Shown:
         return self.rows.nth(place).locator(".open")
 
     def inside(self, script: str) -> Any:
-        """`root` is the element's inside."""
+        """Evaluate a script in which `root` is the element's shadow root."""
         return self.page.evaluate(f"(() => {{ const root = {INSIDE}; return {script}; }})()")
 
     def scroll(self, top: int) -> None:
         self.inside(f"root.querySelector('.scroller').scrollTop = {top}")
 
     def turn(self, *states: str) -> None:
-        """The tab goes to the front or to the back, at once as often as there are states."""
+        """Switch the tab's visibility through these states."""
         self.page.evaluate(
             """states => states.forEach((state) => {
               Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
@@ -63,48 +63,48 @@ class Shown:
             [*states],
         )
 
-    def until(self, holds: Any) -> None:
-        """Waits in the browser's time, so that its events go on."""
+    def until(self, condition: Any) -> None:
+        """Wait in the browser's event loop, so that its events are processed."""
         for _ in range(800):
-            if holds():
+            if condition():
                 return
             self.page.wait_for_timeout(25)
-        raise AssertionError("it never came to be")
+        raise AssertionError("the condition never became true")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened(Shown):
-    """Of a server that a test plays on."""
+class FakeInboxPage(InboxPage):
+    """The element with a fake server."""
 
     inbox: Inbox
 
     def live(self) -> Self:
-        """With rows, and a stream that has said something."""
+        """Open the page and wait for rows and a connected stream."""
         self.open()
         expect(self.rows.first).to_be_visible()
         self.until(lambda: bool(self.inbox.lines))
         return self
 
 
-# What was seen on a page, without the browser that saw it: so it can be judged where none is installed.
+# Results read from a page; usable without a browser.
 
 OF_THE_INBOX = ("/static/notifier-inbox", "/v1/inbox")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A storm as the demo's page showed it to its visitor."""
+class StormTimes:
+    """Numbers of a storm as the demo's page showed them."""
 
     burst: str
     followers: int
     people: int
-    """P1's."""
-    told_s: float
-    """What the page says that P1 took, from the acceptance of the first mention."""
+    """Users of tier P1."""
+    reported_s: float
+    """Duration of P1 on the page, from the acceptance of the first mention."""
     shown_s: float
-    """From the press until the page said so."""
+    """Seconds from the click until the page showed the duration."""
 
 
 def without_inbox(sizes: Mapping[str, int]) -> Mapping[str, int]:
-    """What is left of what was loaded, by path, where the element and its rows aren't on the page."""
+    """Return the sizes without the files and requests of the inbox element."""
     return {path: size for path, size in sizes.items() if not path.startswith(OF_THE_INBOX)}

@@ -1,4 +1,4 @@
-"""How much a browser that has nothing yet loads for the demo's page."""
+"""Measures how much a browser with an empty cache loads for the demo's page."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,23 +11,26 @@ from tests.support.browser.chromium import PATIENCE, visit
 
 
 def weighed(browser: Browser, address: str) -> Mapping[str, int]:
-    """By path the bytes of each answer, unpacked, until the page lives and its inbox has a row.
+    """Return the unpacked size of each response by path, until the page is live and its inbox has a row.
 
-    The files and what they ask for; a stream has no end, and what it says is no part of the page.
+    Includes the files and what they request. A stream has no end, and its messages are no part of the page.
     """
-    answers: list[Response] = []
+    responses: list[Response] = []
     with visit(browser) as page:
-        page.on("response", lambda answer: answers.append(answer))  # noqa: PLW0108 - it marks what it is given
+        page.on("response", lambda answer: responses.append(answer))  # noqa: PLW0108 - Playwright sets an attribute on the handler
         page.goto(address)
         expect(page.locator("#line")).to_have_text("live", timeout=PATIENCE)
         expect(page.locator("notifier-inbox .row").first).to_be_visible(timeout=PATIENCE)
         sizes = Counter[str]()
-        for each in filter(_ends, answers):
-            sizes[urlsplit(each.url).path] += len(each.body())
+        for response in filter(_ends, responses):
+            sizes[urlsplit(response.url).path] += len(response.body())
     return sizes
 
 
-def _ends(answer: Response) -> bool:
-    """On a slow machine the first row is seen before the page lives: that answer has no body to ask the browser for."""
-    streams = answer.headers.get("content-type", "").startswith("text/event-stream")
-    return answer.url.startswith("http") and answer.status != HTTPStatus.NO_CONTENT and not streams
+def _ends(response: Response) -> bool:
+    """Whether the response has a body.
+
+    On a slow machine the first row appears before the page is live; that response has no body yet.
+    """
+    is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    return response.url.startswith("http") and response.status != HTTPStatus.NO_CONTENT and not is_stream

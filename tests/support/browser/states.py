@@ -1,4 +1,4 @@
-"""Every state that a page can be in, one after another: whoever walks through them looks at each."""
+"""Walks through every state of a page."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from notifier.api.demo.traffic import STARS
 from tests.support.browser.chromium import PATIENCE
 from tests.support.browser.fake_inbox import item, items
-from tests.support.browser.page import Opened
+from tests.support.browser.page import FakeInboxPage
 
 SNAPSHOT = """async () => {
   const token = document.querySelector("meta[name=demo-token]").content;
@@ -27,8 +27,8 @@ STAR_DELIVERED = re.compile(rf"Burst mention:(?:{'|'.join(STARS)})#\d+: .*Delive
 PLATFORMS = {"vip": ["apns"], "active": ["fcm", "web"], "occasional": [], "away": []}
 
 
-class MadeUp:
-    """Phones, all that the demo's page is told of any; it is loaded anew, so that nothing rang before."""
+class FakePhones:
+    """Replaces the phones that the demo's page shows; it reloads the page, so that none has rung before."""
 
     def __init__(self, page: Page) -> None:
         self._rang: list[Mapping[str, str]] = []
@@ -38,7 +38,7 @@ class MadeUp:
 
     def ring(self, *alerts: Mapping[str, str]) -> None:
         at = datetime(2026, 1, 5, 12, tzinfo=UTC).isoformat()
-        self._rang += [{**each, "at": at} for each in alerts]
+        self._rang += [{**alert, "at": at} for alert in alerts]
 
     def _answer(self, route: Route) -> None:
         end, after = len(self._rang), int(route.request.url.rpartition("=")[2])
@@ -46,7 +46,7 @@ class MadeUp:
             {
                 "kind": kind,
                 "platforms": platforms,
-                "alerts": [each for each in self._rang[after:end] if each["kind"] == kind],
+                "alerts": [alert for alert in self._rang[after:end] if alert["kind"] == kind],
             }
             for kind, platforms in PLATFORMS.items()
         ]
@@ -63,9 +63,9 @@ def delivered(page: Page) -> None:
 
 
 def demo_states(page: Page) -> Iterator[str]:
-    """Of the demo's page, which has been opened and whose burst is delivered; ends with its Redis emptied."""
+    """Walk through the states of the demo's page, whose burst is delivered; its Redis is wiped at the end."""
     yield "delivered"
-    MadeUp(page).ring(*ARRIVED)
+    FakePhones(page).ring(*ARRIVED)
     delivered(page)
     expect(page.locator("#phones ol li")).to_have_count(len(ARRIVED), timeout=PATIENCE)
     yield "phones rang"
@@ -88,13 +88,13 @@ def demo_states(page: Page) -> Iterator[str]:
     page.unroute("**/v1/system/stream")
 
 
-def inbox_states(opened: Opened) -> Iterator[str]:
-    """Of the element on its bare page; its inbox is a fake one, which is left empty."""
+def inbox_states(opened: FakeInboxPage) -> Iterator[str]:
+    """Walk through the states of the bare element; its fake inbox is left empty."""
     yield from _with_rows(opened)
     yield from _without(opened)
 
 
-def _with_rows(opened: Opened) -> Iterator[str]:
+def _with_rows(opened: FakeInboxPage) -> Iterator[str]:
     inbox, page = opened.inbox, opened.page
     inbox.gate.clear()
     opened.open()
@@ -126,7 +126,7 @@ def _with_rows(opened: Opened) -> Iterator[str]:
     page.context.set_offline(False)
 
 
-def _without(opened: Opened) -> Iterator[str]:
+def _without(opened: FakeInboxPage) -> Iterator[str]:
     inbox, page = opened.inbox, opened.page
     inbox.partial = True
     opened.open()
@@ -145,5 +145,5 @@ def _without(opened: Opened) -> Iterator[str]:
     yield "expired"
 
 
-def _shown(page: Page, words: str) -> None:
-    expect(page.get_by_text(words).first).to_be_visible()
+def _shown(page: Page, text: str) -> None:
+    expect(page.get_by_text(text).first).to_be_visible()

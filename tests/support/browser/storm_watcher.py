@@ -1,4 +1,4 @@
-"""A visitor who presses Start a storm and reads from the page how long it took."""
+"""Starts storms on the demo's page and reads from the page how long they took."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,14 +9,14 @@ from time import monotonic
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser.chromium import visit
-from tests.support.browser.page import Seen
+from tests.support.browser.page import StormTimes
 from tests.support.browser.states import delivered
 
 BETWEEN = 30.0
-"""Seconds between two presses: longer than a storm of 8 s and the demo's collapse window of 20 s together."""
+"""Seconds between two clicks: longer than a storm of 8 s and the demo's collapse window of 20 s together."""
 WITHIN = 90.0
 LOOKS_EVERY = 50
-"""Milliseconds; the page itself has news each second."""
+"""Milliseconds between two reads; the page itself changes each second."""
 BURST = re.compile(r"Burst (\S+): ")
 TOOK = re.compile(r"([\d,]+) people, within ([\d,.]+) s of the tweet")
 SHOWN = """() => ({
@@ -24,26 +24,29 @@ SHOWN = """() => ({
   followers: document.querySelector("#followers").textContent,
   p1: document.querySelectorAll(".tier")[1].querySelector(".reached").textContent,
 })"""
-"""At once, so that both are of one burst."""
+"""Both are read at once, so that they belong to one burst."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Watcher:
     page: Page
     free_at: float
-    """When the collapse window of the last burst is over: a storm then begins a burst of its own."""
+    """End of the last burst's collapse window: a storm then begins a new burst."""
 
     @classmethod
     @contextmanager
     def on(cls, browser: Browser, address: str) -> Iterator["Watcher"]:
-        """Of a demo whose world is whole; its first burst is waited for."""
+        """Open the page of a fully loaded demo and wait for its first burst."""
         with visit(browser) as page:
             page.goto(address)
             delivered(page)
             yield cls(page=page, free_at=monotonic() + BETWEEN)
 
-    def storm(self) -> Seen:
-        """One that begins a burst of its own. Raises TimeoutError when the page doesn't say how long P1 took."""
+    def storm(self) -> StormTimes:
+        """Start a storm that begins a burst of its own.
+
+        Raises TimeoutError if the page does not show how long P1 took.
+        """
         self.page.wait_for_timeout(max(0.0, self.free_at - monotonic()) * 1_000)
         before = _burst(self._shown())
         pressed = monotonic()
@@ -56,15 +59,19 @@ class Watcher:
         delivered(self.page)
         return seen
 
-    def _read(self, before: str, pressed: float) -> Seen:
-        while (passed := monotonic() - pressed) < WITHIN:
+    def _read(self, before: str, pressed: float) -> StormTimes:
+        while (elapsed := monotonic() - pressed) < WITHIN:
             shown = self._shown()
             took = TOOK.fullmatch(shown["p1"])
             if took and _burst(shown) != before:
-                people, told = (part.replace(",", "") for part in took.groups())
+                people, reported = (part.replace(",", "") for part in took.groups())
                 followers = int(shown["followers"].replace(",", ""))
-                return Seen(
-                    burst=_burst(shown), followers=followers, people=int(people), told_s=float(told), shown_s=passed
+                return StormTimes(
+                    burst=_burst(shown),
+                    followers=followers,
+                    people=int(people),
+                    reported_s=float(reported),
+                    shown_s=elapsed,
                 )
             self.page.wait_for_timeout(LOOKS_EVERY)
         raise TimeoutError(f"The page says after {WITHIN:g} s: {' '.join(self._shown().values())}")
@@ -75,5 +82,5 @@ class Watcher:
 
 
 def _burst(shown: Mapping[str, str]) -> str:
-    found = BURST.match(shown["burst"])
-    return found[1] if found else ""
+    match_ = BURST.match(shown["burst"])
+    return match_[1] if match_ else ""

@@ -1,1 +1,1 @@
-"""Every port in memory, as plain dicts and lists: for one thread, and under the same contracts as the real ones."""
+"""In-memory implementations of every port, for one thread; they pass the ports' contracts."""

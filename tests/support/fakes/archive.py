@@ -1,4 +1,4 @@
-"""Everything in memory, as facts for outsiders."""
+"""In-memory archive: read access to all stored bursts, plans, seals and rows."""
 
 from collections.abc import Iterator
 
@@ -30,4 +30,4 @@ class MemoryArchive:
 
     def rows(self, burst: BurstKey | None = None) -> Iterator[StoredRow]:
         stored = (StoredRow(member_range=member_range, row=row) for member_range, row in self._inbox.stored())
-        return (one for one in stored if burst in (None, one.row.burst))
+        return (row for row in stored if burst in (None, row.row.burst))

@@ -1,4 +1,4 @@
-"""The hours of activity in memory, written by one port and read by the other; they can be wiped."""
+"""In-memory activity hours, active sets, member sets and follows."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,28 +49,28 @@ class MemoryActivity:
 class MemoryActiveHours:
     activity: MemoryActivity
     clock: Clock
-    said: tuple[datetime, datetime] | None = None
-    """What was said, and when it is forgotten."""
+    last_roll_up: tuple[datetime, datetime] | None = None
+    """Time of the last roll-up, and when it expires."""
 
     def wipe(self) -> None:
         self.activity.wipe()
-        self.said = None
+        self.last_roll_up = None
 
     def touch(self, members: Collection[Member], hour: int) -> None:
         self.activity.note(members, hour)
 
     def read(self, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
-        found = {shard: self.activity.hours.get((hour, shard)) for shard in shards}
-        return {shard: from_bytes(bytes(bits)) for shard, bits in found.items() if bits}
+        hours = {shard: self.activity.hours.get((hour, shard)) for shard in shards}
+        return {shard: from_bytes(bytes(bits)) for shard, bits in hours.items() if bits}
 
     def rolled_up(self, at: datetime, lasting: timedelta) -> None:
-        self.said = at, self.clock.now() + lasting
+        self.last_roll_up = at, self.clock.now() + lasting
 
     def last_rolled_up(self) -> datetime | None:
-        return self.said[0] if self.said and self.clock.now() < self.said[1] else None
+        return self.last_roll_up[0] if self.last_roll_up and self.clock.now() < self.last_roll_up[1] else None
 
 
-# The stays in memory.
+# Active-set entries.
 
 Name = tuple[SetKind, int, int]
 """The set, the shard and the last hour."""
@@ -83,8 +83,8 @@ class MemoryStays:
     def standing(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
         return joined(
             (shard, bits)
-            for (of, shard, until), (_, bits) in self.kept.items()
-            if of is kind and shard in shards and until >= hour
+            for (entry_kind, shard, until), (_, bits) in self.kept.items()
+            if entry_kind is kind and shard in shards and until >= hour
         )
 
     def until(self, kind: SetKind, hour: int, shards: Sequence[int]) -> Mapping[int, Bits]:
@@ -100,7 +100,7 @@ class MemoryStays:
         self.kept = {name: kept for name, kept in self.kept.items() if name[2] >= hour}
 
 
-# The member sets in memory.
+# Member sets.
 
 
 class MemoryMemberSets:
@@ -110,18 +110,18 @@ class MemoryMemberSets:
         self._heads: dict[Subject, SetHead] = {}
         self._stamps: dict[object, int] = {}
         self.refused = 0
-        """Writes over a later writer's."""
+        """Number of writes rejected by a newer fencing token."""
 
     def live(self, subject: Subject, shards: Sequence[int], restricted_to: UserId | None = None) -> Sequence[ShardSets]:
         return [self._live(subject, shard, restricted_to) for shard in shards]
 
     def _live(self, subject: Subject, shard: int, restricted_to: UserId | None) -> ShardSets:
-        found = self._of_one(subject.owner, shard) if subject.kind is Kind.SELF else self._of_all(subject, shard)
+        sets = self._of_one(subject.owner, shard) if subject.kind is Kind.SELF else self._of_all(subject, shard)
         if restricted_to is None:
-            return ShardSets(sets=found)
+            return ShardSets(sets=sets)
         author = Subject(Kind.MENTION, restricted_to)
         followers = self._sets.get((SetKind.FOLLOWERS, author, shard), nobody())
-        return ShardSets(sets=found, mentioner_followers=followers)
+        return ShardSets(sets=sets, mentioner_followers=followers)
 
     def read(self, kind: SetKind, owner: Subject | None, shards: Sequence[int]) -> Mapping[int, Bits]:
         return {shard: self._sets[kind, owner, shard] for shard in shards if (kind, owner, shard) in self._sets}
@@ -142,7 +142,7 @@ class MemoryMemberSets:
         self._heads |= {subject: head for subject, head in heads.items() if self._stands(subject, stamp)}
 
     def force(self, value: ShardBlob | SetHead, of: Subject | None = None) -> None:
-        """As a disk that forgets or makes something up."""
+        """Overwrite a value without a check, like a disk that loses or corrupts data."""
         if isinstance(value, SetHead):
             assert of is not None
             self._heads[of] = value
@@ -176,40 +176,40 @@ class MemoryMemberSets:
         return None if account is None or account.deleted else account.member
 
 
-# Follows in memory: the own words are those that MemoryPeople shows.
+# Follows; MemoryPeople shows the users' own rows.
 
 
 class MemoryFollows:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
-        self._standing: dict[Pair, Follow] = {}
+        self._current: dict[Pair, Follow] = {}
 
     def write(self, follows: Collection[Follow]) -> None:
-        for word in follows:
-            pair = word.subject, word.member
-            before = self._standing.get(pair)
-            if before is None or (word.sequence, word.visible_from) > (before.sequence, before.visible_from):
-                self._standing[pair] = word
-                self._people.own[word.member][word.subject] = word.visible_from
+        for follow in follows:
+            pair = follow.subject, follow.member
+            current = self._current.get(pair)
+            if current is None or (follow.sequence, follow.visible_from) > (current.sequence, current.visible_from):
+                self._current[pair] = follow
+                self._people.own[follow.member][follow.subject] = follow.visible_from
 
     def write_blocks(self, follows: Iterable[BlockFollows]) -> None:
         self._people.blocks |= {follow.place: follow for follow in follows}
 
     def settle_blocks(self, follows: Collection[BlockFollows]) -> Mapping[Place, BlockFollows]:
         places = {follow.place for follow in follows} & self._people.blocks.keys()
-        stood = {place: self._people.blocks[place] for place in places}
-        self.write_blocks(follow for follow in follows if follow.place not in stood)
-        return stood
+        current = {place: self._people.blocks[place] for place in places}
+        self.write_blocks(follow for follow in follows if follow.place not in current)
+        return current
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, bool]:
         return {pair: self._follows(*pair) for pair in pairs}
 
     def followers(self, subject: Subject, shard: int) -> Bits:
-        named = {member for member, own in self._people.own.items() if subject in own and shard_of(member) == shard}
+        members = {member for member, own in self._people.own.items() if subject in own and shard_of(member) == shard}
         blocks = range(shard * SHARD_BLOCKS, (shard + 1) * SHARD_BLOCKS)
-        shared = {block for of, block in self._people.blocks if of == subject and block in blocks}
-        named |= {Member(block * BLOCK_MEMBERS + slot) for block in shared for slot in range(BLOCK_MEMBERS)}
-        return from_offsets([member % SHARD_MEMBERS for member in named if self._follows(subject, member)])
+        shared = {block for block_subject, block in self._people.blocks if block_subject == subject and block in blocks}
+        members |= {Member(block * BLOCK_MEMBERS + slot) for block in shared for slot in range(BLOCK_MEMBERS)}
+        return from_offsets([member % SHARD_MEMBERS for member in members if self._follows(subject, member)])
 
     def _follows(self, subject: Subject, member: Member) -> bool:
         if (since := self._people.own.get(member, {}).get(subject)) is not None:

@@ -1,4 +1,4 @@
-"""The canonical bursts and what became of events, in memory."""
+"""In-memory bursts, outcomes of events, and sequence heads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -11,21 +11,21 @@ from notifier.domain.ids import BurstKey, Subject, UserId
 from notifier.ports.bursts import Outcome
 from notifier.ports.inbox import InboxPosition
 
-Named = tuple[EventId, UserId, Subject | None]
-"""An account that an event names, with the subject it was sequenced for; None is a refusal."""
+NamedAccount = tuple[EventId, UserId, Subject | None]
+"""An account that an event names, with the subject it was sequenced for; None if it was refused."""
 
 
 class MemoryBursts:
-    """Bursts and RecentBursts in one."""
+    """Implements Bursts and RecentBursts."""
 
     def __init__(self) -> None:
         self.by_key: dict[BurstKey, Burst] = {}
         self.mentions: dict[tuple[BurstKey, EventId], Mention] = {}
         self.changed: dict[tuple[BurstKey, EventId], int] = {}
-        """By the version of which burst."""
+        """Version of the burst that changed the mention last."""
         self.changes: list[BurstKey | None] = []
         """The change feed; None is a lapse of viewers."""
-        self._outcomes: dict[Named, Outcome] = {}
+        self._outcomes: dict[NamedAccount, Outcome] = {}
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         for burst in bursts:
@@ -39,11 +39,11 @@ class MemoryBursts:
             outcome = Outcome(event=mention.event, account=account, burst=key, refusal=None)
             self._outcomes.setdefault((mention.event, account, mention.subject), outcome)
         versions = {burst.key: burst.version for burst in bursts}
-        for one in changed:
-            key = BurstKey(one.mention.subject, one.seq)
-            if self.changed.get((key, one.mention.event), 0) < versions[key]:
-                self.changed[key, one.mention.event] = versions[key]
-                self.mentions[key, one.mention.event] = one.mention
+        for sequenced_change in changed:
+            key = BurstKey(sequenced_change.mention.subject, sequenced_change.seq)
+            if self.changed.get((key, sequenced_change.mention.event), 0) < versions[key]:
+                self.changed[key, sequenced_change.mention.event] = versions[key]
+                self.mentions[key, sequenced_change.mention.event] = sequenced_change.mention
         self.changes += [burst.key for burst in bursts]
 
     def read(self, keys: Collection[BurstKey]) -> Mapping[BurstKey, Burst]:
@@ -51,8 +51,8 @@ class MemoryBursts:
 
     def known(self, events: Mapping[Subject, Collection[EventId]]) -> Mapping[Subject, Collection[EventId]]:
         return {
-            subject: {event for event in some if (event, subject.owner, subject) in self._outcomes}
-            for subject, some in events.items()
+            subject: {event for event in events_of_subject if (event, subject.owner, subject) in self._outcomes}
+            for subject, events_of_subject in events.items()
         }
 
     def refuse(self, outcomes: Sequence[Outcome]) -> None:
@@ -60,12 +60,12 @@ class MemoryBursts:
             self._outcomes.setdefault((outcome.event, outcome.account, None), outcome)
 
     def outcomes(self, source: str | None, id: str) -> Sequence[Outcome]:
-        found = [
+        rows = [
             (event, account, str(subject or ""), outcome)
             for (event, account, subject), outcome in self._outcomes.items()
             if event.id == id and source in (None, event.source)
         ]
-        return [outcome for *_, outcome in sorted(found, key=lambda row: row[:3])]
+        return [outcome for *_, outcome in sorted(rows, key=lambda row: row[:3])]
 
     def since(self, moment: datetime, behind: InboxPosition | None, limit: int) -> Sequence[Burst]:
         recent = {InboxPosition(b.opened_at, b.key): b for b in self.by_key.values() if b.opened_at >= moment}
@@ -73,7 +73,7 @@ class MemoryBursts:
         return [recent[place] for place in newest[:limit]]
 
 
-# The heads in memory.
+# Sequence heads.
 
 
 class MemoryHeads:

@@ -1,4 +1,4 @@
-"""The small caches in memory, by the clock they are given; each can be wiped."""
+"""In-memory versions of the small caches; they can be wiped."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -64,28 +64,28 @@ class MemoryBuckets:
 @dataclass(slots=True)
 class MemoryPressure:
     clock: Clock
-    said: tuple[float, datetime] | None = None
+    stored: tuple[float, datetime] | None = None
 
     def wipe(self) -> None:
-        self.said = None
+        self.stored = None
 
     def raise_to(self, level: float, lasting: timedelta) -> None:
-        self.said = (level, self.clock.now() + lasting)
+        self.stored = (level, self.clock.now() + lasting)
 
     def level(self) -> float:
-        return self.said[0] if self.said and self.clock.now() < self.said[1] else 0.0
+        return self.stored[0] if self.stored and self.clock.now() < self.stored[1] else 0.0
 
 
 @dataclass(slots=True)
 class MemoryBacklogReport:
     clock: Clock
-    said: tuple[Mapping[Pool, Behind], datetime] | None = None
+    stored: tuple[Mapping[Pool, Behind], datetime] | None = None
 
     def wipe(self) -> None:
-        self.said = None
+        self.stored = None
 
     def tell(self, behind: Mapping[Pool, Behind], lasting: timedelta) -> None:
-        self.said = (dict(behind), self.clock.now() + lasting)
+        self.stored = (dict(behind), self.clock.now() + lasting)
 
     def told(self) -> Mapping[Pool, Behind]:
-        return self.said[0] if self.said and self.clock.now() < self.said[1] else {}
+        return self.stored[0] if self.stored and self.clock.now() < self.stored[1] else {}

@@ -1,4 +1,4 @@
-"""Time and chance in the hands of a test."""
+"""Clock and nonces that a test controls."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -18,7 +18,7 @@ class ManualClock:
 
 
 class CountedNonces:
-    """The same names in every run."""
+    """Nonces that are the same in every run."""
 
     def __init__(self, prefix: str = "nonce") -> None:
         self._prefix = prefix

@@ -1,4 +1,4 @@
-"""Epochs in memory."""
+"""In-memory epochs, leases, task queues and throttles."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from notifier.domain.delivery.throttle import Throttle
 
 class MemoryEpochs:
     def __init__(self) -> None:
-        self._given: Counter[str] = Counter()
+        self._next: Counter[str] = Counter()
         self._lock = Lock()
 
     def begin(self, name: str) -> int:
         with self._lock:
-            self._given[name] += 1
-            return self._given[name] - 1
+            self._next[name] += 1
+            return self._next[name] - 1
 
 
-# Leadership in memory.
+# Leader leases.
 
 
 class MemoryLeases:
@@ -36,7 +36,7 @@ class MemoryLeases:
         return True
 
 
-# The task queues in memory: plain lists, which a simulator may shorten, double and shuffle as it likes.
+# Task queues as plain lists, which the simulator may truncate, duplicate and shuffle.
 
 
 @dataclass(slots=True)
@@ -49,27 +49,27 @@ class MemoryQueue:
             slices.clear()
 
     def enqueue(self, slices: Sequence[Slice]) -> None:
-        for piece in slices:
-            self.waiting[piece.pool].append(piece)
+        for slice_ in slices:
+            self.waiting[slice_.pool].append(slice_)
 
     def depth(self, pool: Pool) -> int:
         return len(self.waiting[pool])
 
     def take(self, pool: Pool) -> Slice | None:
-        """What a worker does; None when nothing waits."""
+        """Take the next task as a worker does; None if the queue is empty."""
         waiting = self.waiting[pool]
-        place = next((place for place, piece in enumerate(waiting) if piece.passes), 0)
+        place = next((place for place, slice_ in enumerate(waiting) if slice_.passes), 0)
         return waiting.pop(place) if waiting else None
 
 
-# The throttles in memory, with an audit that is a list.
+# Throttles, with a list as audit log.
 
 
 class MemoryThrottles:
     def __init__(self) -> None:
         self._throttles: dict[str, Throttle] = {}
         self.audit: list[tuple[str, str, Throttle]] = []
-        """Who did what."""
+        """Operator, action and throttle."""
 
     def put(self, throttle: Throttle) -> None:
         self._throttles[throttle.id] = throttle
@@ -84,5 +84,5 @@ class MemoryThrottles:
         return lifted
 
     def since(self, moment: datetime) -> Sequence[Throttle]:
-        found = [throttle for throttle in self._throttles.values() if throttle.ends_at > moment]
-        return sorted(found, key=lambda throttle: (throttle.starts_at, throttle.id))
+        active = [throttle for throttle in self._throttles.values() if throttle.ends_at > moment]
+        return sorted(active, key=lambda throttle: (throttle.starts_at, throttle.id))

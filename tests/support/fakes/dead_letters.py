@@ -1,4 +1,4 @@
-"""The dead letters in memory."""
+"""In-memory dead letters and lane tallies."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ class MemoryDeadLetters:
         return sorted(self.by_id.values(), key=lambda letter: (letter.at, letter.id), reverse=True)[:limit]
 
 
-# The lane tallies in memory, with an audit that is a list.
+# Lane tallies, with a list as audit log.
 
 
 class MemoryLaneTallies:

@@ -1,4 +1,4 @@
-"""Devices in memory: of each what ranks highest of all that was said."""
+"""In-memory devices; the highest rank of each device counts."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,29 +18,31 @@ class MemoryDevices:
     clock: Clock
     kept: dict[DeviceId, DeviceWord] = field(default_factory=dict)
     _had: dict[Member, set[DeviceId]] = field(default_factory=lambda: defaultdict(set))
-    """All that were each member's since they were looked through last: of ten thousand few are left."""
+    """Devices that a member has had since the last lookup; of ten thousand, few are read again."""
 
     def write(self, words: Collection[DeviceWord]) -> None:
-        for word in words:
-            self.kept[word.id] = max(self.kept.get(word.id, word), word, key=attrgetter("rank"))
-            self._had[word.member].add(word.id)
+        for update in words:
+            self.kept[update.id] = max(self.kept.get(update.id, update), update, key=attrgetter("rank"))
+            self._had[update.member].add(update.id)
 
     def standing(self, ids: Collection[DeviceId]) -> Mapping[DeviceId, Holding]:
         known = {id: self.kept[id] for id in ids if id in self.kept}
-        return {id: _holding(word) for id, word in known.items() if word.rank[0] > self._since()}
+        return {id: _holding(update) for id, update in known.items() if update.rank[0] > self._since()}
 
     def of(self, members: Collection[Member]) -> Mapping[Member, Sequence[Device]]:
-        found = {member: self._held(self._had[member], member) for member in members if member in self._had}
-        for member, devices in found.items():
+        held = {member: self._held(self._had[member], member) for member in members if member in self._had}
+        for member, devices in held.items():
             self._had[member] = {device.id for device in devices}
-        return {member: devices for member, devices in found.items() if devices}
+        return {member: devices for member, devices in held.items() if devices}
 
     def reached(self, platform: Platform, shard: int, people: Bits) -> Iterator[Device]:
-        named = (one for one in self._of_shard(shard) if one.platform is platform and holds(people, one.member))
-        return iter(sorted(named, key=lambda one: (one.member, one.id)))
+        devices = (
+            device for device in self._of_shard(shard) if device.platform is platform and holds(people, device.member)
+        )
+        return iter(sorted(devices, key=lambda device: (device.member, device.id)))
 
     def people(self, shard: int) -> Bits:
-        places = {one.member % SHARD_MEMBERS for one in self._of_shard(shard)}
+        places = {device.member % SHARD_MEMBERS for device in self._of_shard(shard)}
         return from_offsets(places) if places else nobody()
 
     def _of_shard(self, shard: int) -> Iterator[Device]:
@@ -48,14 +50,17 @@ class MemoryDevices:
         return chain.from_iterable(self.of(members).values())
 
     def _held(self, ids: Collection[DeviceId], member: Member) -> Sequence[Device]:
-        words = [self.kept[id] for id in ids if id in self.kept]
-        own = [word for word in words if isinstance(word, Device) and word.member == member]
-        return sorted((one for one in own if one.registered_at > self._since()), key=lambda one: (one.platform, one.id))
+        devices_ = [self.kept[id] for id in ids if id in self.kept]
+        own = [device_ for device_ in devices_ if isinstance(device_, Device) and device_.member == member]
+        return sorted(
+            (device for device in own if device.registered_at > self._since()),
+            key=lambda device: (device.platform, device.id),
+        )
 
     def _since(self) -> datetime:
         return self.clock.now() - KEPT
 
 
-def _holding(word: DeviceWord) -> Holding:
-    at, is_gone, member = word.rank
-    return Holding(member=member, platform=word.platform, at=at, gone=is_gone)
+def _holding(update: DeviceWord) -> Holding:
+    at, is_gone, member = update.rank
+    return Holding(member=member, platform=update.platform, at=at, gone=is_gone)

@@ -1,4 +1,4 @@
-"""The directory in memory."""
+"""In-memory directory and account flags."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,21 +17,21 @@ class MemoryDirectory:
         self._users: dict[Member, UserId] = {}
         self._ranges: list[IdRange] = []
         self._free = 0
-        """The first number that nobody has."""
+        """The first unused member number."""
         self._lock = Lock()
 
     def accounts(self, users: Collection[UserId]) -> Mapping[UserId, DirectoryEntry]:
-        found = {user: self._accounts.get(user) or self._in_range(user) for user in users}
-        return {user: account for user, account in found.items() if account is not None}
+        entries = {user: self._accounts.get(user) or self._in_range(user) for user in users}
+        return {user: account for user, account in entries.items() if account is not None}
 
     def users(self, members: Collection[Member]) -> Mapping[Member, UserId]:
-        found = {member: self._users.get(member) or self._user_in_range(member) for member in members}
-        return {member: user for member, user in found.items() if user is not None}
+        users_ = {member: self._users.get(member) or self._user_in_range(member) for member in members}
+        return {member: user for member, user in users_.items() if user is not None}
 
     def number(self, users: Collection[UserId]) -> Mapping[UserId, Member]:
         with self._lock:
-            found = self.accounts(users)
-            new = [user for user in dict.fromkeys(users) if user and user not in found]
+            known = self.accounts(users)
+            new = [user for user in dict.fromkeys(users) if user and user not in known]
             self.enrol([DirectoryEntry(user=user, member=Member(self._free + n)) for n, user in enumerate(new)])
             return {user: account.member for user, account in self.accounts(users).items()}
 
@@ -55,15 +55,15 @@ class MemoryDirectory:
         self._free = max(self._free, *(account.member + 1 for account in accounts), 0)
 
     def enrol_range(self, ids: IdRange) -> None:
-        for other in self._ranges:
-            ids.require_apart(other)
-        self._ranges = [*(other for other in self._ranges if other != ids), ids]
+        for existing in self._ranges:
+            ids.require_apart(existing)
+        self._ranges = [*(existing for existing in self._ranges if existing != ids), ids]
         self._free = max(self._free, ids.end)
 
     def range_of(self, user: UserId) -> IdRange | None:
         prefix, number = numbered(user) or ("", -1)
-        some = (ids for ids in self._ranges if ids.prefix == prefix)
-        return next((ids for ids in some if ids.member_of(number) is not None), None)
+        candidates = (ids for ids in self._ranges if ids.prefix == prefix)
+        return next((ids for ids in candidates if ids.member_of(number) is not None), None)
 
     def deleted(self) -> Collection[Member]:
         return [account.member for account in self._accounts.values() if account.deleted]
@@ -78,7 +78,7 @@ class MemoryDirectory:
         return next((user for ids in self._ranges if (user := ids.user_of(member)) is not None), None)
 
 
-# The flags in memory.
+# Account flags.
 
 
 @dataclass(slots=True)
@@ -86,11 +86,11 @@ class MemoryFlags:
     kept: dict[Place, Flagged] = field(default_factory=dict)
 
     def write(self, flagged: Iterable[Flagged]) -> None:
-        for one in flagged:
-            self.kept[one.place] = max(one, self.kept.get(one.place, one), key=lambda said: said.rank)
+        for flag in flagged:
+            self.kept[flag.place] = max(flag, self.kept.get(flag.place, flag), key=lambda row: row.rank)
 
     def standing(self, places: Collection[Place]) -> Mapping[Place, Flagged]:
         return {place: self.kept[place] for place in places if place in self.kept}
 
     def members(self, flag: Flag, shard: int) -> Bits:
-        return flying(one for one in self.kept.values() if one.flag is flag and shard_of(one.member) == shard)
+        return flying(row for row in self.kept.values() if row.flag is flag and shard_of(row.member) == shard)

@@ -1,4 +1,4 @@
-"""The event log in memory: partitions as lists, leases by the clock; `poll` never really waits."""
+"""In-memory event log: partitions as lists and leases by the clock; `poll` never blocks."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ class _Hold:
 
 @dataclass(slots=True)
 class _Group:
-    """Of one stream."""
+    """Consumer group of one stream."""
 
     alive: dict["MemoryConsumer", datetime] = field(default_factory=dict)
-    """Until when each is counted."""
+    """When each consumer's membership expires."""
     holds: dict[str, _Hold] = field(default_factory=dict)
     commits: dict[str, int] = field(default_factory=dict)
 
@@ -34,7 +34,7 @@ class MemoryLog:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.partitions: dict[str, list[Record]] = defaultdict(list)
-        """An offset is a place in the list."""
+        """An offset is an index into the list."""
         self._groups: dict[tuple[str, str], _Group] = defaultdict(_Group)
 
     def append(self, records: Sequence[Record]) -> None:
@@ -44,13 +44,13 @@ class MemoryLog:
 
     def waiting(self, stream: str, group: str, limit: int) -> Iterator[Logged]:
         commits = self._groups[stream, group].commits
-        found = (
+        uncommitted = (
             Logged(partition=name, offset=offset, record=record)
             for name in (f"{stream}/{number}" for number in range(PARTITIONS[stream]))
             for offset, record in enumerate(self.partitions[name])
             if offset > commits.get(name, -1)
         )
-        return islice(found, limit)
+        return islice(uncommitted, limit)
 
     def forget(self, before: datetime) -> int:
         return 0
@@ -66,26 +66,26 @@ class MemoryConsumer:
         self._group = group
         self._names = [f"{stream}/{number}" for number in range(PARTITIONS[stream])]
         self._polled: dict[str, int] = {}
-        """Of the partitions held, in the order in which they are read next."""
+        """Last polled offsets of the partitions held, in the order of the next reads."""
 
     def poll(self, limit: int, wait: timedelta) -> Sequence[Logged]:
         self._keep_share()
-        found: list[Logged] = []
+        polled: list[Logged] = []
         for partition in list(self._polled):
-            found += self._next(partition, limit - len(found))
-            if len(found) == limit:
+            polled += self._next(partition, limit - len(polled))
+            if len(polled) == limit:
                 break
-        return found
+        return polled
 
     def commit(self, positions: Mapping[str, int]) -> None:
         commits = self._group.commits
         commits |= {p: max(offset, commits.get(p, -1)) for p, offset in positions.items() if self._holds(p)}
 
     def holds(self) -> bool:
-        mine = list(filter(self._holds, self._polled))
-        if mine and len(mine) == len(self._polled):
+        held = list(filter(self._holds, self._polled))
+        if held and len(held) == len(self._polled):
             return True
-        self._polled = {p: self._group.commits.get(p, -1) for p in mine}
+        self._polled = {p: self._group.commits.get(p, -1) for p in held}
         return False
 
     def lag(self) -> int:
@@ -109,21 +109,21 @@ class MemoryConsumer:
     def _keep_share(self) -> None:
         now, holds = self._log.clock.now(), self._group.holds
         due = self._due(now)
-        mine = list(filter(self._holds, self._names))
-        for partition in mine[due:]:
+        held = list(filter(self._holds, self._names))
+        for partition in held[due:]:
             del holds[partition]
-        free = [p for p in self._names if p not in mine and (p not in holds or holds[p].until <= now)]
-        kept = [*mine[:due], *free[: max(0, due - len(mine))]]
+        free = [p for p in self._names if p not in held and (p not in holds or holds[p].until <= now)]
+        kept = [*held[:due], *free[: max(0, due - len(held))]]
         holds |= {partition: _Hold(self, now + LEASE) for partition in kept}
-        started = {p: self._group.commits.get(p, -1) for p in kept if p not in mine}
+        started = {p: self._group.commits.get(p, -1) for p in kept if p not in held}
         self._polled = {p: started[p] if p in started else self._polled[p] for p in self._in_turn(kept)}
 
     def _due(self, now: datetime) -> int:
-        """How many partitions are the consumer's share: as even as can be, the rest to the first by name."""
+        """Return the consumer's fair share of partitions; the remainder goes to the first consumers by name."""
         self._group.alive[self] = now + LEASE
         self._group.alive = {consumer: until for consumer, until in self._group.alive.items() if until > now}
-        each, rest = divmod(len(self._names), len(self._group.alive))
-        return each + (sorted(consumer.owner for consumer in self._group.alive).index(self.owner) < rest)
+        share, remainder = divmod(len(self._names), len(self._group.alive))
+        return share + (sorted(consumer.owner for consumer in self._group.alive).index(self.owner) < remainder)
 
     def _in_turn(self, kept: Sequence[str]) -> Iterator[str]:
         yield from (p for p in self._polled if p in kept)

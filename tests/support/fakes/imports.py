@@ -1,4 +1,4 @@
-"""The edges of an import in memory."""
+"""In-memory edges of a follow import."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from notifier.domain.audience.follow_import import Keys, joined
 class MemoryEdges:
     def __init__(self, blocks: int = 2) -> None:
         self._blocks = blocks
-        """In a piece."""
+        """Number of blocks per chunk."""
         self._runs: dict[int, Keys] = {}
         self._taken = 0
 
@@ -21,12 +21,12 @@ class MemoryEdges:
 
     def line(self) -> Iterator[tuple[Keys, int]]:
         keys = joined(list(self._runs.values()))
-        while len(rest := keys[keys >= self._taken]):
-            blocks = sorted({int(key) // BLOCK_MEMBERS for key in rest})[: self._blocks]
+        while len(remaining := keys[keys >= self._taken]):
+            blocks = sorted({int(key) // BLOCK_MEMBERS for key in remaining})[: self._blocks]
             mark = (blocks[-1] + 1) * BLOCK_MEMBERS
-            yield rest[rest < mark], mark
+            yield remaining[remaining < mark], mark
             if self._taken < mark:
-                raise AssertionError("what is given has to be taken")
+                raise AssertionError("a chunk must be taken before the next one")
 
     def left(self) -> int:
         return sum(int((keys >= self._taken).sum()) for keys in self._runs.values())

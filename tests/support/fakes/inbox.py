@@ -1,4 +1,4 @@
-"""The inbox in memory: the same rows under the same key as in every store."""
+"""In-memory inbox, seals and timeline; rows have the same key as in every store."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from notifier.ports.coordination import Clock
 from notifier.ports.inbox import InboxPosition
 from tests.support.fakes.bursts import MemoryBursts
 
-# The seals in memory.
+# Seals.
 
 
 class MemorySeals:
@@ -40,11 +40,11 @@ class MemorySeals:
         return [stored.setdefault(seal.shard, (now, seal))[1] for seal in seals]
 
     def of(self, burst: BurstKey) -> Sequence[Seal]:
-        """All of a burst, by shard."""
+        """Return all seals of a burst by shard."""
         return [seal for _, (_, seal) in sorted(self._seals.get(burst, {}).items())]
 
     def sweep(self, now: datetime, limit: int) -> int:
-        """The inbox's sweep calls this, because both are swept together."""
+        """Delete old seals. The inbox's sweep calls this, because both are swept together."""
         old = [
             (burst, shard)
             for burst, stored in self._seals.items()
@@ -60,7 +60,7 @@ Partition = tuple[int, int]
 """A range and an inbox window."""
 
 Key = tuple[BurstKey, Tier]
-"""Within the partition."""
+"""Key within the partition."""
 
 
 class MemoryInbox:
@@ -69,12 +69,12 @@ class MemoryInbox:
         self._partitions: dict[Partition, dict[Key, InboxRow]] = {}
 
     def write(self, rows: Sequence[InboxRows], going: Callable[[], None] = lambda: None) -> None:
-        for one in rows:
+        for batch in rows:
             going()
-            for member_range, members in zip(one.ranges, one.members, strict=True):
-                row = InboxRow(burst=one.burst, opened_at=one.opened_at, tier=one.tier, members=members)
-                partition = self._partitions.setdefault((member_range, window_of(one.opened_at)), {})
-                partition[one.burst, one.tier] = row
+            for member_range, members in zip(batch.ranges, batch.members, strict=True):
+                row = InboxRow(burst=batch.burst, opened_at=batch.opened_at, tier=batch.tier, members=members)
+                partition = self._partitions.setdefault((member_range, window_of(batch.opened_at)), {})
+                partition[batch.burst, batch.tier] = row
 
     def sweep(self, now: datetime, limit: int) -> int:
         expired = sorted(p for p in self._partitions if p[1] < window_of(now - RETENTION))
@@ -84,18 +84,18 @@ class MemoryInbox:
         return swept + self._seals.sweep(now, limit - swept) if swept < limit else swept
 
     def in_range(self, member_range: int) -> Iterator[InboxRow]:
-        """In no order."""
-        for (of, _), stored in self._partitions.items():
-            if of == member_range:
+        """Iterate over the rows of a range, unordered."""
+        for (range_, _), stored in self._partitions.items():
+            if range_ == member_range:
                 yield from stored.values()
 
     def stored(self) -> Iterator[tuple[int, InboxRow]]:
-        """Every row with its range."""
+        """Iterate over all rows with their ranges."""
         for (member_range, _), stored in sorted(self._partitions.items()):
             yield from ((member_range, stored[key]) for key in sorted(stored))
 
 
-# The timeline over the in-memory bursts and inbox; its coroutines never suspend, so that a simulator can step them.
+# Timeline over the in-memory bursts and inbox. Its coroutines never suspend, so the simulator can step them.
 
 
 class MemoryTimeline:
@@ -121,17 +121,17 @@ class MemoryTimeline:
             if authors is None or burst.restricted_to is None or burst.restricted_to in authors
             if since is None or burst.opened_at >= since
         ]
-        found = ((InboxPosition(burst.opened_at, burst.key), burst) for burst in admitted)
-        behind = [pair for pair in found if place is None or pair[0] < place]
-        return [burst for _, burst in sorted(behind, key=lambda pair: pair[0], reverse=True)[:limit]]
+        positioned = ((InboxPosition(burst.opened_at, burst.key), burst) for burst in admitted)
+        older = [pair for pair in positioned if place is None or pair[0] < place]
+        return [burst for _, burst in sorted(older, key=lambda pair: pair[0], reverse=True)[:limit]]
 
     async def rows(
         self, member: Member, subjects: Collection[Subject], place: InboxPosition | None, limit: int
     ) -> Sequence[InboxRow]:
-        found = (row for row in self._inbox.in_range(range_of(member)) if row.burst.subject in subjects)
-        reaching = (row for row in found if row.reaches(member))
-        behind = [row for row in reaching if place is None or _place(row) < place]
-        return sorted(behind, key=_place, reverse=True)[:limit]
+        of_subjects = (row for row in self._inbox.in_range(range_of(member)) if row.burst.subject in subjects)
+        reaching = (row for row in of_subjects if row.reaches(member))
+        older = [row for row in reaching if place is None or _place(row) < place]
+        return sorted(older, key=_place, reverse=True)[:limit]
 
 
 def _place(row: InboxRow) -> InboxPosition:

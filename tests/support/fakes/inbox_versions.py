@@ -1,4 +1,4 @@
-"""The change feed of bursts, in memory, and the lapses of viewers that go by it."""
+"""In-memory change feed of bursts, lapses of viewers, and viewer versions."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ from tests.support.fakes.live_bus import MemoryBus
 @dataclass(frozen=True, slots=True)
 class MemoryPosition(Position):
     count: int
-    """Changes until then."""
+    """Number of changes until then."""
 
 
 class MemoryBurstChanges:
-    """Its coroutines never suspend, so that a simulator can step them."""
+    """Change feed. Its coroutines never suspend, so the simulator can step them."""
 
     def __init__(self, bursts: MemoryBursts) -> None:
         self._bursts = bursts
@@ -46,9 +46,9 @@ class MemoryBurstChanges:
         changed = _by_last(key for key in entries if key is not None)
         if len(changed) > MOST:
             return None
-        found = self._bursts.read(changed)
+        current = self._bursts.read(changed)
         return ChangesSince(
-            bursts=[found[key] for key in changed], viewers_lapsed=None in entries, position=MemoryPosition(end)
+            bursts=[current[key] for key in changed], viewers_lapsed=None in entries, position=MemoryPosition(end)
         )
 
     async def lapse(self) -> None:
@@ -64,19 +64,19 @@ class MemoryViewerLapses:
 
 
 def _by_last(keys: Iterable[BurstKey]) -> list[BurstKey]:
-    """Each once, in the order of their last entries."""
+    """Return each key once, ordered by its last entry."""
     last = {key: n for n, key in enumerate(keys)}
     return sorted(last, key=last.__getitem__)
 
 
-# Versions of viewers' facts in memory: the writers' and the readers' side of one cache that can be wiped.
+# Versions of viewers' facts: one cache with a side for writers and a side for readers, which can be wiped.
 
 
 @dataclass(slots=True, kw_only=True)
 class _Entry:
     version: str = ""
     changes: dict[str, datetime] = field(default_factory=dict)
-    """By name when each stops counting."""
+    """When each change in progress expires, by name."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class MemoryVersions:
     connection: int = 1
     away: bool = False
     _life: int = 0
-    """How often the server lost everything: positions of an earlier life mean nothing."""
+    """Number of wipes: positions from before the last one are invalid."""
     _from: int = 0
 
     def wipe(self) -> None:
@@ -117,10 +117,10 @@ class MemoryVersions:
 
     def read(self, scopes: Collection[Scope]) -> VersionLook:
         self._require()
-        found = {scope: self._entry(scope) for scope in scopes}
+        entries = {scope: self._entry(scope) for scope in scopes}
         return VersionLook(
-            versions={scope: entry.version for scope, entry in found.items() if entry.version},
-            changing={scope for scope, entry in found.items() if entry.changes},
+            versions={scope: entry.version for scope, entry in entries.items() if entry.version},
+            changing={scope for scope, entry in entries.items() if entry.changes},
             connection=self.connection,
         )
 
@@ -129,9 +129,9 @@ class MemoryVersions:
         if after is None:
             return [], position
         life, _, at = after.partition("-")
-        words = self.bus.news[int(at) :]
-        bursts = [word for word in words if isinstance(word, Burst)]
-        whole = int(life) == self._life and int(at) >= self._from and len(bursts) == len(words)
+        items = self.bus.news[int(at) :]
+        bursts = [item for item in items if isinstance(item, Burst)]
+        whole = int(life) == self._life and int(at) >= self._from and len(bursts) == len(items)
         return (bursts if whole else None), position
 
     def set_version(self, scope: Scope, version: str) -> None:
@@ -144,13 +144,13 @@ class MemoryVersions:
         self.viewers[viewer.viewer.user] = viewer
 
     def recall(self, user: UserId) -> RememberedViewer | None:
-        found = self.viewers.get(user)
-        return found if found and self.clock.now() < found.read_at + REMEMBERED_FOR else None
+        viewer = self.viewers.get(user)
+        return viewer if viewer and self.clock.now() < viewer.read_at + REMEMBERED_FOR else None
 
     def _entry(self, scope: Scope) -> _Entry:
         entry = self.entries.get(scope, _Entry())
         if entry.changes and min(entry.changes.values()) <= self.clock.now():
-            # As in Redis: the key expires as a whole, counted from the change that began last.
+            # As in Redis, the key expires as a whole, counted from the last change that began.
             self.entries.pop(scope, None)
             return _Entry()
         return entry
@@ -162,7 +162,7 @@ class MemoryVersions:
 
 @dataclass(frozen=True, slots=True)
 class MemoryViewerVersions:
-    """The writers' side."""
+    """The side for writers."""
 
     shared: MemoryVersions
 
@@ -175,22 +175,22 @@ class MemoryViewerVersions:
 
 @dataclass(frozen=True, slots=True)
 class MemoryInboxVersions:
-    """The readers' side."""
+    """The side for readers."""
 
     shared: MemoryVersions
 
     async def look(
         self, scopes: Collection[Scope], after: NewsPosition | None, users: Collection[UserId] = ()
     ) -> VersionLook:
-        found = self.shared.read(scopes)
+        versions = self.shared.read(scopes)
         news, position = self.shared.news(after)
         return VersionLook(
-            versions=found.versions,
-            changing=found.changing,
+            versions=versions.versions,
+            changing=versions.changing,
             news=news,
             position=position,
             remembered={user: viewer for user in users if (viewer := self.shared.recall(user))},
-            connection=found.connection,
+            connection=versions.connection,
         )
 
     async def remember(self, viewer: RememberedViewer) -> None:

@@ -1,4 +1,4 @@
-"""The ledger in memory."""
+"""In-memory ledger, claims and deferred bursts."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from notifier.domain.delivery.plan import Plan
 from notifier.domain.delivery.slice import Slice
 from notifier.domain.ids import BurstKey
 
-# Claims on slices, in memory.
+# Claims on slices.
 
 
 class MemoryClaims:
@@ -19,14 +19,14 @@ class MemoryClaims:
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         claims = self._claims.setdefault(piece.burst, {})
-        last = claims.get(piece)
-        if last is not None and now < last.until:
+        previous = claims.get(piece)
+        if previous is not None and now < previous.until:
             return None
-        attempt = last.attempt + 1 if last else 1
-        reached = last.reached if last else 0
-        mine = Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
-        claims[piece] = mine
-        return mine
+        attempt = previous.attempt + 1 if previous else 1
+        reached = previous.reached if previous else 0
+        claim_ = Claim(slice=piece, attempt=attempt, owner=owner, claimed_at=now, until=until, reached=reached)
+        claims[piece] = claim_
+        return claim_
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
         return self._until(claim, until)
@@ -35,7 +35,7 @@ class MemoryClaims:
         self._until(claim, now)
 
     def of(self, burst: BurstKey) -> Iterator[Claim]:
-        """What the ledger reads of them."""
+        """Return the claims of a burst for the ledger."""
         return iter(self._claims.get(burst, {}).values())
 
     def _until(self, claim: Claim, until: datetime) -> Claim | None:
@@ -53,7 +53,7 @@ class MemoryLedger:
         self._plans: dict[BurstKey, Plan] = {}
         self._open: set[BurstKey] = set()
         self.asleep: dict[BurstKey, Sleeper] = {}
-        """MemorySleepers' own."""
+        """Written by MemorySleepers."""
         self._cells: dict[BurstKey, dict[tuple[Slice, Fact, int], LedgerEntry]] = {}
         self._read: dict[BurstKey, tuple[object, BurstProgress]] = {}
 
@@ -80,15 +80,15 @@ class MemoryLedger:
         self._open.add(burst)
 
     def unsettled(self) -> Sequence[BurstKey]:
-        """Open or asleep."""
+        """Return open and deferred bursts."""
         return [*self.open(), *sorted(self.asleep.keys() - self._open)]
 
     def planned(self) -> Sequence[BurstKey]:
-        """Every burst that ever had a plan."""
+        """Return every burst that ever had a plan."""
         return sorted(self._plans)
 
     def _account(self, burst: BurstKey) -> BurstProgress:
-        """The last one, unless something has been written since: cells are never written twice."""
+        """Return the cached progress unless cells or claims have changed; cells are never overwritten."""
         cells, claims = self._cells.get(burst, {}), [*self._claims.of(burst)]
         state = len(cells), claims
         if burst not in self._read or self._read[burst][0] != state:
@@ -100,7 +100,7 @@ class MemoryLedger:
         return cells.setdefault((entry.slice, entry.fact, entry.n), entry) is entry
 
 
-# The sleepers in memory.
+# Deferred bursts.
 
 
 class MemorySleepers:
@@ -109,13 +109,15 @@ class MemorySleepers:
 
     def lay(self, sleepers: Sequence[Sleeper], now: datetime) -> None:
         asleep = self._ledger.asleep
-        for one in sleepers:
-            asleep[one.burst] = min(one, asleep.get(one.burst, one), key=lambda each: each.until)
-        self._ledger.close([one.burst for one in sleepers])
+        for sleeper in sleepers:
+            asleep[sleeper.burst] = min(
+                sleeper, asleep.get(sleeper.burst, sleeper), key=lambda candidate: candidate.until
+            )
+        self._ledger.close([sleeper.burst for sleeper in sleepers])
 
     def wake(self, now: datetime, most: int) -> Sequence[BurstKey]:
         asleep = self._ledger.asleep
-        due = sorted((one.until, key) for key, one in asleep.items() if one.until <= now)
+        due = sorted((sleeper.until, key) for key, sleeper in asleep.items() if sleeper.until <= now)
         keys = [key for _, key in due[:most]]
         for key in keys:
             self._ledger.reopen(key)

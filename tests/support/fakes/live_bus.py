@@ -1,4 +1,4 @@
-"""The live bus in memory: it keeps what was said, tells those who listen, and can lose the line to them."""
+"""In-memory live bus that records messages, delivers them to listeners, and can lose connections."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -11,33 +11,33 @@ from notifier.ports.live_bus import CAUGHT_UP_EVERY, Marked, MissedUpdates, Word
 
 @dataclass(slots=True)
 class MemoryBus:
-    """Both ports at once. For one loop, where anybody listens."""
+    """Implements both ports. With listeners, it works in a single event loop."""
 
-    heard: list[Burst] = field(default_factory=list)
+    published: list[Burst] = field(default_factory=list)
     news: "list[Burst | MissedUpdates]" = field(default_factory=list)
-    """What processes that cache inboxes follow."""
+    """The news that caching processes follow."""
     lines: "list[asyncio.Queue[Word | CacheUnavailable]]" = field(default_factory=list)
     away: bool = False
-    """Nobody can begin to listen."""
+    """New listeners are rejected."""
     stalled: bool = False
-    """Nobody can say anything, and those who listen notice nothing."""
+    """Publishing fails, and listeners notice nothing."""
     deaf: bool = False
-    """Words are lost on the way, and nobody knows."""
+    """Messages are lost on the way, and neither side notices."""
 
     def publish(self, words: Sequence[Burst | MissedUpdates]) -> None:
         if self.stalled:
             raise CacheUnavailable("It stalls.")
         self.news.extend(words)
-        self.heard.extend(word for word in words if isinstance(word, Burst))
-        self._say(words)
+        self.published.extend(message for message in words if isinstance(message, Burst))
+        self._send(words)
 
     async def tell(self, word: Marked) -> None:
         if self.stalled:
             raise CacheUnavailable("It stalls.")
-        self._say([word])
+        self._send([word])
 
     def lose(self) -> None:
-        """What a restart of Redis does to those who listen."""
+        """Disconnect all listeners, as a restart of Redis does."""
         for line in self.lines:
             line.put_nowait(CacheUnavailable("The line was lost."))
 
@@ -51,17 +51,17 @@ class MemoryBus:
             while True:
                 try:
                     async with asyncio.timeout(CAUGHT_UP_EVERY.total_seconds()):
-                        word = await line.get()
+                        message = await line.get()
                 except TimeoutError:
                     yield None
                     continue
-                if isinstance(word, CacheUnavailable):
-                    raise word
-                yield word
+                if isinstance(message, CacheUnavailable):
+                    raise message
+                yield message
         finally:
             self.lines.remove(line)
 
-    def _say(self, words: Sequence[Word]) -> None:
+    def _send(self, messages: Sequence[Word]) -> None:
         for line in () if self.deaf else self.lines:
-            for word in words:
-                line.put_nowait(word)
+            for message in messages:
+                line.put_nowait(message)

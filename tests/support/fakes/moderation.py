@@ -1,4 +1,4 @@
-"""Held mentions in memory, with an audit that is a list."""
+"""In-memory held mentions and verdicts, with lists as audit logs."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ class MemoryHolds:
         self._clock = clock
         self.by_event: dict[EventId, HeldMention] = {}
         self.audit: list[tuple[str, ModerationDecision, EventId]] = []
-        """Who did what."""
+        """Operator, decision and event."""
 
     def put(self, holds: Collection[HeldMention]) -> None:
         for hold in holds:
@@ -30,8 +30,8 @@ class MemoryHolds:
         return sum(1 for _ in self.waiting())
 
     def of(self, ids: Collection[str]) -> Sequence[HeldMention]:
-        found = [hold for hold in self.by_event.values() if hold.id.id in ids]
-        return sorted(map(self._told, found), key=lambda hold: (hold.id.id, hold.id.source))
+        matching = [hold for hold in self.by_event.values() if hold.id.id in ids]
+        return sorted(map(self._visible, matching), key=lambda hold: (hold.id.id, hold.id.source))
 
     def decide(self, event: EventId, decision: ModerationDecision, who: str, now: datetime) -> bool:
         hold = self.by_event.get(event)
@@ -41,26 +41,26 @@ class MemoryHolds:
         self.audit.append((who, decision, event))
         return True
 
-    def _told(self, hold: HeldMention) -> HeldMention:
+    def _visible(self, hold: HeldMention) -> HeldMention:
         return hold if self._clock.now() < hold.since + WAITS else replace(hold, event=None)
 
 
-# What operators said of mentioners in memory, with an audit that is a list.
+# Verdicts that operators set for authors, with a list as audit log.
 
 
 class MemoryReaches:
     def __init__(self) -> None:
-        self._words: dict[UserId, ReachWord] = {}
+        self._verdicts: dict[UserId, ReachWord] = {}
         self.audit: list[ReachWord] = []
 
     def say(self, word: ReachWord) -> None:
-        before = self._words.get(word.user)
-        if before is None or word.at > before.at:
-            self._words[word.user] = word
+        current = self._verdicts.get(word.user)
+        if current is None or word.at > current.at:
+            self._verdicts[word.user] = word
         self.audit.append(word)
 
     def standing(self, users: Collection[UserId]) -> Mapping[UserId, ReachWord]:
-        return {user: self._words[user] for user in users if user in self._words}
+        return {user: self._verdicts[user] for user in users if user in self._verdicts}
 
     def listed(self) -> Sequence[ReachWord]:
-        return sorted(self._words.values(), key=lambda word: word.user)
+        return sorted(self._verdicts.values(), key=lambda verdict: verdict.user)

@@ -1,4 +1,4 @@
-"""People in memory, with the setters that the port leaves out; its coroutines never suspend."""
+"""In-memory users, with setters that the port does not have; its coroutines never suspend."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -36,12 +36,12 @@ class MemoryPeople:
         self._most_blockers = most_blockers
         self.blocks: dict[Place, BlockFollows] = {}
         self.own: dict[Member, dict[Subject, datetime]] = defaultdict(dict)
-        """`visible_from` by each member's own word."""
+        """`visible_from` of each follow by its own row."""
         self._apart: dict[Member, dict[tuple[UserId, Side], datetime]] = defaultdict(dict)
         self.words: dict[Member, dict[Subject, dict[str, Word]]] = defaultdict(lambda: defaultdict(dict))
-        """The latest about each of the things that a word may be about."""
+        """Latest change of each field."""
         self.overall_words: dict[Member, dict[str, OverallWord]] = defaultdict(dict)
-        """The same of everything."""
+        """Latest account-wide change of each field."""
         self.mutes: dict[tuple[int, Subject], BlockMute] = {}
         self._seen_at: dict[Member, datetime] = {}
         self._newer: dict[Member, set[BurstKey]] = defaultdict(set)
@@ -78,30 +78,30 @@ class MemoryPeople:
         self.own[self._member(user)][subject] = LEFT
 
     def mute(self, user: UserId, subject: Subject) -> None:
-        self._wish(user, subject, Wish(muted_until=NEVER))
+        self._patch(user, subject, Wish(muted_until=NEVER))
 
     def unmute(self, user: UserId, subject: Subject, now: datetime) -> None:
-        self._wish(user, subject, Wish(muted_until=ALWAYS), now)
+        self._patch(user, subject, Wish(muted_until=ALWAYS), now)
 
-    def block(self, user: UserId, other: UserId) -> None:
-        """Each is hidden from the other."""
-        self.unblock(user, other, NEVER)
+    def block(self, user: UserId, peer: UserId) -> None:
+        """Hide each from the other."""
+        self.unblock(user, peer, NEVER)
 
-    def unblock(self, user: UserId, other: UserId, now: datetime) -> None:
-        members = self._directory.number([user, other])
+    def unblock(self, user: UserId, peer: UserId, now: datetime) -> None:
+        members = self._directory.number([user, peer])
         self.part(
             Parting(
                 blocker=user,
                 blocker_member=members[user],
-                blocked=other,
-                blocked_member=members[other],
+                blocked=peer,
+                blocked_member=members[peer],
                 until=now,
                 sequence=0,
             )
         )
 
     def part(self, parting: Parting) -> None:
-        """In place of what stands."""
+        """Replace the current block state of the pair."""
         for half in parting.halves:
             self._apart[half.member][half.other, half.side] = half.until
 
@@ -111,43 +111,47 @@ class MemoryPeople:
         self.say(replace(Wish(volume=volume).heard(before, ALWAYS), visible_from=None))
 
     def say(self, word: Word) -> None:
-        about = self.words[word.member][word.subject]
+        changes = self.words[word.member][word.subject]
         for name in ("volume", "visible_from"):
-            if getattr(word, name) is not None and (name not in about or word.at > about[name].at):
-                about[name] = word
+            if getattr(word, name) is not None and (name not in changes or word.at > changes[name].at):
+                changes[name] = word
 
     def arrange(self, user: UserId, wish: OverallWish) -> None:
-        """As it would be said at the beginning of time, so that nothing is left."""
+        """Apply a patch as of the beginning of time, so that it hides nothing."""
         member = self._member(user)
-        word = wish.heard(member, self.overall(member), ALWAYS)
-        self.say_of_everything(replace(word, visible_from=None, default_from=None))
+        change = wish.heard(member, self.overall(member), ALWAYS)
+        self.say_of_everything(replace(change, visible_from=None, default_from=None))
 
     def say_of_everything(self, word: OverallWord) -> None:
-        about = self.overall_words[word.member]
-        for thing in said(word):
-            if thing not in about or word.at > about[thing].at:
-                about[thing] = word
+        changes = self.overall_words[word.member]
+        for field_name in said(word):
+            if field_name not in changes or word.at > changes[field_name].at:
+                changes[field_name] = word
 
     def overall(self, member: Member) -> Overall:
-        about = self.overall_words.get(member, {})
-        latest = max((word.at for word in about.values()), default=ALWAYS)
-        return replace(NOTHING_SAID, at=latest, **{thing: getattr(word, thing) for thing, word in about.items()})
+        changes = self.overall_words.get(member, {})
+        latest = max((change.at for change in changes.values()), default=ALWAYS)
+        return replace(
+            NOTHING_SAID,
+            at=latest,
+            **{field_name: getattr(change, field_name) for field_name, change in changes.items()},
+        )
 
     def own_wants(self, member: Member) -> Mapping[Subject, Want]:
-        found = dict[Subject, Want]()
-        for subject, about in self.words.get(member, {}).items():
-            if not about:
+        wants = dict[Subject, Want]()
+        for subject, changes in self.words.get(member, {}).items():
+            if not changes:
                 continue
-            told = {name: getattr(word, name) for name, word in about.items()}
-            latest = max(word.at for word in about.values())
-            found[subject] = Want(subject=subject, member=member, at=latest, **told)
-        return found
+            fields = {name: getattr(change, name) for name, change in changes.items()}
+            latest = max(change.at for change in changes.values())
+            wants[subject] = Want(subject=subject, member=member, at=latest, **fields)
+        return wants
 
     def wants(self, member: Member) -> Mapping[Subject, Want]:
         return standing(member, self.own_wants(member).values(), self.mutes.values())
 
     def known(self) -> dict[Member, Viewer]:
-        """Everybody of whom anything was told or whose marks stand."""
+        """Return the viewers of all members with any row."""
         members = self._directory.users(
             {*self.own, *self.words, *self.overall_words, *self._apart, *self._seen_at, *self._newer, *self._marks}
         )
@@ -155,7 +159,7 @@ class MemoryPeople:
 
     def _viewer(self, user: UserId, member: Member) -> Viewer:
         follows, wants, overall = self._follows(member), self.wants(member), self.overall(member)
-        with_others = self._partings(member, follows)
+        user_blocks = self._partings(member, follows)
         marks = Marks(
             seen_at=self._seen_at.get(member),
             also_seen=frozenset(self._newer[member]),
@@ -163,8 +167,8 @@ class MemoryPeople:
         )
         return Viewer(
             user=user,
-            follows=reunited(visible_from(follows, wants, overall), with_others),
-            blocked=parted(with_others),
+            follows=reunited(visible_from(follows, wants, overall), user_blocks),
+            blocked=parted(user_blocks),
             volume=volumes(wants),
             marks=marks,
             overall=overall,
@@ -172,14 +176,14 @@ class MemoryPeople:
 
     def _partings(self, member: Member, follows: Collection[Subject]) -> Apart:
         rows = self._apart.get(member, {})
-        others = sorted(other for other, side in rows if side is Side.BLOCKED_BY)
-        known = {*others[: self._most_blockers], *owners(follows)}
-        return apart((other, at) for (other, side), at in rows.items() if side is Side.BLOCKS or other in known)
+        blockers = sorted(peer for peer, side in rows if side is Side.BLOCKED_BY)
+        known = {*blockers[: self._most_blockers], *owners(follows)}
+        return apart((peer, at) for (peer, side), at in rows.items() if side is Side.BLOCKS or peer in known)
 
-    def _wish(self, user: UserId, subject: Subject, wish: Wish, now: datetime = ALWAYS) -> None:
+    def _patch(self, user: UserId, subject: Subject, patch: Wish, now: datetime = ALWAYS) -> None:
         member = self._member(user)
         before = self.wants(member).get(subject, Want(subject=subject, member=member, at=ALWAYS))
-        self.say(wish.heard(before, now))
+        self.say(patch.heard(before, now))
 
     def _member(self, user: UserId) -> Member:
         return self._directory.accounts([user])[user].member

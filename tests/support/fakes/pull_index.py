@@ -1,4 +1,4 @@
-"""The pull index in memory: the writers' side and the readers' side of one index that can be wiped."""
+"""In-memory pull index, for writers and readers; it can be wiped."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,12 +15,12 @@ KEPT = 64
 TICK = timedelta(milliseconds=1)
 FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime.max.replace(tzinfo=UTC)
-"""A list that is complete since this moment proves nothing."""
+"""Start of a list that proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """Claims to hold every burst of its subject that opened at or after `since`; the seqs have no gap."""
+    """List of a subject that claims to have every burst opened at or after `since`, without a gap in the numbers."""
 
     since: datetime
     opened: Mapping[int, datetime]
@@ -33,13 +33,16 @@ class _List:
     def last(self) -> int:
         return max(self.opened)
 
-    def joined(self, other: "_List") -> "_List":
-        low, high = (self, other) if self.first <= other.first else (other, self)
+    def joined(self, other_list: "_List") -> "_List":
+        low, high = (self, other_list) if self.first <= other_list.first else (other_list, self)
         if high.first > low.last + 1:
             return replace(high, since=max(high.since, _after(low.opened.values())))
         seqs = sorted(low.opened.keys() | high.opened.keys())
-        # A re-stamp only moves forward, so of two openings the later stands.
-        opened = {seq: max(one[seq] for one in (low.opened, high.opened) if seq in one) for seq in seqs}
+        # A new stamp only moves forward, so the later of two opening times wins.
+        opened = {
+            seq: max(opened_times[seq] for opened_times in (low.opened, high.opened) if seq in opened_times)
+            for seq in seqs
+        }
         return _List(min(low.since, high.since), opened).cut()
 
     def cut(self) -> "_List":
@@ -51,7 +54,7 @@ class _List:
 
 @dataclass(slots=True)
 class MemoryPullIndex:
-    """Both ports at once; `wipe` is what a restart of Redis does to it."""
+    """Implements both ports; `wipe` acts like a restart of Redis."""
 
     clock: Clock
     lists: dict[Subject, _List] = field(default_factory=dict)
@@ -81,11 +84,11 @@ class MemoryPullIndex:
             self.generation()
         seen, bursts = self._seen, [burst for page in pages for burst in page]
         self._unbroken(seen)
-        for subject, given in _newest_runs(bursts, since).items():
-            found = self.lists.get(subject)
-            if found and found.since == NEVER:
-                found = replace(found, since=found.opened[found.first])
-            self.lists[subject] = found.joined(given) if found else given.cut()
+        for subject, run in _newest_runs(bursts, since).items():
+            current = self.lists.get(subject)
+            if current and current.since == NEVER:
+                current = replace(current, since=current.opened[current.first])
+            self.lists[subject] = current.joined(run) if current else run.cut()
         self.since = since
         self._settle(since)
         self.as_of = as_of
@@ -102,14 +105,14 @@ class MemoryPullIndex:
         now = self.clock.now()
         if self.as_of is None or not now - FRESH_FOR <= self.as_of <= now:
             return None
-        found = dict[Subject, SubjectList]()
+        lists = dict[Subject, SubjectList]()
         for subject in subjects:
-            one = self.lists.get(subject, _List(NEVER if self.since is None else self.since, {}))
-            if one.since == NEVER:
+            list_ = self.lists.get(subject, _List(NEVER if self.since is None else self.since, {}))
+            if list_.since == NEVER:
                 continue
-            places = [(at, BurstKey(subject, seq)) for seq, at in sorted(one.opened.items()) if at >= one.since]
-            found[subject] = SubjectList(complete_since=one.since, places=places[::-1])
-        return SubjectLists(lists=found, as_of=self.as_of)
+            places = [(at, BurstKey(subject, seq)) for seq, at in sorted(list_.opened.items()) if at >= list_.since]
+            lists[subject] = SubjectList(complete_since=list_.since, places=places[::-1])
+        return SubjectLists(lists=lists, as_of=self.as_of)
 
     async def news(self, subjects: Collection[Subject]) -> Pulled:
         asked = set(subjects)
@@ -130,39 +133,39 @@ class MemoryPullIndex:
         return Pulled(places=tuple(sorted(places, reverse=True)), complete_since=since, as_of=self.as_of)
 
     def _announce(self, subject: Subject, seq: int, opened_at: datetime) -> None:
-        found = self.lists.get(subject)
-        if found is None:
+        current = self.lists.get(subject)
+        if current is None:
             if self.since is not None and opened_at < self.since:
                 return
             unproven = NEVER if self.since is None else FOR_EVER if seq == 1 else self.since
             self.lists[subject] = _List(unproven, {seq: opened_at})
             return
-        if seq > found.last + 1:
+        if seq > current.last + 1:
             self.since = self.epoch = None
-        since = NEVER if found.since == NEVER else FOR_EVER if seq == 1 else opened_at
-        self.lists[subject] = found.joined(_List(since, {seq: opened_at}))
+        since = NEVER if current.since == NEVER else FOR_EVER if seq == 1 else opened_at
+        self.lists[subject] = current.joined(_List(since, {seq: opened_at}))
 
     def _unbroken(self, seen: str | None) -> None:
         if seen is None or self.epoch != seen:
             raise CacheUnavailable("The index was emptied, or found to have a gap, while it was rebuilt.")
 
     def _settle(self, since: datetime) -> None:
-        for subject, found in list(self.lists.items()):
-            if found.opened[found.last] < since:
+        for subject, current in list(self.lists.items()):
+            if current.opened[current.last] < since:
                 del self.lists[subject]
-            elif found.since == NEVER:
-                self.lists[subject] = replace(found, since=since)
+            elif current.since == NEVER:
+                self.lists[subject] = replace(current, since=since)
 
 
 def _newest_runs(bursts: Iterable[Burst], since: datetime) -> dict[Subject, _List]:
     runs: dict[Subject, _List] = {}
     for burst in sorted(bursts, key=lambda burst: burst.key):
         subject, seq = burst.key.subject, burst.key.seq
-        found = runs.get(subject)
-        if found and seq == found.last + 1:
-            runs[subject] = replace(found, opened={**found.opened, seq: burst.opened_at})
+        run = runs.get(subject)
+        if run and seq == run.last + 1:
+            runs[subject] = replace(run, opened={**run.opened, seq: burst.opened_at})
         else:
-            claim = burst.opened_at if found else FOR_EVER if seq == 1 else since
+            claim = burst.opened_at if run else FOR_EVER if seq == 1 else since
             runs[subject] = _List(claim, {seq: burst.opened_at})
     return runs
 

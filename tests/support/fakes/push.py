@@ -1,4 +1,4 @@
-"""What bounds alerts, in memory; each can be wiped."""
+"""In-memory rate limits, frequency caps, reports, devices, send log and push suppression."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,13 +34,13 @@ class MemoryPaces:
         self.paces.clear()
 
     def draw(self, platform: Platform, wanted: int, *, urgent: bool, ease: float, now: datetime) -> int:
-        before, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform], granted = drawn(before, terms, now, wanted, urgent=urgent, ease=ease)
+        current, terms = self.paces.get(platform), self.terms[platform]
+        self.paces[platform], granted = drawn(current, terms, now, wanted, urgent=urgent, ease=ease)
         return granted
 
     def tell(self, platform: Platform, *, refused: int, slow: bool, now: datetime) -> None:
-        before, terms = self.paces.get(platform), self.terms[platform]
-        self.paces[platform] = told(before, terms, now, refused=refused, slow=slow)
+        current, terms = self.paces.get(platform), self.terms[platform]
+        self.paces[platform] = told(current, terms, now, refused=refused, slow=slow)
 
 
 @dataclass(slots=True)
@@ -53,44 +53,44 @@ class MemoryCaps:
 
     def spend(self, burst: BurstKey, tweet: str, people: Sequence[Member], now: datetime) -> Mapping[Member, Ruling]:
         cause = CountedAlert.of(burst, tweet)
-        found = {member: judged(self.days.get(member, ()), cause, now, self.caps) for member in people}
-        for member, ruling in found.items():
+        rulings = {member: judged(self.days.get(member, ()), cause, now, self.caps) for member in people}
+        for member, ruling in rulings.items():
             if ruling is Ruling.NEW:
                 self.days[member] = spent(self.days.get(member, ()), cause, now, self.caps)
-        return found
+        return rulings
 
 
 @dataclass(slots=True)
 class MemoryTabReport:
     clock: Clock
-    said: dict[str, tuple[timedelta, datetime]] = field(default_factory=dict)
+    reports: dict[str, tuple[timedelta, datetime]] = field(default_factory=dict)
 
     def wipe(self) -> None:
-        self.said.clear()
+        self.reports.clear()
 
     def tell(self, process: str, p99: timedelta, lasting: timedelta) -> None:
-        self.said[process] = p99, self.clock.now() + lasting
+        self.reports[process] = p99, self.clock.now() + lasting
 
     def worst(self) -> timedelta | None:
-        return max((p99 for p99, until in self.said.values() if self.clock.now() < until), default=None)
+        return max((p99 for p99, until in self.reports.values() if self.clock.now() < until), default=None)
 
 
 @dataclass(slots=True)
 class MemoryLineReport:
     clock: Clock
-    said: dict[str, tuple[LeftAlone, datetime]] = field(default_factory=dict)
+    reports: dict[str, tuple[LeftAlone, datetime]] = field(default_factory=dict)
 
     def wipe(self) -> None:
-        self.said.clear()
+        self.reports.clear()
 
     def tell(self, line: str, left: LeftAlone, lasting: timedelta) -> None:
-        self.said[line] = left, self.clock.now() + lasting
+        self.reports[line] = left, self.clock.now() + lasting
 
     def told(self) -> Mapping[str, LeftAlone]:
-        return {line: left for line, (left, until) in self.said.items() if self.clock.now() < until}
+        return {line: left for line, (left, until) in self.reports.items() if self.clock.now() < until}
 
 
-# Phones in memory: a provider of every platform, and every alert that arrived, in order.
+# Phones: a provider for every platform that records alerts in the order of arrival.
 
 SOON = timedelta(seconds=10)
 
@@ -100,9 +100,9 @@ class MemoryPhones:
         self._clock = clock
         self.arrived: list[tuple[Alert, Device]] = []
         self.away = False
-        """While it is, nothing is taken."""
-        self.says: dict[DeviceId, list[Receipt]] = defaultdict(list)
-        """What is answered of a device, one after the other; then it is accepted. What is unknown has arrived."""
+        """Every alert is to be retried while this is true."""
+        self.answers: dict[DeviceId, list[Receipt]] = defaultdict(list)
+        """Next answers for each device, then it accepts. An alert answered as unknown has arrived."""
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
         for device in devices:
@@ -111,19 +111,19 @@ class MemoryPhones:
     def ring(self, alert: Alert, device: Device) -> Receipt:
         if self.away:
             return RetryAt(at=self._clock.now() + SOON, reason="away, for a test")
-        said = self.says[device.id].pop(0) if self.says[device.id] else Accepted()
-        if isinstance(said, (Accepted, Unknown)):
+        receipt = self.answers[device.id].pop(0) if self.answers[device.id] else Accepted()
+        if isinstance(receipt, (Accepted, Unknown)):
             self.arrived.append((alert, device))
-        return said
+        return receipt
 
 
-# What was sent to phones, in memory.
+# Send log.
 
 
 class MemorySent:
     def __init__(self) -> None:
         self.windows: dict[Sending, dict[int, Window]] = defaultdict(dict)
-        """By their numbers."""
+        """Batches by number."""
 
     def read(self, burst: BurstKey, platform: Platform, shards: Collection[int]) -> Mapping[Sending, Sequence[Window]]:
         wanted = set(shards)
@@ -148,7 +148,7 @@ class MemorySent:
         return True
 
 
-# Who is to be spared an alert, in memory: the deleted, and whom the predicate denies it of all who are known.
+# Push suppression: deleted users, and users to which the predicate denies an alert.
 
 
 class MemorySpared:
@@ -159,16 +159,16 @@ class MemorySpared:
     def read(self, burst: Burst, shards: Collection[int], now: datetime) -> Mapping[int, Spare]:
         known = [(member, viewer) for member, viewer in self._people.known().items() if shard_of(member) in shards]
         denied = [member for member, viewer in known if not pushable_awake(burst, viewer, now=now)]
-        gone = [member for member in self._directory.deleted() if shard_of(member) in shards]
+        deleted = [member for member in self._directory.deleted() if shard_of(member) in shards]
         asleep = [
             (member, Asleep(until=until))
             for member, viewer in known
             if (until := viewer.overall.looked_for_at(burst, now)) is not None
         ]
-        return spares(shards, chain(denied, gone), asleep)
+        return spares(shards, chain(denied, deleted), asleep)
 
 
-# A transport without a network: whoever is asked is a function.
+# A transport without a network, answered by a function.
 
 Answering = Callable[[Post], Reply | Silence]
 

@@ -1,4 +1,4 @@
-"""What was taken back, in memory; the trails are walked by looking at every mention."""
+"""In-memory retractions; lookups scan every mention."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -18,24 +18,24 @@ from tests.support.fakes.moderation import MemoryHolds
 class MemoryRetractions:
     def __init__(self, bursts: MemoryBursts) -> None:
         self._bursts = bursts
-        self._standing: dict[Trail, Retraction] = {}
+        self._current: dict[Trail, Retraction] = {}
 
     def write(self, retractions: Collection[Retraction]) -> None:
-        for one in retractions:
-            before = self._standing.get(one.trail)
-            if before is None or before.rank < one.rank:
-                self._standing[one.trail] = one
+        for retraction in retractions:
+            current = self._current.get(retraction.trail)
+            if current is None or current.rank < retraction.rank:
+                self._current[retraction.trail] = retraction
 
     def standing(self, trails: Collection[Trail]) -> Mapping[Trail, Retraction]:
-        return {trail: self._standing[trail] for trail in trails if trail in self._standing}
+        return {trail: self._current[trail] for trail in trails if trail in self._current}
 
     def along(self, trails: Collection[Trail], burst: BurstKey | None = None) -> Iterator[MentionLocation]:
-        led = defaultdict[Trail, list[MentionLocation]](list)
+        locations = defaultdict[Trail, list[MentionLocation]](list)
         for (key, event), mention in sorted(self._bursts.mentions.items()):
             for trail in found_by(mention) if burst in (None, key) else ():
-                led[trail].append(MentionLocation(key, event))
+                locations[trail].append(MentionLocation(key, event))
         for trail in trails:
-            yield from led.get(trail, ())
+            yield from locations.get(trail, ())
 
     def read(self, places: Collection[MentionLocation]) -> Mapping[MentionLocation, Mention]:
         mentions = self._bursts.mentions
@@ -45,13 +45,13 @@ class MemoryRetractions:
         yield from (mention for (key, _), mention in [*self._bursts.mentions.items()] if key == burst)
 
 
-# What is left of somebody's words, in memory.
+# Other places where an author's text may remain.
 
 
 class MemoryTraces:
-    def __init__(self, holds: MemoryHolds, letters: MemoryDeadLetters) -> None:
+    def __init__(self, holds: MemoryHolds, dead_letters: MemoryDeadLetters) -> None:
         self._holds = holds
-        self._letters = letters
+        self._dead_letters = dead_letters
 
     def held(self, authors: Collection[UserId]) -> Iterator[HeldMention]:
         stored = [*self._holds.by_event.values()]
@@ -63,8 +63,8 @@ class MemoryTraces:
             self._holds.by_event[hold.id] = stored.blank
 
     def letters(self) -> Iterator[DeadLetter]:
-        return (letter for letter in [*self._letters.by_id.values()] if letter.body)
+        return (dead_letter for dead_letter in [*self._dead_letters.by_id.values()] if dead_letter.body)
 
     def empty(self, letters: Collection[DeadLetter]) -> None:
         for letter in letters:
-            self._letters.by_id[letter.id] = replace(self._letters.by_id[letter.id], body=b"")
+            self._dead_letters.by_id[letter.id] = replace(self._dead_letters.by_id[letter.id], body=b"")

@@ -1,4 +1,4 @@
-"""Threads of an API process without threads: calls run in the event loop, at once or when a test lets them."""
+"""Replacements for an API process's threads: calls run in the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class InlineThreads:
-    """Run each call at once."""
+    """Runs each call at once."""
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return call(*args, **kwargs)
@@ -18,11 +18,11 @@ class InlineThreads:
 
 @dataclass(slots=True)
 class HeldThreads:
-    """Hold each call until `open` is set."""
+    """Holds each call until `open` is set."""
 
     open: asyncio.Event = field(default_factory=asyncio.Event)
     calls: list[tuple[object, ...]] = field(default_factory=list)
-    """Arguments of each call that has come."""
+    """Arguments of each call so far."""
 
     @property
     def begun(self) -> int:

@@ -1,4 +1,4 @@
-"""Who blocks whom, in memory: what stands is what MemoryPeople shows."""
+"""In-memory user blocks and preferences; MemoryPeople shows the current ones."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -15,18 +15,18 @@ from tests.support.fakes.people import MemoryPeople
 class MemoryPartings:
     def __init__(self, people: MemoryPeople) -> None:
         self._people = people
-        self._standing: dict[tuple[UserId, UserId], Parting] = {}
+        self._current: dict[tuple[UserId, UserId], Parting] = {}
 
     def write(self, partings: Collection[Parting]) -> None:
         for parting in partings:
             pair = parting.blocker, parting.blocked
-            before = self._standing.get(pair)
-            if before is None or (parting.sequence, parting.until) > (before.sequence, before.until):
-                self._standing[pair] = parting
+            current = self._current.get(pair)
+            if current is None or (parting.sequence, parting.until) > (current.sequence, current.until):
+                self._current[pair] = parting
                 self._people.part(parting)
 
 
-# Wants in memory, of subjects and of everything: the words are those that MemoryPeople shows.
+# Preferences for subjects and account-wide.
 
 
 class MemoryWants:
@@ -34,22 +34,26 @@ class MemoryWants:
         self._people = people
 
     def write(self, words: Collection[Word]) -> None:
-        for word in words:
-            self._people.say(word)
+        for change in words:
+            self._people.say(change)
 
     def write_mutes(self, mutes: Iterable[BlockMute]) -> None:
         self._people.mutes |= {(mute.block, mute.subject): mute for mute in mutes}
 
     def standing(self, pairs: Collection[Pair]) -> Mapping[Pair, Want]:
-        said = {(subject, member): self._people.own_wants(member).get(subject) for subject, member in pairs}
-        return {pair: want for pair, want in said.items() if want is not None}
+        own = {(subject, member): self._people.own_wants(member).get(subject) for subject, member in pairs}
+        return {pair: want for pair, want in own.items() if want is not None}
 
     def sets(self, subject: Subject, shard: int) -> Mapping[SetKind, Bits]:
-        of_shard = [self._people.own_wants(member) for member in self._people.words if shard_of(member) == shard]
+        own_by_member = [self._people.own_wants(member) for member in self._people.words if shard_of(member) == shard]
         mutes = [
-            mute for (block, of), mute in self._people.mutes.items() if of == subject and block // SHARD_BLOCKS == shard
+            mute
+            for (block, muted), mute in self._people.mutes.items()
+            if muted == subject and block // SHARD_BLOCKS == shard
         ]
-        return wanting([of[subject] for of in of_shard if subject in of], mutes)
+        return wanting(
+            [own_preferences[subject] for own_preferences in own_by_member if subject in own_preferences], mutes
+        )
 
 
 class MemoryOveralls:
@@ -57,8 +61,8 @@ class MemoryOveralls:
         self._people = people
 
     def write(self, words: Collection[OverallWord]) -> None:
-        for word in words:
-            self._people.say_of_everything(word)
+        for change in words:
+            self._people.say_of_everything(change)
 
     def standing(self, members: Collection[Member]) -> Mapping[Member, Overall]:
         return {m: self._people.overall(m) for m in members if self._people.overall_words.get(m)}

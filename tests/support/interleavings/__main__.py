@@ -1,4 +1,4 @@
-"""Run scenarios by name, or all of them; the exit code is 1 if any order of any scenario fails."""
+"""Runs scenarios by name, or all; exit code 1 if an order fails."""
 
 import sys
 from itertools import islice

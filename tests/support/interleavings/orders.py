@@ -1,11 +1,11 @@
-"""Every order in which the port calls of a few threads can follow one another, by running each order from the start."""
+"""Runs a few threads in every possible order of their port calls."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from greenlet import getcurrent, greenlet
 
-from tests.support.simulator.script import How, Part
+from tests.support.simulator.script import FailureMode, Part
 
 Work = Callable[[], object]
 MOST_ORDERS = 20_000
@@ -18,7 +18,7 @@ class Order:
 
     prefix: Sequence[int] = ()
     most_switches: int
-    """How often a thread that could go on has to wait for another one."""
+    """How many times a thread that could go on has to wait for another one."""
     choices: list[tuple[int, int]] = field(default_factory=list)
     """Each choice made, and how many options there were."""
 
@@ -61,11 +61,11 @@ def orders(most_switches: int) -> Iterator[Order]:
 
 
 class Threads:
-    """Threads that stop at every call of a tapped port. A gate of the simulator's taps."""
+    """Threads that stop at every call of a proxied port. It is a gate of the simulator's proxies."""
 
     def __init__(self, *, stops_behind: bool = False, atomic: Collection[str] = ()) -> None:
         self.steps: list[str] = []
-        """What was called by which thread, in order."""
+        """Calls in order, each with its thread."""
         self._stops_behind = stops_behind
         """Whether a thread stops again before it goes on with the answer. It matters where threads share memory."""
         self._atomic = atomic
@@ -75,7 +75,7 @@ class Threads:
 
     def run(self, work: Mapping[str, Work], order: Order) -> None:
         """Run all threads to their ends, in this order."""
-        threads = {name: greenlet(each) for name, each in work.items()}
+        threads = {name: greenlet(call) for name, call in work.items()}
         current: str | None = None
         while threads:
             current = order.choose([*threads], current)
@@ -85,7 +85,7 @@ class Threads:
                 self.steps.append(f"{current} ends")
                 del threads[current]
 
-    def stop(self, label: str, part: Part) -> How | None:
+    def stop(self, label: str, part: Part) -> FailureMode | None:
         self._stop(label)
         return None
 

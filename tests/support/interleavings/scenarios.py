@@ -13,7 +13,7 @@ from tests.support.interleavings.world import BEFORE, LEE, OF_LYRA, Seen, World,
 from tests.support.interleavings.writers import OF_BURSTS, OF_FACTS, Writer, mark, see
 
 WITHIN = timedelta(seconds=1)
-"""A change that Redis was not told of is shown within this time."""
+"""A change that Redis missed is shown within this time."""
 NO_SUBJECT, NO_BODY = 4_000, 7_500
 """Bytes of a cache from which Lee's opening evicts nova, and of one from which it evicts the body of nova's burst."""
 
@@ -28,7 +28,7 @@ class Start(StrEnum):
     REMEMBERED = auto()
     """Process 1 has Kim's page and left it in Redis; process 0 has not seen Kim."""
     FORGOTTEN = auto()
-    """Both have it, and Redis has lost the versions: the next opening reads the facts."""
+    """Both processes have it, and Redis has lost the versions: the next opening reads the facts."""
 
 
 WARM_PROCESSES = {Start.COLD: (), Start.REMEMBERED: (1,), Start.WARM: (0, 1), Start.FORGOTTEN: (0, 1)}
@@ -44,7 +44,7 @@ class Scenario:
 
     writer: Writer
     start: Start
-    others: Mapping[str, Step] = field(default_factory=dict)
+    other_threads: Mapping[str, Step] = field(default_factory=dict)
     """Threads that stop only where they pause."""
     prepare: Callable[[World], None] = nothing
     atomic_writer: bool = False
@@ -53,12 +53,12 @@ class Scenario:
     switches: int = 2
     """2: the opening stops once and the writer stops once, at any two calls."""
     redis_missed_it: bool = False
-    """Redis was not told of the change, so that processes may show the past for as long as WITHIN."""
+    """Redis missed the change, so processes may show the old state for up to WITHIN."""
 
     def failures(self) -> Iterator[str]:
         """Run every order, and describe each that ends with anything but the truth."""
         for order in orders(self.switches):
-            atomic = [*self.others, *(["writer"] if self.atomic_writer else [])]
+            atomic = [*self.other_threads, *(["writer"] if self.atomic_writer else [])]
             threads = Threads(stops_behind=self.shares_memory, atomic=atomic)
             world = self._world(threads)
             opened: list[Seen] = []
@@ -77,7 +77,7 @@ class Scenario:
         return {
             "opening": lambda: opened.append(world.open(0)),
             "writer": lambda: self.writer.write(world),
-            **{name: partial(step, world, threads) for name, step in self.others.items()},
+            **{name: partial(step, world, threads) for name, step in self.other_threads.items()},
         }
 
     def _wrong(self, world: World, threads: Threads, opened: Seen) -> Iterator[str]:
@@ -88,7 +88,7 @@ class Scenario:
             yield f"the opening showed {opened}"
         if self.redis_missed_it:
             world.clock.advance(WITHIN)
-        for process in (0, 1, 0, 1):  # the second time from what the first one left in the cache
+        for process in (0, 1, 0, 1):  # the second time from what the first opening left in the cache
             if (shown := world.open(process)) != self.writer.after:
                 yield f"afterwards process {process} shows {shown}"
 
@@ -142,7 +142,7 @@ def later(world: World, _: Threads) -> None:
 
 
 def after_idling(world: World, _: Threads) -> None:
-    """Redis is back, and both processes begin the change feed anew."""
+    """Redis is back, and both processes restart the change feed."""
     redis_back(world)
     world.clock.advance(timedelta(minutes=3))
     world.open(0, LEE)
@@ -178,7 +178,7 @@ def short_memory(world: World) -> None:
 
 
 def crowd(world: World, _: Threads) -> None:
-    """Let process 0 hear of more changes than it remembers."""
+    """Let process 0 receive more changes than it remembers."""
     for seq in (4, 5):
         world.publish(burst_of(BurstKey(OF_LYRA, seq), world.clock))
     world.open(0, LEE)
@@ -213,26 +213,26 @@ def _without_faults() -> Iterator[tuple[str, Scenario]]:
         here = replace(OF_FACTS[write.__name__], write=partial(write, process=0))
         yield f"{write.__name__} here", Scenario(writer=here, start=Start.FORGOTTEN, shares_memory=True)
     for name, writer in OF_BURSTS.items():
-        yield f"{name}, another", Scenario(writer=writer, start=Start.COLD, others={"another": another})
-        yield f"{name}, wipe", Scenario(writer=writer, start=Start.WARM, others={"wipe": wipe})
+        yield f"{name}, another", Scenario(writer=writer, start=Start.COLD, other_threads={"another": another})
+        yield f"{name}, wipe", Scenario(writer=writer, start=Start.WARM, other_threads={"wipe": wipe})
 
 
 def _with_lost_versions() -> Iterator[tuple[str, Scenario]]:
     for name in ("mark", "unfollow", "follow_many"):
         of_facts = Scenario(writer=OF_FACTS[name], start=Start.FORGOTTEN)
-        yield f"{name}, wipe", replace(of_facts, others={"wipe": wipe})
-        yield f"{name}, expire", replace(of_facts, others={"expire": expire})
+        yield f"{name}, wipe", replace(of_facts, other_threads={"wipe": wipe})
+        yield f"{name}, expire", replace(of_facts, other_threads={"expire": expire})
         server = FailOver()
         yield (
             f"{name}, fail over",
-            replace(of_facts, start=Start.WARM, others={"fail over": server}, prepare=server.prepare),
+            replace(of_facts, start=Start.WARM, other_threads={"fail over": server}, prepare=server.prepare),
         )
 
 
 def _without_redis() -> Iterator[tuple[str, Scenario]]:
     for name in ("mark", "unfollow"):
         changed = Scenario(writer=OF_FACTS[name], start=Start.WARM, redis_missed_it=True)
-        yield f"{name}, outage", replace(changed, others={"outage": outage})
+        yield f"{name}, outage", replace(changed, other_threads={"outage": outage})
     for name in ("mark", "unfollow", "retract", "mention"):
         missed = Scenario(
             writer=without_redis(EVERYTHING[name]),
@@ -241,9 +241,9 @@ def _without_redis() -> Iterator[tuple[str, Scenario]]:
             shares_memory=True,
             redis_missed_it=True,
         )
-        yield f"{name} without Redis", replace(missed, others={"later": later})
+        yield f"{name} without Redis", replace(missed, other_threads={"later": later})
         for start in (Start.COLD, Start.WARM):
-            idle = replace(missed, start=start, others={"idle": after_idling}, prepare=empty_index)
+            idle = replace(missed, start=start, other_threads={"idle": after_idling}, prepare=empty_index)
             yield f"{name} without Redis, idle, {start}", idle
 
 
@@ -256,7 +256,7 @@ def _in_small_caches() -> Iterator[tuple[str, Scenario]]:
                     Scenario(
                         writer=writer,
                         start=start,
-                        others={"lee": lee, "small page": small_page},
+                        other_threads={"lee": lee, "small page": small_page},
                         prepare=partial(small, bytes=bytes),
                         switches=1,
                     ),
@@ -271,7 +271,7 @@ def _with_short_memory() -> Iterator[tuple[str, Scenario]]:
                 Scenario(
                     writer=writer,
                     start=start,
-                    others={"crowd": crowd},
+                    other_threads={"crowd": crowd},
                     prepare=short_memory,
                     shares_memory=True,
                 ),
@@ -280,9 +280,9 @@ def _with_short_memory() -> Iterator[tuple[str, Scenario]]:
 
 def _with_shallow_lists() -> Iterator[tuple[str, Scenario]]:
     for name, writer in OF_BURSTS.items():
-        scenario = Scenario(writer=writer, start=Start.COLD, others={"another": another}, prepare=shallow)
+        scenario = Scenario(writer=writer, start=Start.COLD, other_threads={"another": another}, prepare=shallow)
         yield f"{name}, shallow", scenario
-        yield f"{name}, shallow, lee", replace(scenario, others={"lee": lee}, switches=1)
+        yield f"{name}, shallow, lee", replace(scenario, other_threads={"lee": lee}, switches=1)
 
 
 SCENARIOS = dict(

@@ -1,4 +1,4 @@
-"""Two API processes with cached inboxes, and writers, on memory ports; small enough to build thousands of times."""
+"""Two API processes with cached inboxes on memory ports, cheap to build."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -41,8 +41,8 @@ from tests.support.fakes.live_bus import MemoryBus
 from tests.support.fakes.people import MemoryPeople
 from tests.support.fakes.pull_index import MemoryPullIndex
 from tests.support.fakes.user_preferences import MemoryPreferences
-from tests.support.simulator.inbox_visits import driven
-from tests.support.simulator.port_proxy import Gate, tapped
+from tests.support.simulator.inbox_visits import run_sync
+from tests.support.simulator.port_proxy import Gate, proxied
 from tests.support.simulator.script import Part
 
 KIM, LEE, NOVA, LYRA = (UserId(name) for name in ("kim", "lee", "nova", "lyra"))
@@ -52,7 +52,7 @@ FIRST, SECOND = BurstKey(OF_NOVA, 1), BurstKey(OF_NOVA, 2)
 OTHERS = tuple(BurstKey(OF_LYRA, seq) for seq in (1, 2, 3))
 SINCE = START - timedelta(days=7)
 METRICS = Metrics()
-"""One for all worlds: to make a registry takes longer than to run an order."""
+"""One for all worlds: creating a registry takes longer than running an order."""
 
 Seen = tuple[Sequence[str], int] | None
 """The bursts on a first page and the badge's count; None where the user does not exist."""
@@ -82,7 +82,7 @@ class World:
 
     def open(self, process: int, user: UserId = KIM, *, limit: int = 20) -> Seen:
         try:
-            opening = driven(self.inboxes[process].open(user, limit=limit))
+            opening = run_sync(self.inboxes[process].open(user, limit=limit))
         except NotFound:
             return None
         assert opening.badge is not None
@@ -137,12 +137,12 @@ class World:
     def _follow_feed(self, *, warm: Collection[int]) -> None:
         """Both processes follow the feed for a minute, and have just read it; Kim is known to those that are warm."""
         for inbox in self.inboxes:
-            driven(inbox.facts.looks.look((), patient=True))
+            run_sync(inbox.facts.looks.look((), patient=True))
         self.clock.advance(timedelta(minutes=1))
         self.pull.generation()
         self.pull.rebuilt([[*self.bursts.by_key.values()]], SINCE, self.clock.now())
         for process, inbox in enumerate(self.inboxes):
-            driven(inbox.facts.looks.look((), patient=True))
+            run_sync(inbox.facts.looks.look((), patient=True))
             if process in warm:
                 assert self.open(process) == BEFORE
 
@@ -171,10 +171,10 @@ class World:
 
     def store(self, port: Any, name: str) -> Any:
         """The port as a process calls it."""
-        return tapped(port, name, Part.STORE, self._gate)
+        return proxied(port, name, Part.STORE, self._gate)
 
     def _cache(self, port: Any, name: str) -> Any:
-        return tapped(port, name, Part.CACHE, self._gate)
+        return proxied(port, name, Part.CACHE, self._gate)
 
 
 def burst_of(key: BurstKey, clock: ManualClock) -> Burst:

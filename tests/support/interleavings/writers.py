@@ -28,7 +28,7 @@ from tests.support.interleavings.world import (
     World,
     burst_of,
 )
-from tests.support.simulator.inbox_visits import driven
+from tests.support.simulator.inbox_visits import run_sync
 
 NOTHING: Seen = ([], 0)
 UNFOLLOW = Follow(subject=OF_NOVA, member=MEMBERS[KIM], visible_from=LEFT, sequence=9)
@@ -38,20 +38,20 @@ UNFOLLOW = Follow(subject=OF_NOVA, member=MEMBERS[KIM], visible_from=LEFT, seque
 class Writer:
     write: Callable[[World], None]
     after: Seen
-    """What Kim's inbox shows from then on."""
+    """Kim's inbox after the write."""
 
 
 def mark(world: World, process: int = 1) -> None:
-    driven(world.inboxes[process].mark(KIM, [FIRST], Mark.HIDDEN))
+    run_sync(world.inboxes[process].mark(KIM, [FIRST], Mark.HIDDEN))
 
 
 def see(world: World, process: int = 1) -> None:
-    driven(world.inboxes[process].see(KIM, world.token))
+    run_sync(world.inboxes[process].see(KIM, world.token))
 
 
 def mute(world: World) -> None:
-    before = Want(subject=OF_NOVA, member=MEMBERS[KIM], at=ALWAYS)
-    driven(world.preferences().write(Wish(muted_until=NEVER).heard(before, world.clock.now())))
+    current = Want(subject=OF_NOVA, member=MEMBERS[KIM], at=ALWAYS)
+    run_sync(world.preferences().write(Wish(muted_until=NEVER).heard(current, world.clock.now())))
 
 
 def unfollow(world: World) -> None:

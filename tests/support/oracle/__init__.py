@@ -1,9 +1,19 @@
-"""The oracle: what people say, and what they must see; it shares no code with what it checks."""
+"""Independent model of what users must see; shares no code with the product."""
 
-from tests.support.oracle.observations import Division, Key, Marked, Seen
-from tests.support.oracle.person import BEFORE_ALL, FOR_EVER, Arranged, Asked, Parted, Person, Phoned, Saying, Told
+from tests.support.oracle.observations import InboxMarks, Key, ObservedBurst, ShardTiers
+from tests.support.oracle.person import (
+    BEFORE_ALL,
+    FOR_EVER,
+    AccountUpdate,
+    BlockUpdate,
+    DeviceUpdate,
+    FollowUpdate,
+    Person,
+    PreferenceUpdate,
+    Update,
+)
 from tests.support.oracle.promises import DORMANT, OUTSIDE, SHARD, SUPPRESSED, Oracle
-from tests.support.oracle.retractions import State, Tweet, Withdrawn
+from tests.support.oracle.retractions import RetractionUpdate, State, Tweet
 
 __all__ = [
     "BEFORE_ALL",
@@ -12,19 +22,19 @@ __all__ = [
     "OUTSIDE",
     "SHARD",
     "SUPPRESSED",
-    "Arranged",
-    "Asked",
-    "Division",
+    "AccountUpdate",
+    "BlockUpdate",
+    "DeviceUpdate",
+    "FollowUpdate",
+    "InboxMarks",
     "Key",
-    "Marked",
+    "ObservedBurst",
     "Oracle",
-    "Parted",
     "Person",
-    "Phoned",
-    "Saying",
-    "Seen",
+    "PreferenceUpdate",
+    "RetractionUpdate",
+    "ShardTiers",
     "State",
-    "Told",
     "Tweet",
-    "Withdrawn",
+    "Update",
 ]

@@ -1,46 +1,46 @@
-"""What the oracle takes as observed, and what it says of a shard."""
+"""Observed bursts and marks as input of the oracle, and its result for a shard."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 Key = tuple[str, str, int]
-"""Kind, owner and number of a burst; of a digest the person and the date, as in 20260105."""
+"""Kind, owner and number of a burst; for a digest the user and the date as a number (20260105)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A burst as it was observed: its number, its opening, and the tweets in it, in order."""
+class ObservedBurst:
+    """A burst as observed: its number, its opening time and its tweets, in order."""
 
     key: Key
     opened_at: datetime
     tweets: tuple[str, ...]
     spared: bool = False
-    """Left to the pull path from the start: nobody is written to."""
+    """On the pull path from the start: no inbox row is written."""
     standard: bool = False
-    """It has the standard lane: rows for everybody."""
+    """In the standard lane: every follower gets a row."""
     secret: bool = False
-    """It opened for its author's followers alone."""
+    """Opened for the followers of its author alone."""
     left_to: str = ""
-    """Whose followers have it since nothing of it is public any more."""
+    """Author whose followers still see it after nothing in it is public any more."""
     opened: int = 0
-    """Where its opening stands in the order of what happened to its subject."""
+    """Version of the subject's head at which it opened."""
     gone: int | None = None
-    """Where in that order it came to be for nobody, or for its author's followers alone."""
+    """Version of the head at which it stopped being public; None while it is public."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
-    """What a person did with the list."""
+class InboxMarks:
+    """Marks and seen tokens of one user."""
 
     seen: Collection[tuple[datetime, Collection[Key]]] = ()
-    """Tokens handed in: up to when, and which newer ones."""
+    """Submitted tokens: the time that each covers, and the newer bursts it names."""
     marks: Mapping[Key, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Division:
-    """One shard's people of a burst."""
+class ShardTiers:
+    """Recipients of a burst in one shard, by tier."""
 
     tiers: Mapping[str, frozenset[int]]
     dormant: int

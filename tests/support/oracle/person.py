@@ -1,4 +1,4 @@
-"""What one person decided and is, by all that was said of it, in whatever order."""
+"""State of one user, computed from all updates in any order."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,8 +10,11 @@ FOR_EVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """By who keeps the graph: of a pair the highest sequence counts, and of two alike the leave, or else the later."""
+class FollowUpdate:
+    """Follow or unfollow by the graph service.
+
+    The highest sequence of a pair counts. On a tie the unfollow wins, then the later time.
+    """
 
     person: str
     owner: str
@@ -21,151 +24,163 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """By the person: about each of the two things the latest counts."""
+class PreferenceUpdate:
+    """Preference change by the user; for each of the two fields the latest counts."""
 
     person: str
     owner: str
     at: datetime
     volume: str | None = None
     since: datetime | None = None
-    """What opens from then on is wanted; `FOR_EVER` of a mute."""
+    """Bursts that open from then on are wanted; `FOR_EVER` means a mute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arranged:
-    """The same of everything."""
+class AccountUpdate:
+    """Change of the user's account-wide preferences."""
 
     person: str
     at: datetime
     volume: str | None = None
     since: datetime | None = None
-    """What opens from then on is wanted of everybody."""
+    """Bursts of all subjects that open from then on are wanted."""
     default_since: datetime | None = None
-    """Of those of whom nothing else was said."""
+    """The same, for accounts without a setting of their own."""
     alerts: bool | None = None
     quiet: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parted:
-    """By who keeps the graph, to either of the two: of an ordered pair the highest sequence counts, and of two alike
-    what parts them longer."""
+class BlockUpdate:
+    """Block or unblock by the graph service, as seen by one of the two users.
+
+    The highest sequence of an ordered pair counts. On a tie the longer block wins.
+    """
 
     person: str
-    other: str
-    theirs: bool
-    """It is the other who blocks."""
+    peer: str
+    peer_blocks: bool
+    """The other user is the blocker."""
     sequence: int
     until: datetime
-    """From then on the two see each other again, as far as this block goes; `FOR_EVER` while it stands."""
+    """The two see each other again from then on, as far as this block goes; `FOR_EVER` while it lasts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phoned:
-    """By an app, or by who serves devices, of whose it is or was: of a device the highest rank counts."""
+class DeviceUpdate:
+    """Registration or removal of a device by an app or a provider; the highest rank of a device counts."""
 
     person: str
     device: str
     rank: tuple[datetime, bool, int]
     has: bool
-    """The person, from then on."""
+    """Whether the user has the device from then on."""
 
 
-Saying = Told | Asked | Arranged | Parted | Phoned
+Update = FollowUpdate | PreferenceUpdate | AccountUpdate | BlockUpdate | DeviceUpdate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """What one person decided and is, at one moment."""
+    """State of one user at one moment."""
 
     name: str
     member: int
     deleted: bool = False
     follows: Mapping[str, datetime] = field(default_factory=dict)
-    """By owner: since when it is visible; those whom the person muted included."""
+    """When each follow took effect, by account. Includes muted accounts."""
     muted: frozenset[str] = frozenset()
     volume: Mapping[str, str] = field(default_factory=dict)
-    """Of those of whom the person said so."""
+    """The user's own settings, by account."""
     overall: str = "all"
-    """Of all the others; `off` is of everybody."""
+    """For all other accounts; `off` applies to every account."""
     alerts: bool = True
     asked: bool = False
-    """For alerts, in so many words."""
+    """Whether the user turned alerts on explicitly."""
     quiet: tuple[int, int] = (0, 0)
-    """From one full hour of the day to another, by UTC, the phone is silent; none where both are the same."""
+    """Hours of the day (UTC) between which alerts are silent; equal hours mean none."""
     apart: Mapping[tuple[str, bool], datetime] = field(default_factory=dict)
-    """By the other, and whether it is the other who blocks: until when."""
+    """When each block ends, by the other user and by whether the other user is the blocker."""
     vip: bool = False
     push: bool = False
     idle: timedelta = timedelta(days=365)
     since: Mapping[str, datetime] = field(default_factory=dict)
-    """By owner, where a mute or a volume was left: what opens from then on is wanted."""
+    """When a mute or a volume ended, by account: bursts that open from then on are wanted."""
     overall_since: datetime = BEFORE_ALL
     default_since: datetime = BEFORE_ALL
 
-    def after(self, sayings: Collection[Saying]) -> Self:
-        """With all that was said of the person, and by whom, in whatever order."""
-        if not sayings:
+    def after(self, updates: Collection[Update]) -> Self:
+        """Return the user after all these updates, which may be in any order."""
+        if not updates:
             return self
-        told = [one for one in sayings if isinstance(one, Told) and one.person == self.name]
-        asked = [one for one in sayings if isinstance(one, Asked) and one.person == self.name]
+        follow_updates = [
+            update for update in updates if isinstance(update, FollowUpdate) and update.person == self.name
+        ]
+        preference_updates = [
+            update for update in updates if isinstance(update, PreferenceUpdate) and update.person == self.name
+        ]
         follows = dict(self.follows)
-        for one in sorted(told, key=lambda one: (one.sequence, one.left, one.at)):
-            follows.pop(one.owner, None)
-            if not one.left:
-                follows[one.owner] = one.at
+        for follow in sorted(follow_updates, key=lambda update: (update.sequence, update.left, update.at)):
+            follows.pop(follow.owner, None)
+            if not follow.left:
+                follows[follow.owner] = follow.at
         volume, since = dict(self.volume), dict.fromkeys(self.muted, FOR_EVER) | dict(self.since)
-        for asking in sorted(asked, key=lambda one: one.at):
-            volume |= {} if asking.volume is None else {asking.owner: asking.volume}
-            since |= {} if asking.since is None else {asking.owner: asking.since}
+        for change in sorted(preference_updates, key=lambda update: update.at):
+            volume |= {} if change.volume is None else {change.owner: change.volume}
+            since |= {} if change.since is None else {change.owner: change.since}
         muted = frozenset(owner for owner, moment in since.items() if moment == FOR_EVER)
-        found = replace(self, follows=follows, volume=volume, muted=muted, since=since)
-        return found._arranged(sayings)._parted(sayings)._phoned(sayings)
+        person = replace(self, follows=follows, volume=volume, muted=muted, since=since)
+        return person._arranged(updates)._parted(updates)._phoned(updates)
 
-    def _phoned(self, sayings: Collection[Saying]) -> Self:
-        """Of whom nothing was said has what was loaded."""
-        own = [one for one in sayings if isinstance(one, Phoned) and one.person == self.name]
-        last = {one.device: one.has for one in sorted(own, key=lambda one: one.rank)}
-        return replace(self, push=any(last.values())) if last else self
+    def _phoned(self, updates: Collection[Update]) -> Self:
+        """Apply device updates. Without any, the loaded value remains."""
+        device_updates = [
+            update for update in updates if isinstance(update, DeviceUpdate) and update.person == self.name
+        ]
+        current = {update.device: update.has for update in sorted(device_updates, key=lambda update: update.rank)}
+        return replace(self, push=any(current.values())) if current else self
 
-    def _parted(self, sayings: Collection[Saying]) -> Self:
-        of_others = [one for one in sayings if isinstance(one, Parted) and one.person == self.name]
-        last = sorted(of_others, key=lambda one: (one.sequence, one.until))
-        return replace(self, apart={**self.apart, **{(one.other, one.theirs): one.until for one in last}})
+    def _parted(self, updates: Collection[Update]) -> Self:
+        block_updates = [update for update in updates if isinstance(update, BlockUpdate) and update.person == self.name]
+        ordered = sorted(block_updates, key=lambda update: (update.sequence, update.until))
+        return replace(
+            self, apart={**self.apart, **{(update.peer, update.peer_blocks): update.until for update in ordered}}
+        )
 
-    def _arranged(self, sayings: Collection[Saying]) -> Self:
-        of_everything = [one for one in sayings if isinstance(one, Arranged) and one.person == self.name]
-        found = self
-        for one in sorted(of_everything, key=lambda one: one.at):
-            found = replace(
-                found,
-                overall=one.volume or found.overall,
-                overall_since=one.since or found.overall_since,
-                default_since=one.default_since or found.default_since,
-                alerts=found.alerts if one.alerts is None else one.alerts,
-                asked=found.asked if one.alerts is None else one.alerts,
-                quiet=one.quiet or found.quiet,
+    def _arranged(self, updates: Collection[Update]) -> Self:
+        account_updates = [
+            update for update in updates if isinstance(update, AccountUpdate) and update.person == self.name
+        ]
+        person = self
+        for update in sorted(account_updates, key=lambda update: update.at):
+            person = replace(
+                person,
+                overall=update.volume or person.overall,
+                overall_since=update.since or person.overall_since,
+                default_since=update.default_since or person.default_since,
+                alerts=person.alerts if update.alerts is None else update.alerts,
+                asked=person.asked if update.alerts is None else update.alerts,
+                quiet=update.quiet or person.quiet,
             )
-        return found
+        return person
 
     def sleeps(self, now: datetime) -> bool:
-        """By full hours: whoever sleeps from ten to six sleeps in the twenty-third."""
+        """Whether quiet hours cover this hour; quiet hours from 22 to 6 cover the hour that begins at 23."""
         start, end = self.quiet
         return (now.hour - start) % 24 < (end - start) % 24
 
     @property
     def blocked(self) -> frozenset[str]:
-        """Either way."""
-        return frozenset(other for (other, _), until in self.apart.items() if until == FOR_EVER)
+        """Accounts on either side of a block."""
+        return frozenset(account for (account, _), until in self.apart.items() if until == FOR_EVER)
 
     def wanted_of(self, owner: str) -> str:
-        """How much. The owner's own word goes first, but for who wants nothing at all."""
+        """Return the effective volume: the account's own setting first, unless everything is off."""
         own = self.volume.get(owner, "default")
         return self.overall if own == "default" or self.overall == "off" else own
 
     def wants_since(self, owner: str) -> datetime:
-        own_word = self.volume.get(owner, "default") != "default"
-        everything = self.overall_since if own_word else max(self.overall_since, self.default_since)
-        reunited = max((until for (other, _), until in self.apart.items() if other == owner), default=BEFORE_ALL)
+        has_own_volume = self.volume.get(owner, "default") != "default"
+        everything = self.overall_since if has_own_volume else max(self.overall_since, self.default_since)
+        reunited = max((until for (account, _), until in self.apart.items() if account == owner), default=BEFORE_ALL)
         return max(self.follows[owner], self.since.get(owner, BEFORE_ALL), everything, reunited)

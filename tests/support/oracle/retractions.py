@@ -1,4 +1,4 @@
-"""What was taken back of a tweet, by all that was said of it and of its author, in whatever order."""
+"""State of a tweet after all its retractions, in any order."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,10 +19,13 @@ class Tweet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
-    """A tweet's deletion or edit; its author's protection or erasure, which is of all that was written until then."""
+class RetractionUpdate:
+    """Deletion or edit of a tweet, or protection or erasure of its author.
 
-    what: str
+    Protection and erasure apply to everything that the author wrote until then.
+    """
+
+    kind: str
     author: str
     tweet: str = ""
     at: datetime = BEFORE_ALL
@@ -30,33 +33,33 @@ class Withdrawn:
     sequence: int = 0
     text: str = ""
 
-    def of(self, tweet: Tweet) -> bool:
-        about = self.tweet == tweet.id if self.what in ("delete", "edit") else tweet.at <= self.at
-        return about and self.author == tweet.author
+    def applies_to(self, tweet: Tweet) -> bool:
+        matches = self.tweet == tweet.id if self.kind in ("delete", "edit") else tweet.at <= self.at
+        return matches and self.author == tweet.author
 
 
 class State(Enum):
     PUBLIC = "public"
     PRIVATE = "private"
-    """Its author's followers' alone."""
+    """Visible to the followers of its author alone."""
     GONE = "gone"
 
 
-def state(tweet: Tweet, account: str, words: Collection[Withdrawn]) -> State:
-    """What a tweet's mention of an account has come to."""
-    about = [word for word in words if word.of(tweet)]
-    kinds = {word.what for word in about}
-    edit = last_edit(about)
+def state(tweet: Tweet, account: str, retractions: Collection[RetractionUpdate]) -> State:
+    """Return the state of a tweet's mention of an account."""
+    applied = [retraction for retraction in retractions if retraction.applies_to(tweet)]
+    kinds = {retraction.kind for retraction in applied}
+    edit = last_edit(applied)
     if kinds & {"delete", "erase"} or (edit is not None and account not in edit.mentioned):
         return State.GONE
     return State.PRIVATE if tweet.protected or "protect" in kinds else State.PUBLIC
 
 
-def text(tweet: Tweet, words: Collection[Withdrawn]) -> str:
-    edit = last_edit([word for word in words if word.of(tweet)])
+def text(tweet: Tweet, retractions: Collection[RetractionUpdate]) -> str:
+    edit = last_edit([retraction for retraction in retractions if retraction.applies_to(tweet)])
     return tweet.text if edit is None else edit.text
 
 
-def last_edit(words: Collection[Withdrawn]) -> Withdrawn | None:
-    edits = [word for word in words if word.what == "edit"]
+def last_edit(retractions: Collection[RetractionUpdate]) -> RetractionUpdate | None:
+    edits = [retraction for retraction in retractions if retraction.kind == "edit"]
     return max(edits, key=lambda edit: edit.sequence, default=None)

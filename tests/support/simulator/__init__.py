@@ -1,4 +1,4 @@
-"""The simulator: the whole system in one thread over the in-memory ports, with time, order and death in its hands.
+"""Simulates the whole system in one thread, with controlled time, order and crashes.
 
-A run is a script of inputs and faults, and a seed that orders everything else; the same script always ends the same.
+A run is a script of inputs and faults plus a seed that decides everything else. The same script always ends the same.
 """

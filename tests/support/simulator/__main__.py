@@ -1,36 +1,36 @@
-"""`python -m tests.support.simulator`: plays seeds, and tells the shortest story of the first that fails."""
+"""Plays seeds and prints the shortest failing script: `python -m tests.support.simulator`."""
 
 import argparse
 import sys
 from dataclasses import replace
 
-from tests.support.simulator.random_script import scripted
-from tests.support.simulator.run import shortest, trial
-from tests.support.simulator.scenarios.catalog import COURSES
+from tests.support.simulator.random_script import random_script
+from tests.support.simulator.run import shortened, trial
+from tests.support.simulator.scenarios.catalog import SCENARIOS
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.support.simulator", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--seeds", type=int, default=1, help="how many")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds")
     parser.add_argument("--steps", type=int, default=1_500)
-    parser.add_argument("--course", choices=COURSES, help="this course of events instead of the dice's")
-    parser.add_argument("--faults", type=int, default=None, help="how many; by default the seed decides")
-    parser.add_argument("--story", action="store_true", help="tell what happened even when all went well")
-    parser.add_argument("--whole", action="store_true", help="don't look for a shorter story")
-    given = parser.parse_args()
-    for seed in range(given.seed, given.seed + given.seeds):
-        if given.course:
-            script = replace(COURSES[given.course](), seed=seed)
+    parser.add_argument("--scenario", choices=SCENARIOS, help="this scenario instead of random scripts")
+    parser.add_argument("--faults", type=int, default=None, help="number of faults; by default the seed decides")
+    parser.add_argument("--verbose", action="store_true", help="print the events of passing runs, too")
+    parser.add_argument("--no-shorten", action="store_true", help="do not shorten the failing script")
+    arguments = parser.parse_args()
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+        if arguments.scenario:
+            script = replace(SCENARIOS[arguments.scenario](), seed=seed)
         else:
-            script = scripted(seed, steps=given.steps, faults=given.faults)
-        done = trial(script)
-        if done.wrong:
-            print(done if given.whole else shortest(done))
+            script = random_script(seed, steps=arguments.steps, faults=arguments.faults)
+        result = trial(script)
+        if result.wrong:
+            print(result if arguments.no_shorten else shortened(result))
             return 1
-        if given.story:
-            print(done)
-    print(f"{given.seeds} seeds, and every promise was kept")
+        if arguments.verbose:
+            print(result)
+    print(f"{arguments.seeds} seeds passed")
     return 0
 
 

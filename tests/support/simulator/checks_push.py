@@ -1,4 +1,4 @@
-"""The rung: each alert came once to each device, to people who may be told; who was not told is noted for a reason."""
+"""Checks that alerts went once to allowed users, with valid reasons for missing ones."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,136 +17,144 @@ from tests.support.simulator.simulation import World
 from tests.support.simulator.snapshot import key_of
 
 CAPS = ((timedelta(hours=1), 5), (timedelta(days=1), 20))
-"""Alerts of a person, in any span of that length."""
+"""Most alerts of a user within any span of this length."""
 
-Told = Counter[tuple[BurstKey, Member, Platform]]
+AlertCounts = Counter[tuple[BurstKey, Member, Platform]]
 Windows = list[tuple[Sending, Window]]
 
 
-def rung(world: World) -> Iterator[str]:
-    ground = world.ground
-    told: Told = Counter((sent.burst, device.member, device.platform) for sent, device in ground.phones.arrived)
-    yield from world.ringing.wrong
-    yield from _named(world)
-    for account in ground.archive.accounts():
-        yield from _done(world, account, told)
-    alerted = _alerted(world)
+def alert_violations(world: World) -> Iterator[str]:
+    state = world.state
+    alerts: AlertCounts = Counter((sent.burst, device.member, device.platform) for sent, device in state.phones.arrived)
+    yield from world.push_observer.wrong
+    yield from _with_wrong_collapse_id(world)
+    for account in state.archive.accounts():
+        yield from _finished_slices(world, account, alerts)
+    alerted = _members_to_alert(world)
     yield from (
         f"{member} was alerted of {burst} without a seal"
-        for burst, member, _ in sorted(told)
+        for burst, member, _ in sorted(alerts)
         if member not in alerted[burst]
     )
-    windows: Windows = [(at, window) for at, some in ground.sent.windows.items() for window in some.values()]
-    yield from chain(_silent(world, windows, alerted), _capped(world, windows))
+    windows: Windows = [(at, window) for at, by_number in state.sent.windows.items() for window in by_number.values()]
+    yield from chain(_wrong_reasons(world, windows, alerted), _over_cap(world, windows))
 
 
-def _named(world: World) -> Iterator[str]:
-    bursts, ground = world.sight.oracle().bursts, world.ground
-    for sent, _ in ground.phones.arrived:
-        opened = replace(ground.bursts.by_key[sent.burst], tweet=bursts[key_of(sent.burst)].tweets[0])
+def _with_wrong_collapse_id(world: World) -> Iterator[str]:
+    bursts, state = world.state_reader.oracle().bursts, world.state
+    for sent, _ in state.phones.arrived:
+        opened = replace(state.bursts.by_key[sent.burst], tweet=bursts[key_of(sent.burst)].tweets[0])
         if sent.collapse_id not in (alert(opened).collapse_id, summary(opened, 2).collapse_id):
             yield f"an alert of {sent.burst} has another collapse id"
 
 
-def _done(world: World, account: BurstProgress, told: Told) -> Iterator[str]:
-    """Phones that are done rang for all whom nothing spared it and who have one of that provider's, or it is noted of
-    whom they didn't; what was left to the pull path was late."""
-    seals = {seal.shard: seal for seal in world.ground.archive.seals(account.plan.burst)}
-    always = world.ringing.always(account.plan.burst)
-    for piece, standing in account.standings.items():
-        if piece.step is Step.ROWS or standing.ended is None:
+def _finished_slices(world: World, account: BurstProgress, alerts: AlertCounts) -> Iterator[str]:
+    """Check a finished push slice: every eligible user with a device was alerted, or a reason is recorded.
+
+    A slice that was left to the pull path must have been too late.
+    """
+    seals = {seal.shard: seal for seal in world.state.archive.seals(account.plan.burst)}
+    always = world.push_observer.always(account.plan.burst)
+    for slice_, progress in account.standings.items():
+        if slice_.step is Step.ROWS or progress.ended is None:
             continue
-        if standing.ended.fact is Fact.PULLED and standing.ended.at < account.plan.opened_at + piece.terms.worth:
-            yield f"{piece} was dropped before its time"
-        for shard in set(piece.shards) & set(seals):
-            if standing.ended.fact is not Fact.DONE:
+        if progress.ended.fact is Fact.PULLED and progress.ended.at < account.plan.opened_at + slice_.terms.worth:
+            yield f"{slice_} was dropped before its time"
+        for shard in set(slice_.shards) & set(seals):
+            if progress.ended.fact is not Fact.DONE:
                 continue
-            windows = _windows(world, piece, shard)
-            platform = piece.step.platform
-            reached = always & world.scene.reached_by(platform)
-            wanted = {Member(m) for m in members(seals[shard].alerted(piece.tier), shard)} & reached
-            if unheard := {m for m in wanted if not told[piece.burst, m, platform]} - _noted(windows, shard):
-                yield f"{piece} is done, and {sorted(unheard)} were not alerted"
+            windows = _windows(world, slice_, shard)
+            platform = slice_.step.platform
+            reached = always & world.population.members_with(platform)
+            expected = {Member(m) for m in members(seals[shard].alerted(slice_.tier), shard)} & reached
+            if missing := {m for m in expected if not alerts[slice_.burst, m, platform]} - _recorded_as_silent(
+                windows, shard
+            ):
+                yield f"{slice_} is done, and {sorted(missing)} were not alerted"
             if any(window.missed is None for window in windows):
-                yield f"{piece} is done, and nobody knows what became of all it sent"
+                yield f"{slice_} is done, and the outcome of some alerts is unknown"
 
 
-def _windows(world: World, piece: Slice, shard: int) -> Sequence[Window]:
-    of = Sending(piece.burst, piece.tier, shard, piece.step.platform)
-    return world.ground.sent.read(piece.burst, of.platform, [shard]).get(of, ())
+def _windows(world: World, slice_: Slice, shard: int) -> Sequence[Window]:
+    sending = Sending(slice_.burst, slice_.tier, shard, slice_.step.platform)
+    return world.state.sent.read(slice_.burst, sending.platform, [shard]).get(sending, ())
 
 
-def _noted(windows: Sequence[Window], shard: int) -> set[Member]:
-    """Of whom it is noted that nothing was sent, or nothing taken."""
+def _recorded_as_silent(windows: Sequence[Window], shard: int) -> set[Member]:
+    """Return members whose alert is recorded as not sent or not accepted."""
     silent = {Member(m) for window in windows for bits in window.silent.values() for m in members(bits, shard)}
-    return silent | {one.tried.member for window in windows for one in window.missed or () if one.at is None}
+    return silent | {
+        attempt.tried.member for window in windows for attempt in window.missed or () if attempt.at is None
+    }
 
 
-def _alerted(world: World) -> Mapping[BurstKey, set[Member]]:
-    """By the seals."""
-    found = defaultdict[BurstKey, set[Member]](set)
-    for account in world.ground.archive.accounts():
-        for seal in world.ground.archive.seals(account.plan.burst):
-            found[account.plan.burst] |= {Member(m) for m in members(seal.push, seal.shard)}
-    return found
+def _members_to_alert(world: World) -> Mapping[BurstKey, set[Member]]:
+    """Return the members to alert by burst, as the seals have them."""
+    members_by_burst = defaultdict[BurstKey, set[Member]](set)
+    for account in world.state.archive.accounts():
+        for seal in world.state.archive.seals(account.plan.burst):
+            members_by_burst[account.plan.burst] |= {Member(m) for m in members(seal.push, seal.shard)}
+    return members_by_burst
 
 
-def _silent(world: World, windows: Windows, alerted: Mapping[BurstKey, set[Member]]) -> Iterator[str]:
-    """Who is noted as not told could have been told of what is said to be in the way."""
+def _wrong_reasons(world: World, windows: Windows, alerted: Mapping[BurstKey, set[Member]]) -> Iterator[str]:
+    """Check that each recorded reason for not alerting a member is true."""
     for at, window in windows:
         for why, bits in window.silent.items():
             for member in map(Member, members(bits, at.shard)):
-                others = [key for key in alerted if key != at.burst and member in alerted[key]]
+                other_bursts = [key for key in alerted if key != at.burst and member in alerted[key]]
                 if why is Why.COLLAPSED:
-                    so = _collapsed(world, at, member, window.at)
+                    is_true = _is_in_newer_alert(world, at, member, window.at)
                 else:
-                    so = _holds(world, why, at.burst, others, window.at)
-                if not so:
+                    is_true = _reason_is_true(world, why, at.burst, other_bursts, window.at)
+                if not is_true:
                     yield f"{member} wasn't told of {at.burst}, which is said to be {why}, and isn't"
 
 
-def _holds(world: World, why: Why, burst: BurstKey, others: list[BurstKey], now: datetime) -> bool:
-    by_key, tweets = world.ground.bursts.by_key, world.sight.oracle().bursts
-    opened = {key: by_key[key].opened_at for key in [burst, *others]}
+def _reason_is_true(world: World, why: Why, burst: BurstKey, other_bursts: list[BurstKey], now: datetime) -> bool:
+    by_key, tweets = world.state.bursts.by_key, world.state_reader.oracle().bursts
+    opened = {key: by_key[key].opened_at for key in [burst, *other_bursts]}
     match why:
         case Why.HOURLY | Why.DAILY:
             _, most = CAPS[why is Why.DAILY]
-            return sum(opened[key] <= now for key in others) >= most
+            return sum(opened[key] <= now for key in other_bursts) >= most
         case Why.SAME_TWEET:
             own = tweets[key_of(burst)].tweets
-            return any(set(own) & set(tweets[key_of(key)].tweets) for key in others)
+            return any(set(own) & set(tweets[key_of(key)].tweets) for key in other_bursts)
         case Why.COLLAPSED:
             return False
 
 
-def _collapsed(world: World, at: Sending, member: Member, now: datetime) -> bool:
-    """The alert of a newer burst to that person's phones of the provider was sent by then, and names this one."""
-    burst, by_key = at.burst, world.ground.bursts.by_key
+def _is_in_newer_alert(world: World, at: Sending, member: Member, now: datetime) -> bool:
+    """Whether an alert of a newer burst that includes this one was sent by then."""
+    burst, by_key = at.burst, world.state.bursts.by_key
     for newer in (key for key in by_key if key.subject == burst.subject and key.seq > burst.seq):
-        for windows in world.ground.sent.read(newer, at.platform, [at.shard]).values():
-            told = (one for one in windows if one.at <= now and holds(one.told, member))
-            if any(burst.seq in one.tells(member) for one in told):
+        for windows in world.state.sent.read(newer, at.platform, [at.shard]).values():
+            sent = (window for window in windows if window.at <= now and holds(window.told, member))
+            if any(burst.seq in window.tells(member) for window in sent):
                 return True
     return False
 
 
-def _capped(world: World, windows: Windows) -> Iterator[str]:
-    """Nobody is told too often, unless Redis, which counts, was away or had forgotten; who was counted and died, or
-    slept, before he wrote so is counted sooner than it looks."""
-    if any(isinstance(one.what, Fault) and _uncounts(one.what) for one in world.script.happenings):
+def _over_cap(world: World, windows: Windows) -> Iterator[str]:
+    """Check the frequency caps, except in runs where Redis lost its counters.
+
+    A worker that counted an alert and then died or stalled records it later than it was counted.
+    """
+    if any(isinstance(entry.what, Fault) and _loses_counts(entry.what) for entry in world.script.entries):
         return
     times = defaultdict[Member, dict[BurstKey, datetime]](dict)
-    for at, window in sorted(windows, key=lambda one: one[1].at):
+    for at, window in sorted(windows, key=lambda entry: entry[1].at):
         for member in map(Member, members(window.told, at.shard)):
             times[member].setdefault(at.burst, window.at)
-    for member, found in times.items():
-        for now in found.values():
+    for member, by_burst in times.items():
+        for now in by_burst.values():
             for span, most in CAPS:
-                if (n := sum(now - span < at <= now for at in found.values())) > most:
+                if (n := sum(now - span < at <= now for at in by_burst.values())) > most:
                     yield f"{member} was alerted {n} times within {span}, at {now}"
 
 
-def _uncounts(fault: Fault) -> bool:
+def _loses_counts(fault: Fault) -> bool:
     match fault:
         case Wiped() | Outage(part=Part.CACHE):
             return True

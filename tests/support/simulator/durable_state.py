@@ -1,4 +1,4 @@
-"""The ground: everything that outlives a process, in memory, and what can be seen of it from above."""
+"""Everything that outlives a process, in memory, with hooks for the observers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -41,36 +41,36 @@ from tests.support.fakes.user_preferences import MemoryOveralls, MemoryPartings,
 class WatchedLog(MemoryLog):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
-        self.hears: Callable[[str, int, Record], None] = lambda partition, offset, record: None
-        """Told of what is said of follows, wants and devices, as it comes to be in the log."""
-        self.withdraws: Callable[[str, int, Record], None] = lambda partition, offset, record: None
-        """The same of what is taken back."""
-        self._told: dict[str, int] = {}
+        self.on_change: Callable[[str, int, Record], None] = lambda partition, offset, record: None
+        """Called for each follow, preference and device record when it is appended."""
+        self.on_retraction: Callable[[str, int, Record], None] = lambda partition, offset, record: None
+        """Called for each retraction record when it is appended."""
+        self._observed: dict[str, int] = {}
 
     def uncommitted(self) -> int:
-        """Records that a group of readers hasn't committed."""
+        """Return how many records a consumer group has not committed."""
         commits = {name: at for group in self._groups.values() for name, at in group.commits.items()}
         return sum(len(records) - 1 - commits.get(name, -1) for name, records in self.partitions.items())
 
     def append(self, records: Sequence[Record]) -> None:
         super().append(records)
-        heard = {topics.FOLLOWS: self.hears, topics.DEVICES: self.hears, topics.RETRACTIONS: self.withdraws}
-        for stream, hears in heard.items():
+        hooks = {topics.FOLLOWS: self.on_change, topics.DEVICES: self.on_change, topics.RETRACTIONS: self.on_retraction}
+        for stream, hook in hooks.items():
             for partition in self._of(stream):
-                for offset in range(self._told.get(partition, 0), len(self.partitions[partition])):
-                    hears(partition, offset, self.partitions[partition][offset])
-                self._told[partition] = len(self.partitions[partition])
+                for offset in range(self._observed.get(partition, 0), len(self.partitions[partition])):
+                    hook(partition, offset, self.partitions[partition][offset])
+                self._observed[partition] = len(self.partitions[partition])
 
     def indexed(self, partition: str, offset: int) -> bool:
-        """Whether the indexer, or the switchboard, has done with the record, for good."""
+        """Whether the indexer of the stream has committed the record."""
         return offset <= self._commits(partition.partition("/")[0]).get(partition, -1)
 
     def settled(self, partition: str, offset: int) -> bool:
-        """The same of the retractor."""
+        """Whether the retractor has committed the record."""
         return offset <= self._commits(topics.RETRACTIONS).get(partition, -1)
 
-    def undone(self, stream: str) -> Iterator[Record]:
-        """What its readers haven't done with for good."""
+    def uncommitted_records(self, stream: str) -> Iterator[Record]:
+        """Iterate over records that the stream's readers have not committed."""
         commits = self._commits(stream)
         for partition in self._of(stream):
             yield from self.partitions[partition][commits.get(partition, -1) + 1 :]
@@ -83,25 +83,28 @@ class WatchedLog(MemoryLog):
 
 
 class WatchedBursts(MemoryBursts):
-    """Remembers whom each burst was for when it opened: for all, or for its author's followers alone; and by which
-    versions of the head it opened, and was for all no longer."""
+    """Remembers how each burst opened.
+
+    It keeps whether the burst was restricted, the version of the head at which it opened, and the version at which it
+    stopped being public.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.secret: dict[BurstKey, bool] = {}
+        self.restricted: dict[BurstKey, bool] = {}
         self.opened: dict[BurstKey, int] = {}
-        self.gone: dict[BurstKey, int] = {}
+        self.hidden_at: dict[BurstKey, int] = {}
 
     def write(self, bursts: Sequence[Burst], mentions: Sequence[Sequenced], changed: Sequence[Sequenced] = ()) -> None:
         for burst in bursts:
-            self.secret.setdefault(burst.key, burst.restricted_to is not None)
+            self.restricted.setdefault(burst.key, burst.restricted_to is not None)
             self.opened.setdefault(burst.key, burst.version)
             if burst.retracted or burst.restricted_to is not None:
-                self.gone.setdefault(burst.key, burst.version)
+                self.hidden_at.setdefault(burst.key, burst.version)
         super().write(bursts, mentions, changed)
 
 
-class Ground:
+class DurableState:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.nonces = CountedNonces()
@@ -142,31 +145,31 @@ class Ground:
         self.phones = MemoryPhones(self.clock)
         self.wipes = 0
         self.unannounced: set[BurstKey] = set()
-        """Bursts that Redis refused and still lacks: until it has them, the index claims too much."""
+        """Bursts that Redis refused and still lacks. Until it has them, the index claims too much."""
 
     def wipe(self) -> None:
-        small = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs, self.lines)
-        for port in (self.pull, *small, self.active_hours, self.queue, self.versions):
+        caches = (self.recent, self.buckets, self.pressure, self.report, self.paces, self.caps, self.tabs, self.lines)
+        for port in (self.pull, *caches, self.active_hours, self.queue, self.versions):
             port.wipe()
         self.wipes += 1
         self.unannounced.clear()
 
     def skip(self) -> None:
-        """Goes on to the moment for which all work waits, if it does: nobody sees a night out step by step."""
+        """Advance the clock to the next wake-up if all work waits, so that nights are not stepped through."""
         now, accounts = self.clock.now(), self.ledger.read(self.ledger.unsettled()).values()
-        left = [one for account in accounts for one in account.standings.values() if not one.ended]
-        if not left or self._pending() or not all(one.waits(now) for one in left):
+        unfinished = [progress for account in accounts for progress in account.standings.values() if not progress.ended]
+        if not unfinished or self._pending() or not all(progress.waits(now) for progress in unfinished):
             return
-        self.clock.advance(min(one.waits_until for one in left if one.waits_until) - now)
+        self.clock.advance(min(progress.waits_until for progress in unfinished if progress.waits_until) - now)
 
     def published(self) -> set[BurstKey]:
-        """Bursts that a head says to stand, durable and announced."""
+        """Return the bursts that are durable and announced according to their heads."""
         undone = self.heads.load(self.heads.unpublished(1_000)).values()
         hidden = {b.key for head in undone for b in head.outbox if b.key.seq > head.announced}
         return set(self.bursts.by_key) - hidden
 
     def at_rest(self) -> bool:
-        """No work is left in the store or in a queue."""
+        """Whether no work is left in the store or in a queue."""
         return not (self._pending() or self.ledger.unsettled())
 
     def _pending(self) -> bool:

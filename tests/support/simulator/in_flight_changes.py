@@ -1,4 +1,4 @@
-"""Rumours: what was said and isn't known to have come, so that rows and sets may say it already, or not yet."""
+"""Changes in flight: rows and sets may or may not include them yet."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,107 +14,118 @@ from notifier.domain.ids import Member
 from notifier.domain.upstream.graph_changes import GraphRecord
 from notifier.ports.directory import Directory
 from notifier.ports.event_log import Record
-from tests.support.oracle import Person, Phoned, Saying, Told
-from tests.support.simulator.durable_state import Ground
-from tests.support.simulator.preference_changes import heard
-from tests.support.simulator.scenarios.devices import rung
+from tests.support.oracle import DeviceUpdate, FollowUpdate, Person, Update
+from tests.support.simulator.durable_state import DurableState
+from tests.support.simulator.preference_changes import graph_updates
+from tests.support.simulator.scenarios.devices import device_updates
 
 UNSURE = 6
-"""Sayings of one person in flight whose every choice is looked at; of more, those of each kind come in order."""
+"""Most changes in flight of a user for which every subset is tried; beyond it, those of one kind take effect in
+order."""
 HALFWAY = (timedelta(days=20), timedelta(days=5))
-"""Idle for so long is who looked, as long as the roll-up has put him into some of the sets of the active."""
+"""Possible idle times while the roll-up has added a user to only some of the active sets."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    saying: Saying
+class LoggedUpdate:
+    update: Update
     partition: str
     offset: int
 
 
 @dataclass(slots=True)
-class Rumours:
-    ground: Ground
-    heard: dict[str, list[Heard]] = field(default_factory=dict)
-    """By person, in the order of the log."""
-    looks: dict[str, tuple[timedelta, int]] = field(default_factory=dict)
-    """How long everybody who looked had been away, and how often Redis had been emptied by then; until it is known."""
+class InFlightChanges:
+    state: DurableState
+    logged: dict[str, list[LoggedUpdate]] = field(default_factory=dict)
+    """Changes by user, in the order of the log."""
+    visits: dict[str, tuple[timedelta, int]] = field(default_factory=dict)
+    """Idle time before the user opened the inbox, and the number of Redis wipes by then; kept until the sets are
+    complete."""
 
-    def hear(self, partition: str, offset: int, record: Record) -> Sequence[str]:
-        """Whom it is about."""
-        sayings = _said(record, self.ground.directory)
-        for saying in sayings:
-            self.heard.setdefault(saying.person, []).append(Heard(saying, partition, offset))
-        return [saying.person for saying in sayings]
+    def note(self, partition: str, offset: int, record: Record) -> Sequence[str]:
+        """Note the record and return the users it is about."""
+        updates = _updates_in(record, self.state.directory)
+        for update in updates:
+            self.logged.setdefault(update.person, []).append(LoggedUpdate(update, partition, offset))
+        return [update.person for update in updates]
 
-    def looked(self, person: Person) -> None:
-        self.looks[person.name] = person.idle, self.ground.wipes
+    def note_visit(self, person: Person) -> None:
+        self.visits[person.name] = person.idle, self.state.wipes
 
-    def told(self, person: Person) -> Person:
-        """By all that was said."""
-        return person.after([one.saying for one in self.heard.get(person.name, ())])
+    def current(self, person: Person) -> Person:
+        """Return the user after all changes."""
+        return person.after([change.update for change in self.logged.get(person.name, ())])
 
-    def possible(self, person: Person) -> Sequence[Person]:
-        known = self.heard.get(person.name, ())
-        if not known and person.name not in self.looks:
+    def possible_states(self, person: Person) -> Sequence[Person]:
+        known = self.logged.get(person.name, ())
+        if not known and person.name not in self.visits:
             return [person]
-        unsure = [one for one in known if not self.ground.log.indexed(one.partition, one.offset)]
-        sure = [one.saying for one in known if one not in unsure]
-        found = [person.after([*sure, *(one.saying for one in some)]) for some in _choices(unsure)]
+        unsure = [change for change in known if not self.state.log.indexed(change.partition, change.offset)]
+        sure = [change.update for change in known if change not in unsure]
+        states = [person.after([*sure, *(change.update for change in chosen)]) for chosen in _choices(unsure)]
         idle = self._idle(person)
-        return found if idle == [person.idle] else [replace(one, idle=lasting) for one in found for lasting in idle]
+        return (
+            states
+            if idle == [person.idle]
+            else [replace(change, idle=idle_time) for change in states for idle_time in idle]
+        )
 
-    def phoned(self) -> Sequence[Phoned]:
-        """All that was said of devices, to anybody."""
-        return [one.saying for known in self.heard.values() for one in known if isinstance(one.saying, Phoned)]
+    def device_updates(self) -> Sequence[DeviceUpdate]:
+        """Return all device updates."""
+        return [
+            change.update
+            for changes in self.logged.values()
+            for change in changes
+            if isinstance(change.update, DeviceUpdate)
+        ]
 
-    def leaving(self, owner: str) -> set[str]:
-        """Who may or may not have left."""
+    def unfollowing(self, owner: str) -> set[str]:
+        """Return the users whose unfollow is in flight."""
         return {
             name
-            for name, known in self.heard.items()
-            for one in known
-            if isinstance(one.saying, Told) and one.saying.owner == owner and one.saying.left
-            if not self.ground.log.indexed(one.partition, one.offset)
+            for name, changes in self.logged.items()
+            for change in changes
+            if isinstance(change.update, FollowUpdate) and change.update.owner == owner and change.update.left
+            if not self.state.log.indexed(change.partition, change.offset)
         }
 
-    def idle_lookers(self, base: Mapping[str, Person]) -> Iterator[str]:
-        """Who should be active by now: whose look no emptied Redis has swallowed."""
-        for name, (_, wipes) in list(self.looks.items()):
-            if len(self._idle(base[name])) > 1 and wipes == self.ground.wipes:
+    def missing_from_active_sets(self, base: Mapping[str, Person]) -> Iterator[str]:
+        """Iterate over users who should be in the active sets by now, because no wipe lost their visit."""
+        for name, (_, wipes) in list(self.visits.items()):
+            if len(self._idle(base[name])) > 1 and wipes == self.state.wipes:
                 yield name
 
     def _idle(self, person: Person) -> Sequence[timedelta]:
-        if person.name not in self.looks:
+        if person.name not in self.visits:
             return [person.idle]
         member = Member(person.member)
         shard = shard_of(member)
-        read = [self.ground.sets.read(kind, None, [shard]).get(shard) for kind in OF_THE_ACTIVE]
+        read = [self.state.sets.read(kind, None, [shard]).get(shard) for kind in OF_THE_ACTIVE]
         if all(bits is not None and holds(bits, member) for bits in read):
-            del self.looks[person.name]
+            del self.visits[person.name]
             return [person.idle]
-        before = self.looks[person.name][0]
+        before = self.visits[person.name][0]
         return [person.idle, before, *(idle for idle in HALFWAY if idle < before)]
 
 
-def _said(record: Record, directory: Directory) -> Sequence[Saying]:
+def _updates_in(record: Record, directory: Directory) -> Sequence[Update]:
     if record.stream == topics.DEVICES:
-        return rung(unpack_device_record(record.value), directory)
-    return heard(unpack(GraphRecord, record.value), directory)
+        return device_updates(unpack_device_record(record.value), directory)
+    return graph_updates(unpack(GraphRecord, record.value), directory)
 
 
-def _choices(unsure: Sequence[Heard]) -> Iterator[Sequence[Heard]]:
+def _choices(unsure: Sequence[LoggedUpdate]) -> Iterator[Sequence[LoggedUpdate]]:
     if len(unsure) > UNSURE:
-        yield from _begun(unsure)
-    first, rest = unsure[: max(0, len(unsure) - UNSURE)], unsure[max(0, len(unsure) - UNSURE) :]
-    some = chain.from_iterable(combinations(rest, n) for n in range(len(rest) + 1))
-    yield from ([*first, *chosen] for chosen in some)
+        yield from _prefixes(unsure)
+    first, last = unsure[: max(0, len(unsure) - UNSURE)], unsure[max(0, len(unsure) - UNSURE) :]
+    subsets = chain.from_iterable(combinations(last, n) for n in range(len(last) + 1))
+    yield from ([*first, *chosen] for chosen in subsets)
 
 
-def _begun(unsure: Sequence[Heard]) -> Iterator[Sequence[Heard]]:
-    """So many of each kind: the indexer takes the records of a batch kind by kind."""
-    kinds = {type(one.saying) for one in unsure}
-    of_kind = [[n for n, one in enumerate(unsure) if type(one.saying) is kind] for kind in kinds]
+def _prefixes(unsure: Sequence[LoggedUpdate]) -> Iterator[Sequence[LoggedUpdate]]:
+    """Combine prefixes of each kind, because the indexer processes a batch kind by kind."""
+    kinds = {type(change.update) for change in unsure}
+    of_kind = [[n for n, change in enumerate(unsure) if type(change.update) is kind] for kind in kinds]
     for counts in product(*(range(len(numbers) + 1) for numbers in of_kind)):
         taken = sorted(chain.from_iterable(numbers[:n] for numbers, n in zip(of_kind, counts, strict=True)))
         yield [unsure[n] for n in taken]

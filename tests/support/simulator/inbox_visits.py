@@ -1,4 +1,4 @@
-"""Visits: people who open their tab at any moment, and what a page may and must show them then."""
+"""Inbox visits at any moment, with checks of what a page may and must show."""
 
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,26 +10,26 @@ from notifier.domain.ids import BurstKey, UserId
 from notifier.domain.users.visibility import Mark
 from notifier.flow.inbox.inbox import Inbox
 from notifier.flow.inbox.page import Badge, Item, Page
-from tests.support.oracle import Key, Marked, Oracle
+from tests.support.oracle import InboxMarks, Key, Oracle
 from tests.support.simulator.script import Opened
-from tests.support.simulator.snapshot import Look, Sight, key_of
+from tests.support.simulator.snapshot import ListBounds, StateReader, key_of
 
 T = TypeVar("T")
 
 
-def driven(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs it to its end: nothing in memory ever suspends, and a greenlet gives way by itself."""
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run the coroutine to its end. Memory ports never suspend it, and a greenlet switches by itself."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
-        found: T = stop.value
-        return found
+        result: T = stop.value
+        return result
     raise AssertionError("an in-memory port suspended")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """All pages, one after another, and the badge that came with the first."""
+    """All pages of an inbox, and the badge that came with the first."""
 
     pages: Sequence[Page]
     badge: Badge | None
@@ -44,8 +44,8 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HandedIn:
-    """A token, and the bursts that it may cover: shown by its walk, published before it, or refused by Redis."""
+class SubmittedToken:
+    """A submitted token and the bursts it may cover: shown by its walk, published before it, or refused by Redis."""
 
     person: str
     as_of: datetime
@@ -56,14 +56,14 @@ class HandedIn:
 @dataclass(slots=True)
 class Visits:
     inboxes: Sequence[Inbox]
-    """Of several API processes: each request goes to the next one, as behind a balancer."""
-    sight: Sight
+    """Inboxes of several API processes; requests go to them in turn, as behind a load balancer."""
+    state_reader: StateReader
     wait: Callable[[float], None]
-    marked: dict[str, Marked] = field(default_factory=dict)
-    tokens: list[HandedIn] = field(default_factory=list)
+    marked: dict[str, InboxMarks] = field(default_factory=dict)
+    tokens: list[SubmittedToken] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     shown: dict[str, set[Key]] = field(default_factory=dict)
-    """Whom the tab has shown what, on whole pages."""
+    """Bursts that complete pages have shown, by user."""
     n: int = 0
     requests: int = 0
 
@@ -74,10 +74,12 @@ class Visits:
         if walk is None:
             return
         self.n += 1
-        marked = self.marked.get(opened.person, Marked())
+        marked = self.marked.get(opened.person, InboxMarks())
         shown = self.shown.setdefault(opened.person, set())
         hidden = {key for key, mark in marked.marks.items() if mark == Mark.HIDDEN}
-        self.wrong += [f"{opened.person}'s tab: {text}" for text in wrong(walk, before, after, marked, shown - hidden)]
+        self.wrong += [
+            f"{opened.person}'s inbox: {text}" for text in wrong(walk, before, after, marked, shown - hidden)
+        ]
         if not walk.partial:
             shown.update(walk.shown)
         first = walk.pages[0]
@@ -86,24 +88,24 @@ class Visits:
         if opened.mark and first.items:
             self._mark(opened.person, first.items[0].entry.key, opened.mark)
 
-    def swallowed(self) -> Iterator[str]:
-        """Bursts that no page can have shown when the token was made, and that it covers all the same."""
-        oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
+    def hidden_by_tokens(self) -> Iterator[str]:
+        """Yield bursts that a token covers although no page can have shown them when the token was made."""
+        oracle, now = self.state_reader.oracle(), self.state_reader.state.clock.now()
         for token in self.tokens:
             for key, burst in oracle.bursts.items():
                 covered = burst.opened_at <= token.as_of or key in token.newer
-                sees = oracle.visible(oracle.people[token.person], burst, Marked(), now)
+                sees = oracle.visible(oracle.people[token.person], burst, InboxMarks(), now)
                 if covered and sees and key not in token.excused:
                     yield f"{token.person} never saw {key}, and a token covers it"
 
     def _walk(self, opened: Opened) -> Walk | None:
-        """None when the store doesn't answer."""
-        user, pages, place = UserId(opened.person), list[Page](), None
+        """Walk through all pages; None if the store is unavailable."""
+        user, pages, cursor = UserId(opened.person), list[Page](), None
         try:
-            first = driven(self._next().open(user, limit=opened.limit))
+            first = run_sync(self._next().open(user, limit=opened.limit))
             pages.append(first.page)
-            while (place := pages[-1].next) is not None:
-                pages.append(driven(self._next().page(user, after=place, limit=opened.limit)))
+            while (cursor := pages[-1].next) is not None:
+                pages.append(run_sync(self._next().page(user, after=cursor, limit=opened.limit)))
         except Unavailable:
             return None
         return Walk(pages=pages, badge=first.badge)
@@ -116,78 +118,82 @@ class Visits:
             if item.entry.opened_at > token.as_of and key_of(item.entry.key) not in newer:
                 self.wrong.append(f"{person}'s token leaves out {item.entry.key}, which its page shows")
         self._insist(lambda: self._next().see(UserId(person), token))
-        self.tokens.append(HandedIn(person=person, as_of=token.as_of, newer=newer, excused=excused | set(walk.shown)))
-        known = self.marked.get(person, Marked())
+        self.tokens.append(
+            SubmittedToken(person=person, as_of=token.as_of, newer=newer, excused=excused | set(walk.shown))
+        )
+        known = self.marked.get(person, InboxMarks())
         self.marked[person] = replace(known, seen=(*known.seen, (token.as_of, newer)))
 
     def _mark(self, person: str, burst: BurstKey, mark: str) -> None:
         try:
             self._insist(lambda: self._next().mark(UserId(person), [burst], Mark(mark)))
-        except NotFound:  # what the person follows has changed meanwhile
+        except NotFound:  # the user's follows have changed meanwhile
             return
-        known = self.marked.get(person, Marked())
+        known = self.marked.get(person, InboxMarks())
         self.marked[person] = replace(known, marks={**known.marks, key_of(burst): mark})
 
     def _next(self) -> Inbox:
         self.requests += 1
         return self.inboxes[self.requests % len(self.inboxes)]
 
-    def _insist(self, doing: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _insist(self, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
             try:
-                return driven(doing())
+                return run_sync(call())
             except Unavailable:
                 self.wait(0.5)
 
-    def _look(self, person: str) -> Look:
-        return self.sight.look(person, self.marked.get(person, Marked()))
+    def _look(self, person: str) -> ListBounds:
+        return self.state_reader.look(person, self.marked.get(person, InboxMarks()))
 
 
-def _unread(oracle: Oracle, keys: Collection[Key], marked: Marked) -> int:
-    there = [key for key in keys if key in oracle.bursts or key[0] == "digest"]
-    return sum(oracle.unread(oracle.placed(key), marked) for key in there)
+def _unread(oracle: Oracle, keys: Collection[Key], marked: InboxMarks) -> int:
+    known = [key for key in keys if key in oracle.bursts or key[0] == "digest"]
+    return sum(oracle.unread(oracle.entry_of(key), marked) for key in known)
 
 
-def wrong(walk: Walk, before: Look, after: Look, marked: Marked, shown_before: Collection[Key]) -> Iterator[str]:
-    """Where the list or the badge isn't what the predicate says, for whatever moment between the two looks.
+def wrong(
+    walk: Walk, before: ListBounds, after: ListBounds, marked: InboxMarks, shown_before: Collection[Key]
+) -> Iterator[str]:
+    """Yield differences between the pages and the predicate at any moment between the two looks.
 
-    A partial page may be what the person was shown before: then what was denied meanwhile is no news to anybody.
+    A partial page may repeat what was shown before, because a denial in between tells the user nothing new.
     """
     moving = before.moving | after.moving
     shown = walk.shown
     for page in walk.pages:
-        times = [item.entry.opened_at for item in page.items]
-        if times != sorted(times, reverse=True):
+        opening_times = [item.entry.opened_at for item in page.items]
+        if opening_times != sorted(opening_times, reverse=True):
             yield "a page isn't newest first"
     for key in sorted({key for key in shown if shown.count(key) > 1} - moving):
         yield f"{key} is there twice"
     if before.changes != after.changes:
         return
-    may = before.may | after.may | moving
-    must = (before.must & after.must & before.published) - moving - before.refused - after.refused
-    if moving:  # what is stamped anew may be another day's
-        may |= {key for key in shown if key[0] == "digest"}
-    for key in sorted(set(shown) - may - (set(shown_before) if walk.partial else set())):
+    allowed = before.may | after.may | moving
+    required = (before.must & after.must & before.published) - moving - before.refused - after.refused
+    if moving:  # a burst that is stamped again may move to another day
+        allowed |= {key for key in shown if key[0] == "digest"}
+    for key in sorted(set(shown) - allowed - (set(shown_before) if walk.partial else set())):
         yield f"{key} is shown, which the predicate denies"
     if walk.partial:
         return
     yield from _left(walk, before.lenient, after.lenient, moving)
-    for key in sorted(must - set(shown)):
+    for key in sorted(required - set(shown)):
         yield f"{key} is missing, which was published before"
     if walk.badge is not None:
-        least, most = (_unread(after.oracle, keys, marked) for keys in (must, may))
+        least, most = (_unread(after.oracle, keys, marked) for keys in (required, allowed))
         if not least <= walk.badge.count <= most:
             yield f"the badge says {walk.badge.count}, and {least} to {most} are unread"
 
 
 def _left(walk: Walk, before: Oracle, after: Oracle, moving: Collection[Key]) -> Iterator[str]:
-    """Where the page says of a burst what was taken back before it was opened."""
+    """Yield bursts on the page that show content which was retracted before the page was opened."""
     items = [item for page in walk.pages for item in page.items if isinstance(item, Item)]
     for burst, names in ((item.burst, item.names) for item in items):
-        if (key := key_of(burst.key)) in moving or not after.words:
+        if (key := key_of(burst.key)) in moving or not after.retractions:
             continue
-        left = {id for oracle in (before, after) if key in oracle.bursts for id in oracle.left(oracle.bursts[key])}
-        if burst.tweet not in left:
+        visible = {id for oracle in (before, after) if key in oracle.bursts for id in oracle.left(oracle.bursts[key])}
+        if burst.tweet not in visible:
             yield f"{key} shows {burst.tweet}, which was taken back"
-        if unnamed := set(names) - {after.tweets[id].author for id in left}:
-            yield f"{key} names {sorted(unnamed)}, who have nothing in it"
+        if unnamed := set(names) - {after.tweets[id].author for id in visible}:
+            yield f"{key} names {sorted(unnamed)}, who have no mention in it"

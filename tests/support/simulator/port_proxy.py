@@ -1,4 +1,4 @@
-"""The tap on a port: every call stops before and after its effect, and may fail, as the scheduler wants it."""
+"""Proxies ports: calls stop before and after their effect, and may fail."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar, cast
 
 from notifier.domain.errors import CacheUnavailable, LogUnavailable, QueueUnavailable, StoreUnavailable, Unavailable
-from tests.support.simulator.script import How, Part
+from tests.support.simulator.script import FailureMode, Part
 
 T = TypeVar("T")
 
@@ -19,74 +19,82 @@ ERRORS: dict[Part, type[Unavailable]] = {
 }
 
 SPLIT = ("append", "write", "swap", "record", "plan", "insert", "announce", "enqueue", "intend", "close")
-"""Calls whose ports say that some of what was given may have taken effect."""
+"""Calls whose ports allow that only part of the argument took effect."""
 
 REMEMBERED_HERE = ("poll",)
-"""Calls that change nothing outside: one that fails has had no effect."""
+"""Calls without an outside effect: a failed one has no effect at all."""
 
 
 class Gate(Protocol):
-    """The scheduler, as a call sees it."""
+    """The scheduler, as a proxied call sees it."""
 
-    def stop(self, label: str, part: Part) -> How | None:
-        """Lets others go on; returns how the call is to fail. What it raises is the thread's end."""
+    def stop(self, label: str, part: Part) -> FailureMode | None:
+        """Let other threads run and return how the call must fail. An exception raised here ends the thread."""
         ...
 
     def passed(self, label: str) -> None:
-        """The effect has happened; lets others go on."""
+        """Let other threads run after the effect."""
         ...
 
 
-def tapped(port: T, name: str, part: Part, gate: Gate) -> T:
-    return cast(T, Tap(port, name, part, gate))
+def proxied(port: T, name: str, part: Part, gate: Gate) -> T:
+    return cast(T, PortProxy(port, name, part, gate))
 
 
 @dataclass(frozen=True, slots=True)
-class Tap:
+class PortProxy:
     port: object
     name: str
     part: Part
     gate: Gate
-    _made: dict[str, Callable[..., Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """By method: a course calls each of them thousands of times."""
+    _wrappers: dict[str, Callable[..., Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Wrappers by method: a run calls each of them thousands of times."""
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        if (found := self._made.get(method)) is None:
-            found = self._made[method] = self._tapped(method)
-        return found
+        if (wrapper := self._wrappers.get(method)) is None:
+            wrapper = self._wrappers[method] = self._wrap(method)
+        return wrapper
 
-    def _tapped(self, method: str) -> Callable[..., Any]:
+    def _wrap(self, method: str) -> Callable[..., Any]:
         call = getattr(self.port, method)
         label = f"{self.name}.{method}"
 
-        def sync(*given: Any, **named: Any) -> Any:
+        def synchronous(*arguments: Any, **keywords: Any) -> Any:
             how = self.gate.stop(label, self.part)
-            if how is How.BEFORE or (how is How.HALF and method not in SPLIT) or (how and method in REMEMBERED_HERE):
+            if (
+                how is FailureMode.BEFORE
+                or (how is FailureMode.HALF and method not in SPLIT)
+                or (how and method in REMEMBERED_HERE)
+            ):
                 raise ERRORS[self.part](label)
-            if how is How.HALF:
-                call(*_half(given), **named)
+            if how is FailureMode.HALF:
+                call(*_half(arguments), **keywords)
                 raise ERRORS[self.part](label)
-            found = call(*given, **named)
+            result = call(*arguments, **keywords)
             self.gate.passed(label)
-            if how is How.AFTER:
+            if how is FailureMode.AFTER:
                 raise ERRORS[self.part](label)
-            return found
+            return result
 
-        async def unsync(*given: Any, **named: Any) -> Any:
+        async def asynchronous(*arguments: Any, **keywords: Any) -> Any:
             how = self.gate.stop(label, self.part)
-            if how in (How.BEFORE, How.HALF):
+            if how in (FailureMode.BEFORE, FailureMode.HALF):
                 raise ERRORS[self.part](label)
-            found = await call(*given, **named)
+            result = await call(*arguments, **keywords)
             self.gate.passed(label)
-            if how is How.AFTER:
+            if how is FailureMode.AFTER:
                 raise ERRORS[self.part](label)
-            return found
+            return result
 
-        return unsync if iscoroutinefunction(call) else sync
+        return asynchronous if iscoroutinefunction(call) else synchronous
 
 
-def _half(given: Sequence[Any]) -> list[Any]:
-    """Of one list its first half; of two the first alone, because it stands before the other."""
-    lists = [i for i, argument in enumerate(given) if isinstance(argument, (list, tuple))]
-    cut = {lists[0]: len(given[lists[0]]) // 2} if len(lists) == 1 else dict.fromkeys(lists[1:], 0)
-    return [argument[: cut[i]] if i in cut else argument for i, argument in enumerate(given)]
+def _half(arguments: Sequence[Any]) -> list[Any]:
+    """Return the arguments as after a partial failure.
+
+    A single list is cut in half. Of several lists the first one stays whole, because it is written first, and the
+    others are empty.
+    """
+    lists = [i for i, argument in enumerate(arguments) if isinstance(argument, (list, tuple))]
+    cut = {lists[0]: len(arguments[lists[0]]) // 2} if len(lists) == 1 else dict.fromkeys(lists[1:], 0)
+    return [argument[: cut[i]] if i in cut else argument for i, argument in enumerate(arguments)]

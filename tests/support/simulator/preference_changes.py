@@ -1,6 +1,7 @@
-"""Changes of what people want and are: how each is said, what stands at once, and what the oracle hears of it.
+"""How changes of users are sent, applied at once, and translated for the oracle.
 
-A new kind of change is one function in one of the two tables, and a word of the oracle's if the log carries it.
+To add a kind of change, add a function to one of the two tables. If the log carries it, add an update to the oracle
+too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,22 +19,25 @@ from notifier.flow.intake.gateway import IntakeStatus
 from notifier.ports.directory import Directory
 from notifier.wiring.system import System
 from tests.support.example_event import accept
-from tests.support.oracle import FOR_EVER, Arranged, Asked, Parted, Person, Saying, Told
+from tests.support.oracle import FOR_EVER, AccountUpdate, BlockUpdate, FollowUpdate, Person, PreferenceUpdate, Update
 from tests.support.simulator.script import Changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mouth:
-    """By which people and the graph service speak; raises Unavailable or Full, and then may or may not be heard."""
+class ChangeApi:
+    """The API's entry points for changes.
+
+    Each call may raise Unavailable or Full; the change may have been accepted even then.
+    """
 
     system: System
-    asks: Callable[[UserId, Subject, Wish], object]
-    arranges: Callable[[UserId, OverallWish], object]
+    patch_subject: Callable[[UserId, Subject, Wish], object]
+    patch_account: Callable[[UserId, OverallWish], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """A change on its way, the same however often it is said."""
+class PendingChange:
+    """A change that is sent until it is accepted; every attempt is the same."""
 
     changed: Changed
     sequence: int
@@ -43,75 +47,75 @@ class Said:
     def kind(self) -> str:
         return self.changed.what.partition(":")[0]
 
-    def __call__(self, mouth: Mouth) -> None:
-        SAID[self.kind](mouth, self)
+    def __call__(self, api: ChangeApi) -> None:
+        LOGGED_CHANGES[self.kind](api, self)
 
 
-def _told(mouth: Mouth, said: Said) -> None:
-    changed, kind = said.changed, FOLLOWED_TYPE if said.kind == "follow" else UNFOLLOWED_TYPE
-    _sent(mouth, said, kind, {"follower": changed.person, "followed": changed.whom})
+def _send_follow(api: ChangeApi, change: PendingChange) -> None:
+    request, kind = change.changed, FOLLOWED_TYPE if change.kind == "follow" else UNFOLLOWED_TYPE
+    _send_pair(api, change, kind, {"follower": request.person, "followed": request.whom})
 
 
-def _parted(mouth: Mouth, said: Said) -> None:
-    changed, kind = said.changed, BLOCKED_TYPE if said.kind == "block" else UNBLOCKED_TYPE
-    _sent(mouth, said, kind, {"blocker": changed.person, "blocked": changed.whom})
+def _send_block(api: ChangeApi, change: PendingChange) -> None:
+    request, kind = change.changed, BLOCKED_TYPE if change.kind == "block" else UNBLOCKED_TYPE
+    _send_pair(api, change, kind, {"blocker": request.person, "blocked": request.whom})
 
 
-def _sent(mouth: Mouth, said: Said, kind: str, pair: Mapping[str, object]) -> None:
-    data = {**pair, "sequence": said.sequence}
-    event = {"specversion": "1.0", "type": kind, "source": "graph", "time": said.at.isoformat(), "data": data}
-    receipt = accept(mouth.system, event | {"id": f"{said.changed}"})
+def _send_pair(api: ChangeApi, change: PendingChange, kind: str, pair: Mapping[str, object]) -> None:
+    data = {**pair, "sequence": change.sequence}
+    event = {"specversion": "1.0", "type": kind, "source": "graph", "time": change.at.isoformat(), "data": data}
+    receipt = accept(api.system, event | {"id": f"{change.changed}"})
     assert receipt.answer is IntakeStatus.ACCEPTED, receipt
 
 
-def _muted(mouth: Mouth, said: Said) -> None:
-    _wished(mouth, said, Wish(muted_until=NEVER))
+def _send_mute(api: ChangeApi, change: PendingChange) -> None:
+    _send_patch(api, change, Wish(muted_until=NEVER))
 
 
-def _unmuted(mouth: Mouth, said: Said) -> None:
-    _wished(mouth, said, Wish(muted_until=ALWAYS))
+def _send_unmute(api: ChangeApi, change: PendingChange) -> None:
+    _send_patch(api, change, Wish(muted_until=ALWAYS))
 
 
-def _volume(mouth: Mouth, said: Said) -> None:
-    _wished(mouth, said, Wish(volume=Volume(said.changed.what.partition(":")[2])))
+def _send_volume(api: ChangeApi, change: PendingChange) -> None:
+    _send_patch(api, change, Wish(volume=Volume(change.changed.what.partition(":")[2])))
 
 
-def _wished(mouth: Mouth, said: Said, wish: Wish) -> None:
-    subject = Subject(Kind.MENTION, UserId(said.changed.whom))
-    mouth.asks(UserId(said.changed.person), subject, wish)
+def _send_patch(api: ChangeApi, change: PendingChange, patch: Wish) -> None:
+    subject = Subject(Kind.MENTION, UserId(change.changed.whom))
+    api.patch_subject(UserId(change.changed.person), subject, patch)
 
 
-def _overall(mouth: Mouth, said: Said) -> None:
-    volume = Volume(said.changed.what.partition(":")[2])
-    mouth.arranges(UserId(said.changed.person), OverallWish(volume=volume))
+def _send_overall(api: ChangeApi, change: PendingChange) -> None:
+    volume = Volume(change.changed.what.partition(":")[2])
+    api.patch_account(UserId(change.changed.person), OverallWish(volume=volume))
 
 
-def _alerts(mouth: Mouth, said: Said) -> None:
-    mouth.arranges(UserId(said.changed.person), OverallWish(push=said.changed.what == "alerts:on"))
+def _send_alerts(api: ChangeApi, change: PendingChange) -> None:
+    api.patch_account(UserId(change.changed.person), OverallWish(push=change.changed.what == "alerts:on"))
 
 
-def _quiet(mouth: Mouth, said: Said) -> None:
-    mouth.arranges(UserId(said.changed.person), OverallWish(quiet=quiet_of(said.changed.what.partition(":")[2])))
+def _send_quiet_hours(api: ChangeApi, change: PendingChange) -> None:
+    api.patch_account(UserId(change.changed.person), OverallWish(quiet=quiet_of(change.changed.what.partition(":")[2])))
 
 
-def quiet_of(words: str) -> Hours:
-    start, end = (time(int(hour)) for hour in words.split("-"))
+def quiet_of(hours: str) -> Hours:
+    start, end = (time(int(hour)) for hour in hours.split("-"))
     return Hours(start=start, end=end)
 
 
-SAID: Mapping[str, Callable[[Mouth, Said], None]] = {
-    "follow": _told,
-    "unfollow": _told,
-    "block": _parted,
-    "unblock": _parted,
-    "mute": _muted,
-    "unmute": _unmuted,
-    "volume": _volume,
-    "overall": _overall,
-    "alerts": _alerts,
-    "quiet": _quiet,
+LOGGED_CHANGES: Mapping[str, Callable[[ChangeApi, PendingChange], None]] = {
+    "follow": _send_follow,
+    "unfollow": _send_follow,
+    "block": _send_block,
+    "unblock": _send_block,
+    "mute": _send_mute,
+    "unmute": _send_unmute,
+    "volume": _send_volume,
+    "overall": _send_overall,
+    "alerts": _send_alerts,
+    "quiet": _send_quiet_hours,
 }
-"""What goes through the log, where there is an indexer to hear it."""
+"""Changes that go through the log if there is an indexer."""
 
 
 def _vip(person: Person, _: Changed) -> Person:
@@ -126,58 +130,62 @@ def _idle(person: Person, changed: Changed) -> Person:
     return replace(person, idle=timedelta(hours=int(changed.what.partition(":")[2])))
 
 
-def _night(person: Person, changed: Changed) -> Person:
+def _quiet_hours(person: Person, changed: Changed) -> Person:
     start, end = map(int, changed.what.partition(":")[2].split("-"))
     return replace(person, quiet=(start, end))
 
 
-AT_ONCE: Mapping[str, Callable[[Person, Changed], Person]] = {
+DIRECT_CHANGES: Mapping[str, Callable[[Person, Changed], Person]] = {
     "vip": _vip,
     "push": _push,
     "idle": _idle,
-    "quiet": _night,
+    "quiet": _quiet_hours,
 }
-"""What is set as it is said: the person behind it."""
+"""Changes that apply at once: each returns the changed user."""
 
 
-def heard(record: GraphRecord, directory: Directory) -> Sequence[Saying]:
-    """What the log carries, in the oracle's words, to each whom it is about."""
+def graph_updates(record: GraphRecord, directory: Directory) -> Sequence[Update]:
+    """Translate a log record into updates for the oracle, one for each user concerned."""
     if record.change is not None:
-        return [_follow(record.change)]
+        return [_follow_update(record.change)]
     if record.overall is not None:
-        return [_arranged(record.overall, directory)]
+        return [_account_update(record.overall, directory)]
     if record.parting is not None:
-        return _apart(record.parting)
-    return [_want(record.word, directory)] if record.word is not None else []
+        return _block_updates(record.parting)
+    return [_preference_update(record.word, directory)] if record.word is not None else []
 
 
-def _follow(change: GraphChange) -> Told:
+def _follow_update(change: GraphChange) -> FollowUpdate:
     left = change.deed is Deed.UNFOLLOW
-    return Told(person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, left=left)
+    return FollowUpdate(
+        person=change.follower, owner=change.followed, sequence=change.sequence, at=change.at, left=left
+    )
 
 
-def _apart(change: PartingChange) -> Sequence[Parted]:
+def _block_updates(change: PartingChange) -> Sequence[BlockUpdate]:
     until = FOR_EVER if change.blocks else change.at
     pair = (change.blocker, change.blocked, False), (change.blocked, change.blocker, True)
     return [
-        Parted(person=person, other=other, theirs=theirs, sequence=change.sequence, until=until)
-        for person, other, theirs in pair
+        BlockUpdate(person=person, peer=peer, peer_blocks=peer_blocks, sequence=change.sequence, until=until)
+        for person, peer, peer_blocks in pair
     ]
 
 
-def _want(word: Word, directory: Directory) -> Asked:
-    person = directory.users([word.member])[word.member]
-    volume = None if word.volume is None else str(word.volume)
-    return Asked(person=person, owner=word.subject.owner, at=word.at, volume=volume, since=word.visible_from)
+def _preference_update(change: Word, directory: Directory) -> PreferenceUpdate:
+    person = directory.users([change.member])[change.member]
+    volume = None if change.volume is None else str(change.volume)
+    return PreferenceUpdate(
+        person=person, owner=change.subject.owner, at=change.at, volume=volume, since=change.visible_from
+    )
 
 
-def _arranged(word: OverallWord, directory: Directory) -> Arranged:
-    return Arranged(
-        person=directory.users([word.member])[word.member],
-        at=word.at,
-        volume=None if word.volume is None else str(word.volume),
-        since=word.visible_from,
-        default_since=word.default_from,
-        alerts=word.push,
-        quiet=None if word.quiet is None else (word.quiet.start.hour, word.quiet.end.hour),
+def _account_update(change: OverallWord, directory: Directory) -> AccountUpdate:
+    return AccountUpdate(
+        person=directory.users([change.member])[change.member],
+        at=change.at,
+        volume=None if change.volume is None else str(change.volume),
+        since=change.visible_from,
+        default_since=change.default_from,
+        alerts=change.push,
+        quiet=None if change.quiet is None else (change.quiet.start.hour, change.quiet.end.hour),
     )

@@ -1,4 +1,4 @@
-"""The ringing: whom each worker may alert, by the oracle as it takes up a push slice, held against whom it alerts."""
+"""Compares the alerts that each worker sends with those the oracle allows."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,69 +16,75 @@ from notifier.domain.push.receipt import Accepted, Receipt, RetryAt, Unknown
 from notifier.domain.push.send_log import AlertOutcome, Window
 from notifier.ports.ledger import Claims
 from tests.support.fakes.push import MemoryPhones
-from tests.support.oracle import Marked
-from tests.support.simulator.snapshot import Sight, key_of
+from tests.support.oracle import InboxMarks
+from tests.support.simulator.snapshot import StateReader, key_of
 
 LATE = timedelta(minutes=15)
-"""After its opening an alert is told with the older ones that are late, too."""
+"""Age of a burst from which its alert also summarizes older ones."""
 
 Name = tuple[Tier, int, datetime]
-"""Of a window, among those of one burst and shard."""
+"""Identifies a window within a burst and shard: tier, number and time."""
 
 
 @dataclass(slots=True)
-class Ringing:
-    """Of all workers, by owner."""
+class PushObserver:
+    """Observes all workers, which are named by owner."""
 
-    sight: Sight
-    marked: dict[str, Marked] = field(default_factory=dict)
-    """What people did with their lists: known here only once it stands in the store."""
-    taken: dict[tuple[str, BurstKey], frozenset[int]] = field(default_factory=dict)
-    """Whom each could alert as it took up its slice, awake or not: where it is late of the older bursts, too."""
+    state_reader: StateReader
+    marked: dict[str, InboxMarks] = field(default_factory=dict)
+    """Marks by user, added only once they are in the store."""
+    allowed_at_claim: dict[tuple[str, BurstKey], frozenset[int]] = field(default_factory=dict)
+    """Members that a worker could alert when it claimed its slice, quiet hours ignored. If late, also those of older
+    bursts."""
     awake: dict[str, frozenset[int]] = field(default_factory=dict)
-    """Who was, as each of them took up its slice."""
+    """Members outside quiet hours when a worker claimed its slice."""
     first: dict[tuple[BurstKey, Device], Name] = field(default_factory=dict)
-    """The window in which each device was told for the first time."""
-    taken_in: dict[tuple[BurstKey, Device], set[Name]] = field(default_factory=dict)
-    """The windows that were on their way when the provider took the alert for the device."""
+    """Window of the first alert to each device."""
+    accepted_in: dict[tuple[BurstKey, Device], set[Name]] = field(default_factory=dict)
+    """Windows that were open when the provider accepted the alert for the device."""
     wrong: list[str] = field(default_factory=list)
 
-    def takes(self, owner: str, burst: BurstKey) -> None:
-        self.taken[owner, burst], self.awake[owner] = self._may(burst), self._awake()
-        by_key, now = self.sight.ground.bursts.by_key, self.sight.ground.clock.now()
+    def note_claim(self, owner: str, burst: BurstKey) -> None:
+        self.allowed_at_claim[owner, burst], self.awake[owner] = self._may(burst), self._awake()
+        by_key, now = self.state_reader.state.bursts.by_key, self.state_reader.state.clock.now()
         if now > by_key[burst].opened_at + LATE:
             older = (key for key in by_key if key.subject == burst.subject and key.seq < burst.seq)
-            self.taken |= {(owner, key): self._may(key) for key in older}
+            self.allowed_at_claim |= {(owner, key): self._may(key) for key in older}
 
-    def rings(self, owner: str, alert: Alert, device: Device) -> None:
-        """Nothing is sent that the store doesn't know of as on its way. Who was in a window is in no later one.
-        What was taken is sent again as long as that isn't noted, or noted as in doubt, and no longer. Who could be
-        alerted neither at the start nor now must not be. An alert stands for as many as its window names."""
+    def check_alert(self, owner: str, alert: Alert, device: Device) -> None:
+        """Check an alert against the send log and the oracle.
+
+        The send log must have it as in flight. A member of one window is in no later one. An accepted alert is sent
+        again only while that is not recorded, or recorded as unknown. A member who could be alerted neither at the
+        claim nor now must not be. The alert counts as many bursts as its window names.
+        """
         burst, member = alert.burst, device.member
-        going = self._going(burst, device)
-        if not going:
+        open_windows = self._open_windows(burst, device)
+        if not open_windows:
             self.wrong.append(f"{member} was alerted of {burst} without an intent")
-        fresh = [name for name, window in going.items() if holds(window.told, member)]
-        if any(self.first.setdefault((burst, device), name) != name for name in fresh):
+        first_time = [name for name, window in open_windows.items() if holds(window.told, member)]
+        if any(self.first.setdefault((burst, device), name) != name for name in first_time):
             self.wrong.append(f"{member} was alerted of {burst} as if for the first time, and had been before")
-        if (taken := self.taken_in.get((burst, device))) and not taken & self._in_doubt(burst, device):
+        if (accepted_in := self.accepted_in.get((burst, device))) and not accepted_in & self._in_doubt(burst, device):
             self.wrong.append(f"{member} was alerted of {burst} again, on a phone that is noted to have it")
-        if going and (many := _stands_for(alert)) not in {_noted(window, device) for window in going.values()}:
-            self.wrong.append(f"{member} was alerted of {burst} as one of {many}, which no window says")
-        olders = {seq for window in going.values() for seq in window.tells(member)}
+        if open_windows and (count := _stands_for(alert)) not in {
+            _noted(window, device) for window in open_windows.values()
+        }:
+            self.wrong.append(f"{member} was alerted of {burst} as one of {count}, which no window records")
+        older_seqs = {seq for window in open_windows.values() for seq in window.tells(member)}
         if member not in self.awake.get(owner, frozenset()) | self._awake():
             self.wrong.append(f"{member} was alerted of {burst} while asleep")
-        for key in (burst, *(BurstKey(burst.subject, seq) for seq in olders)):
-            if member not in self.taken.get((owner, key), frozenset()) | self._may(key):
+        for key in (burst, *(BurstKey(burst.subject, seq) for seq in older_seqs)):
+            if member not in self.allowed_at_claim.get((owner, key), frozenset()) | self._may(key):
                 self.wrong.append(
                     f"{member} was alerted of {key} after having seen, muted or blocked, or once it was taken back"
                 )
 
-    def takes_it(self, burst: BurstKey, device: Device) -> None:
-        self.taken_in.setdefault((burst, device), set()).update(self._going(burst, device))
+    def note_accepted(self, burst: BurstKey, device: Device) -> None:
+        self.accepted_in.setdefault((burst, device), set()).update(self._open_windows(burst, device))
 
-    def _going(self, burst: BurstKey, device: Device) -> Mapping[Name, Window]:
-        """Those on their way with the device in them."""
+    def _open_windows(self, burst: BurstKey, device: Device) -> Mapping[Name, Window]:
+        """Return the open windows that include the device."""
         return {
             name: window
             for name, window in self._windows(burst, device)
@@ -87,43 +93,50 @@ class Ringing:
         }
 
     def _in_doubt(self, burst: BurstKey, device: Device) -> set[Name]:
-        """Those that don't say yet that the device has it: who takes one over from the dead notes it as unknown."""
+        """Return the windows in which delivery to the device is open or unknown.
+
+        A worker that takes over from a dead one records the outcome as unknown.
+        """
         return {
             name
             for name, window in self._windows(burst, device)
             if window.missed is None
-            or any(one.tried.device == device.id and one.fate is AlertOutcome.UNKNOWN for one in window.missed)
+            or any(
+                attempt.tried.device == device.id and attempt.fate is AlertOutcome.UNKNOWN for attempt in window.missed
+            )
         }
 
     def _windows(self, burst: BurstKey, device: Device) -> Iterator[tuple[Name, Window]]:
-        found = self.sight.ground.sent.read(burst, device.platform, [shard_of(device.member)])
-        for at, windows in found.items():
-            yield from (((at.tier, window.n, window.at), window) for window in windows)
+        send_logs = self.state_reader.state.sent.read(burst, device.platform, [shard_of(device.member)])
+        for sending, windows in send_logs.items():
+            yield from (((sending.tier, window.n, window.at), window) for window in windows)
 
     def always(self, burst: BurstKey) -> frozenset[int]:
-        """Who could be alerted at every moment so far, but for the hour: whoever did anything with a list can't any
-        more."""
-        oracle, now = self.sight.oracle(), self.sight.ground.clock.now()
+        """Return the members who could be alerted at every moment so far, quiet hours ignored.
+
+        Users who marked or opened the burst are excluded.
+        """
+        oracle, now = self.state_reader.oracle(), self.state_reader.state.clock.now()
         seen = oracle.bursts[key_of(burst)]
         if oracle.silent(seen):
             return frozenset()
-        lives = self.sight.scene.lives()
-        never = {p.member for p in lives if not p.push or not oracle.rings(p, seen, self._marked(p.name), now)}
-        return self._may(burst) - never
+        states = self.state_reader.population.all_states()
+        excluded = {p.member for p in states if not p.push or not oracle.rings(p, seen, self._marked(p.name), now)}
+        return self._may(burst) - excluded
 
     def _awake(self) -> frozenset[int]:
-        now, possible = self.sight.ground.clock.now(), self.sight.scene.possible().values()
+        now, possible = self.state_reader.state.clock.now(), self.state_reader.population.possible_states().values()
         return frozenset(p.member for people in possible for p in people if not p.sleeps(now))
 
     def _may(self, burst: BurstKey) -> frozenset[int]:
-        oracle, now = self.sight.lenient(), self.sight.ground.clock.now()
-        seen, possible = oracle.bursts[key_of(burst)], self.sight.scene.possible().values()
+        oracle, now = self.state_reader.lenient(), self.state_reader.state.clock.now()
+        seen, possible = oracle.bursts[key_of(burst)], self.state_reader.population.possible_states().values()
         return frozenset(
             p.member for people in possible for p in people if oracle.rings(p, seen, self._marked(p.name), now)
         )
 
-    def _marked(self, name: str) -> Marked:
-        return self.marked.get(name, Marked())
+    def _marked(self, name: str) -> InboxMarks:
+        return self.marked.get(name, InboxMarks())
 
 
 def _stands_for(alert: Alert) -> int:
@@ -131,22 +144,22 @@ def _stands_for(alert: Alert) -> int:
 
 
 def _noted(window: Window, device: Device) -> int:
-    """For how many bursts its alert to the device stands."""
+    """Return how many bursts the window's alert to the device stands for."""
     again = [tried.away for tried in window.again if tried.device == device.id]
     return max(1, *again) if again else 1 + len(window.tells(device.member))
 
 
 @dataclass(frozen=True, slots=True)
-class OwnClaims:
-    """One worker's."""
+class ObservedClaims:
+    """The claims of one worker."""
 
     claims: Claims
-    ringing: Ringing
+    push_observer: PushObserver
 
     def claim(self, piece: Slice, owner: str, now: datetime, until: datetime) -> Claim | None:
         claim = self.claims.claim(piece, owner, now, until)
         if claim is not None and piece.step in PHONES:
-            self.ringing.takes(owner, piece.burst)
+            self.push_observer.note_claim(owner, piece.burst)
         return claim
 
     def renew(self, claim: Claim, until: datetime) -> Claim | None:
@@ -157,21 +170,21 @@ class OwnClaims:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnPhones:
-    """A Provider of one worker's: where the line to it fails, it says whether the alert may have arrived."""
+class ObservedPhones:
+    """Provider of one worker. If the connection fails, it reports whether the alert may have arrived."""
 
     line: MemoryPhones
-    """With a tap on it."""
+    """Proxied."""
     phones: MemoryPhones
-    ringing: Ringing
+    push_observer: PushObserver
     owner: str
 
     def send(self, alert: Alert, devices: Iterable[Device]) -> Iterator[tuple[Device, Receipt]]:
         for device in devices:
-            self.ringing.rings(self.owner, alert, device)
+            self.push_observer.check_alert(self.owner, alert, device)
             receipt = self._ring(alert, device)
             if isinstance(receipt, Accepted):
-                self.ringing.takes_it(alert.burst, device)
+                self.push_observer.note_accepted(alert.burst, device)
             yield device, receipt
 
     def _ring(self, alert: Alert, device: Device) -> Receipt:
@@ -181,4 +194,6 @@ class OwnPhones:
         except Unavailable as cause:
             if (alert, device) in self.phones.arrived[before:]:
                 return Unknown(reason=str(cause))
-            return RetryAt(at=self.ringing.sight.ground.clock.now() + timedelta(seconds=10), reason=str(cause))
+            return RetryAt(
+                at=self.push_observer.state_reader.state.clock.now() + timedelta(seconds=10), reason=str(cause)
+            )

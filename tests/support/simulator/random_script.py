@@ -1,4 +1,4 @@
-"""The dice: a script of inputs and faults from a seed, mild or wild."""
+"""Builds a random script of inputs and faults from a seed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,30 +6,30 @@ from datetime import timedelta
 from random import Random
 
 from notifier.domain.delivery.slice import Pool
-from tests.support.simulator.cast import AUTHORS, VIEWERS
+from tests.support.simulator.population import AUTHORS, VIEWERS
 from tests.support.simulator.scenarios.devices import ANSWERS, DEVICES, OWNERS
 from tests.support.simulator.script import (
     ALL,
     Changed,
     Failing,
+    FailureMode,
     Fault,
     Frozen,
-    Happening,
-    How,
     Input,
-    Judged,
     Killed,
-    Meddled,
-    Meddling,
     Opened,
     Outage,
     Part,
+    QueueDamage,
+    QueueDamaged,
     Resized,
+    Retracted,
     Script,
+    ScriptEntry,
     Stalled,
-    TakenBack,
     Throttled,
     Tweeted,
+    VerdictChanged,
     Wiped,
 )
 
@@ -41,202 +41,218 @@ CHANGES = ("follow", "unfollow", "mute", "unmute", "volume:off", "volume:first",
 OF_EVERYTHING = ("overall:off", "overall:first", "overall:all", "overall:digest", "alerts:off", "alerts:on")
 SLEEPERS = ("kim", "lee", "roy", "nova", "max")
 ENDS = ("protect", "erase")
-"""Of all that an author has written, in the order in which it may be said."""
+"""Retractions of everything by an author, in the order in which they may be sent."""
 HABITS = ("vip", "push", "idle:1", "idle:100", "idle:500", "idle:2000")
 
 
-def scripted(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Script:
-    """The same for the same seed; about a third of the scripts have sets that move."""
+def random_script(seed: int, *, steps: int = 1_500, faults: int | None = None) -> Script:
+    """Return the script of this seed. In about a third of the scripts, member sets change."""
     random = Random(f"script {seed}")
     pumps, workers = random.choice((1, 1, 2)), random.choice((1, 1, 2))
     collapse = random.choice((None, None, timedelta(0), timedelta(seconds=1)))
-    inputs = [_tweeted(random, n) for n in range(random.randint(1, 8))]
-    inputs += [_opened(random) for _ in range(random.randint(1, 8))]
+    inputs = [_random_tweet(random, n) for n in range(random.randint(1, 8))]
+    inputs += [_random_visit(random) for _ in range(random.randint(1, 8))]
     if random.random() < 0.35:
-        inputs += [_changed(random) for _ in range(random.randint(1, 5))]
+        inputs += [_random_change(random) for _ in range(random.randint(1, 5))]
     if random.random() < 0.3:
-        inputs += [_throttled(random) for _ in range(random.randint(1, 2))]
+        inputs += [_random_throttle(random) for _ in range(random.randint(1, 2))]
     number = random.choice((0, 1, 2, 3, 5, 8)) if faults is None else faults
-    whats: list[Input | Fault] = [*inputs, *(_fault(random, pumps, workers) for _ in range(number))]
+    actions: list[Input | Fault] = [*inputs, *(_random_fault(random, pumps, workers) for _ in range(number))]
     script = Script(
         seed=seed,
         steps=steps,
-        happenings=[Happening(step=random.randint(1, steps), what=what) for what in whats],
+        entries=[ScriptEntry(step=random.randint(1, steps), what=action) for action in actions],
         pumps=pumps,
         workers=workers,
         collapse=collapse,
         crowd=random.choice((0, 0, 40)),
     )
-    moving = _moving(script, Random(f"graph {seed}"))
-    crossing = _crossing(_parting(moving, Random(f"parting {seed}")), Random(f"crossing {seed}"))
-    taking_back = _taking_back(crossing, Random(f"retractions {seed}"))
-    dialling = _dialling(_holding(taking_back, Random(f"holding {seed}")), Random(f"devices {seed}"))
-    sleeping = _sleeping(_answering(dialling, Random(f"answers {seed}")), Random(f"nights {seed}"))
-    return _reaching(sleeping, Random(f"providers {seed}"))
+    with_graph = _with_graph_changes(script, Random(f"graph {seed}"))
+    with_resizes = _with_resizes(_with_blocks(with_graph, Random(f"parting {seed}")), Random(f"crossing {seed}"))
+    with_retractions = _with_retractions(with_resizes, Random(f"retractions {seed}"))
+    with_devices = _with_devices(
+        _with_held_mentions(with_retractions, Random(f"holding {seed}")), Random(f"devices {seed}")
+    )
+    with_quiet_hours = _with_quiet_hours(
+        _with_rejections(with_devices, Random(f"answers {seed}")), Random(f"nights {seed}")
+    )
+    return _with_several_platforms(with_quiet_hours, Random(f"providers {seed}"))
 
 
-def _parting(script: Script, random: Random) -> Script:
-    """In two fifths of the scripts people and accounts block each other, and take it back."""
+def _with_blocks(script: Script, random: Random) -> Script:
+    """In two fifths of the scripts, users block each other and unblock again."""
     if random.random() < 0.6:
         return script
-    more = [Happening(step=random.randint(1, script.steps), what=_parted(random)) for _ in range(random.randint(1, 8))]
-    return script.with_more(*more)
+    changes = [
+        ScriptEntry(step=random.randint(1, script.steps), what=_block_change(random))
+        for _ in range(random.randint(1, 8))
+    ]
+    return script.with_more(*changes)
 
 
-def _parted(random: Random) -> Input:
-    """Of whom it is about, one is mentioned, or mentions; either may block the other."""
-    whom = random.choice(("nova", "nova", "lyra", "ada", "bob", "eve"))
-    pair = [random.choice([name for name in VIEWERS if name != whom]), whom]
-    person, other = pair if random.random() < 0.6 else reversed(pair)
-    what, late = random.choice(("block", "block", "unblock")), random.choice((0, 0, 0, 1, 2))
-    return Changed(person=person, what=what, whom=other, sequence=late)
+def _block_change(random: Random) -> Input:
+    """One of the two is mentioned or mentions others; either may be the blocker."""
+    account = random.choice(("nova", "nova", "lyra", "ada", "bob", "eve"))
+    pair = [random.choice([name for name in VIEWERS if name != account]), account]
+    person, peer = pair if random.random() < 0.6 else reversed(pair)
+    kind, late = random.choice(("block", "block", "unblock")), random.choice((0, 0, 0, 1, 2))
+    return Changed(person=person, what=kind, whom=peer, sequence=late)
 
 
-def _holding(script: Script, random: Random) -> Script:
-    """In a fifth of the scripts an operator holds some authors' mentions, now and then, and lets them go."""
+def _with_held_mentions(script: Script, random: Random) -> Script:
+    """In a fifth of the scripts, an operator holds the mentions of some authors at times, and releases them."""
     if random.random() < 0.8:
         return script
-    words = [
-        Judged(account=random.choice(AUTHORS), verdict=random.choice(("hold", "hold", "all")))
+    moderations = [
+        VerdictChanged(account=random.choice(AUTHORS), verdict=random.choice(("hold", "hold", "all")))
         for _ in range(random.randint(1, 5))
     ]
-    more = [Happening(step=random.randint(1, script.steps // 2), what=word) for word in words]
-    return replace(script, desk=True).with_more(*more)
+    entries = [ScriptEntry(step=random.randint(1, script.steps // 2), what=moderation) for moderation in moderations]
+    return replace(script, desk=True).with_more(*entries)
 
 
-def _dialling(script: Script, random: Random) -> Script:
-    """In a third of the scripts devices are registered, move among people and are lost; who hears of it is struck, too.
-    Nobody's phone is there or not by itself then."""
-    habits = [one.what for one in script.happenings if isinstance(one.what, Changed) and one.what.what == "push"]
-    if habits or random.random() < 0.67:
+def _with_devices(script: Script, random: Random) -> Script:
+    """In a third of the scripts, devices are registered, change owners and are dropped.
+
+    Faults also hit the threads that process devices. Users gain and lose devices in no other way then.
+    """
+    toggles = [entry.what for entry in script.entries if isinstance(entry.what, Changed) and entry.what.what == "push"]
+    if toggles or random.random() < 0.67:
         return script
-    whats: list[Input | Fault] = [_dialled(random) for _ in range(random.randint(2, 20))]
+    actions: list[Input | Fault] = [_device_change(random) for _ in range(random.randint(2, 20))]
     threads = ["api/phones", *(f"pump-{n + 1}/switchboard" for n in range(script.pumps))]
-    whats += [_strikes(random, random.choice(threads)) for _ in range(random.choice((0, 0, 1, 3)))]
-    more = [Happening(step=random.randint(1, script.steps), what=what) for what in whats]
-    return replace(script, devices=True).with_more(*more)
+    actions += [_fault_in(random, random.choice(threads)) for _ in range(random.choice((0, 0, 1, 3)))]
+    entries = [ScriptEntry(step=random.randint(1, script.steps), what=action) for action in actions]
+    return replace(script, devices=True).with_more(*entries)
 
 
-def _dialled(random: Random) -> Input:
-    what = f"phone:{random.choice(('on', 'on', 'on', 'off', 'drop'))}:{random.randrange(DEVICES)}"
-    return Changed(person=random.choice(OWNERS), what=what)
+def _device_change(random: Random) -> Input:
+    kind = f"phone:{random.choice(('on', 'on', 'on', 'off', 'drop'))}:{random.randrange(DEVICES)}"
+    return Changed(person=random.choice(OWNERS), what=kind)
 
 
-def _answering(script: Script, random: Random) -> Script:
-    """Where devices go round, their providers don't always take what is sent to them."""
+def _with_rejections(script: Script, random: Random) -> Script:
+    """With changing devices, providers sometimes reject alerts."""
     if not script.devices or random.random() < 0.3:
         return script
-    whats = [
+    answers = [
         Changed(person=OWNERS[0], what=f"phone:{random.choice([*ANSWERS])}:{random.randrange(DEVICES)}")
         for _ in range(random.randint(1, 12))
     ]
-    return script.with_more(*(Happening(step=random.randint(1, script.steps), what=what) for what in whats))
+    return script.with_more(*(ScriptEntry(step=random.randint(1, script.steps), what=answer) for answer in answers))
 
 
-def _sleeping(script: Script, random: Random) -> Script:
-    """In a fifth of the scripts some have quiet hours, which have begun, or begin when the machine has slept. Others
-    get up in the middle of them."""
+def _with_quiet_hours(script: Script, random: Random) -> Script:
+    """In a fifth of the scripts, some users have quiet hours, which have begun or begin after the machine slept.
+
+    Some quiet hours are ended early.
+    """
     if random.random() < 0.8:
         return script
     names = random.sample(SLEEPERS, random.randint(1, 3))
     hours = ("quiet:11-13", "quiet:12-14", "quiet:10-23", "quiet:13-15")
-    whats: list[tuple[int, Input | Fault]] = [
+    actions: list[tuple[int, Input | Fault]] = [
         (random.randint(1, 200), Changed(person=name, what=random.choice(hours))) for name in names
     ]
     late = random.randint(200, script.steps)
-    whats += random.choice(([], [(late, Changed(person=names[0], what="quiet:0-0"))]))
-    whats += random.choice(([], [(late, Frozen(lasting=timedelta(minutes=random.choice((16, 61)))))]))
-    return script.with_more(*(Happening(step=step, what=what) for step, what in whats))
+    actions += random.choice(([], [(late, Changed(person=names[0], what="quiet:0-0"))]))
+    actions += random.choice(([], [(late, Frozen(lasting=timedelta(minutes=random.choice((16, 61)))))]))
+    return script.with_more(*(ScriptEntry(step=step, what=action) for step, action in actions))
 
 
-def _reaching(script: Script, random: Random) -> Script:
-    """In a tenth of the scripts, and in half of those in which some sleep, people have phones of several providers."""
-    sleepers = any(isinstance(one.what, Changed) and one.what.what.startswith("quiet") for one in script.happenings)
+def _with_several_platforms(script: Script, random: Random) -> Script:
+    """In a tenth of the scripts, and in half of those with quiet hours, users have devices of several providers."""
+    sleepers = any(isinstance(entry.what, Changed) and entry.what.what.startswith("quiet") for entry in script.entries)
     if script.devices or random.random() < (0.5 if sleepers else 0.9):
         return script
     return replace(script, platforms=ALL)
 
 
-def _crossing(script: Script, random: Random) -> Script:
-    """In a fifth of the scripts an account crosses the threshold, up and down: one with a budget, or one without."""
+def _with_resizes(script: Script, random: Random) -> Script:
+    """In a fifth of the scripts, an account crosses the lane threshold up and down."""
     if random.random() < 0.8:
         return script
     account, threshold = random.choice((("nova", 1_000_000), ("lyra", 1_000)))
     sizes = [threshold * ratio // 100 for ratio in (50, 85, 95, 100, 120)]
-    whats = [Resized(account=account, followers=random.choice(sizes)) for _ in range(random.randint(2, 9))]
-    more = [Happening(step=random.randint(1, script.steps), what=what) for what in whats]
-    return replace(script, threshold=threshold, resizes=True).with_more(*more)
+    resizes = [Resized(account=account, followers=random.choice(sizes)) for _ in range(random.randint(2, 9))]
+    entries = [ScriptEntry(step=random.randint(1, script.steps), what=resize) for resize in resizes]
+    return replace(script, threshold=threshold, resizes=True).with_more(*entries)
 
 
-def _moving(script: Script, random: Random) -> Script:
-    """About half of the scripts have an indexer, whom much is said between any two steps of a burst."""
+def _with_graph_changes(script: Script, random: Random) -> Script:
+    """About half of the scripts have an indexer, which receives many changes between any two steps of a burst."""
     if random.random() < 0.5:
         return script
-    whats: list[Input | Fault] = [_said(random) for _ in range(random.randint(1, 15))]
+    actions: list[Input | Fault] = [_random_graph_change(random) for _ in range(random.randint(1, 15))]
     if random.random() < 0.5:
         sleepers = [f"pump-{n + 1}/indexer" for n in range(script.pumps)]
         lasting = timedelta(seconds=random.choice((1, 7, 7, 40)))
-        whats += [Stalled(name=random.choice(sleepers), lasting=lasting) for _ in range(random.randint(1, 3))]
-    more = [Happening(step=random.randint(1, script.steps), what=what) for what in whats]
-    return replace(script, graph=True).with_more(*more)
+        actions += [Stalled(name=random.choice(sleepers), lasting=lasting) for _ in range(random.randint(1, 3))]
+    entries = [ScriptEntry(step=random.randint(1, script.steps), what=action) for action in actions]
+    return replace(script, graph=True).with_more(*entries)
 
 
-def _taking_back(script: Script, random: Random) -> Script:
-    """In a third of the scripts tweets are taken back, and authors, before they come or after; who hears of it is
-    struck, too. Nobody is protected once erased."""
+def _with_retractions(script: Script, random: Random) -> Script:
+    """In a third of the scripts, tweets and authors are retracted before or after the mentions arrive.
+
+    Faults also hit the threads that process retractions. No author is protected after an erasure.
+    """
     if random.random() < 0.67:
         return script
-    tweets = [one.what for one in script.happenings if isinstance(one.what, Tweeted)]
-    words = [word for tweet in tweets if random.random() < 0.6 for word in _withdrawn(random, tweet)]
-    author, steps = random.choice(AUTHORS), sorted(random.randint(1, script.steps) for _ in range(2))
-    ends = [
-        Happening(step=step, what=TakenBack(what=what, author=author)) for step, what in zip(steps, ENDS, strict=True)
+    tweets = [entry.what for entry in script.entries if isinstance(entry.what, Tweeted)]
+    retractions = [
+        retraction for tweet in tweets if random.random() < 0.6 for retraction in _retractions_of(random, tweet)
     ]
-    more = [Happening(step=random.randint(1, script.steps), what=word) for word in words]
-    more += random.choice(([], ends[:1], ends[1:], ends))
+    author, steps = random.choice(AUTHORS), sorted(random.randint(1, script.steps) for _ in range(2))
+    author_retractions = [
+        ScriptEntry(step=step, what=Retracted(what=kind, author=author)) for step, kind in zip(steps, ENDS, strict=True)
+    ]
+    entries = [ScriptEntry(step=random.randint(1, script.steps), what=retraction) for retraction in retractions]
+    entries += random.choice(([], author_retractions[:1], author_retractions[1:], author_retractions))
     if random.random() < 0.5:
         threads = ["api/retractions", *(f"pump-{n + 1}/retractor" for n in range(script.pumps))]
-        faults = [_strikes(random, random.choice(threads)) for _ in range(random.randint(1, 3))]
-        more += [Happening(step=random.randint(1, script.steps), what=fault) for fault in faults]
-    return script.with_more(*more)
+        faults = [_fault_in(random, random.choice(threads)) for _ in range(random.randint(1, 3))]
+        entries += [ScriptEntry(step=random.randint(1, script.steps), what=fault) for fault in faults]
+    return script.with_more(*entries)
 
 
-def _withdrawn(random: Random, tweet: Tweeted) -> Sequence[Input]:
-    """Whom an edit leaves out stays out: of who is named again it says nothing whether it is told."""
+def _retractions_of(random: Random, tweet: Tweeted) -> Sequence[Input]:
+    """Return a deletion or edits of the tweet. Edits only remove accounts, because a re-added one may or may not be
+    notified."""
     if random.random() < 0.6:
-        return [TakenBack(what="delete", author=tweet.author, tweet=tweet.id)]
+        return [Retracted(what="delete", author=tweet.author, tweet=tweet.id)]
     fewer = [tweet.mentioned[: random.randint(0, len(tweet.mentioned))] for _ in range(random.choice((1, 1, 2)))]
     return [
-        TakenBack(what="edit", author=tweet.author, tweet=tweet.id, mentioned=names, sequence=n)
+        Retracted(what="edit", author=tweet.author, tweet=tweet.id, mentioned=names, sequence=n)
         for n, names in enumerate(sorted(fewer, key=len, reverse=True), start=1)
     ]
 
 
-def _strikes(random: Random, thread: str) -> Fault:
+def _fault_in(random: Random, thread: str) -> Fault:
     lasting = timedelta(seconds=random.choice((0.3, 3, 7, 40)))
     process = thread.partition("/")[0]
     return random.choice(
         (
             Stalled(name=thread, lasting=lasting),
-            Failing(thread=thread, how=random.choice(list(How))),
+            Failing(thread=thread, how=random.choice(list(FailureMode))),
             Killed(process=process, back_after=lasting),
         )
     )
 
 
-def _tweeted(random: Random, n: int) -> Input:
+def _random_tweet(random: Random, n: int) -> Input:
     author = random.choice(AUTHORS)
     mentioned = tuple(dict.fromkeys(random.choice(MENTIONED) for _ in range(random.choice((1, 1, 2, 3)))))
     return Tweeted(id=f"e{n}", author=author, mentioned=mentioned, protected=author == "eve" and random.random() < 0.6)
 
 
-def _opened(random: Random) -> Input:
+def _random_visit(random: Random) -> Input:
     mark = random.choice(("", "", "", "hidden", "unread", "read"))
     see = random.random() < 0.6
     return Opened(person=random.choice(VIEWERS), limit=random.choice((1, 2, 50)), see=see, mark=mark)
 
 
-def _changed(random: Random) -> Input:
+def _random_change(random: Random) -> Input:
     person = random.choice([name for name in VIEWERS if name != "nova"])
     kind = random.random()
     if kind < 0.6:
@@ -250,23 +266,23 @@ def _changed(random: Random) -> Input:
     return Changed(person=person, what=random.choice(HABITS))
 
 
-def _said(random: Random) -> Input:
-    """Now and then a follow or its end comes late, with a sequence of before."""
-    what = random.choice((*CHANGES, *OF_EVERYTHING))
-    whom = random.choice(("nova", "nova", "lyra", "orion", "eve", "bob"))
+def _random_graph_change(random: Random) -> Input:
+    """Return a change; some follows and unfollows come late, with an earlier sequence."""
+    kind = random.choice((*CHANGES, *OF_EVERYTHING))
+    account = random.choice(("nova", "nova", "lyra", "orion", "eve", "bob"))
     late = random.choice((0, 0, 0, 1, 2))
-    person = random.choice([name for name in VIEWERS if name != whom])
-    return Changed(person=person, what=what, whom=whom, sequence=late)
+    person = random.choice([name for name in VIEWERS if name != account])
+    return Changed(person=person, what=kind, whom=account, sequence=late)
 
 
-def _throttled(random: Random) -> Input:
+def _random_throttle(random: Random) -> Input:
     rate = random.choice((None, None, 1_000.0, 1_000_000.0))
     return Throttled(
         tier=random.choice(("p0", "p1", "p2")), rate=rate, lasting=timedelta(seconds=random.randint(1, 20))
     )
 
 
-def _fault(random: Random, pumps: int, workers: int) -> Fault:
+def _random_fault(random: Random, pumps: int, workers: int) -> Fault:
     processes = [f"pump-{n + 1}" for n in range(pumps)] * 3
     processes += [f"{pool}-{n + 1}" for pool in WORKERS for n in range(workers)] + ["api"]
     process = random.choice(processes)
@@ -279,12 +295,12 @@ def _fault(random: Random, pumps: int, workers: int) -> Fault:
         case 3 | 4:
             return Stalled(name=random.choice((process, thread, thread)), lasting=seconds)
         case 5 | 6 | 7:
-            return Failing(thread=thread, how=random.choice(list(How)))
+            return Failing(thread=thread, how=random.choice(list(FailureMode)))
         case 8:
             return Outage(part=random.choice(list(Part)), lasting=timedelta(seconds=random.choice((0.5, 3, 8))))
         case 9:
             return Wiped()
         case 10:
-            return Meddled(pool=random.choice(QUEUES), how=random.choice(list(Meddling)))
+            return QueueDamaged(pool=random.choice(QUEUES), how=random.choice(list(QueueDamage)))
         case _:
             return Frozen(lasting=timedelta(seconds=random.choice((1.5, 5, 70, 1_000, 3_700, 25_000, 90_000))))

@@ -1,4 +1,4 @@
-"""Withdrawals: what was said of tweets and their authors, and which of it must have come by now."""
+"""Tracks the retractions of a run and which of them must be applied by now."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -10,8 +10,8 @@ from notifier.domain.bursts.mention import Mention
 from notifier.domain.bursts.retraction import Retraction
 from notifier.domain.ids import Kind
 from notifier.ports.event_log import Record
-from tests.support.oracle import Withdrawn
-from tests.support.simulator.durable_state import Ground
+from tests.support.oracle import RetractionUpdate
+from tests.support.simulator.durable_state import DurableState
 
 SEQUENCED = (topics.MENTIONS_CELEBRITY, topics.MENTIONS_STANDARD)
 Pair = tuple[str, str]
@@ -19,51 +19,52 @@ Pair = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Withdrawals:
-    ground: Ground
-    given: dict[str, Withdrawn] = field(default_factory=dict)
-    """As the script says it, by the event's id."""
-    heard: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-    """Where each stands in the log; more than once where it had to be said again."""
-    stood: dict[str, Collection[Pair]] = field(default_factory=dict)
-    """What was written of the tweets it is about, as it was said first: who settles it begins later, and finds that."""
-    settled: set[str] = field(default_factory=set)
-    """What the API has settled by itself."""
+class RetractionTracker:
+    state: DurableState
+    by_event: dict[str, RetractionUpdate] = field(default_factory=dict)
+    """Retractions by event id, as the script has them."""
+    positions: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    """Log positions by event id; several if the event was sent again."""
+    mentions_before: dict[str, Collection[Pair]] = field(default_factory=dict)
+    """Mentions that existed when the retraction was first appended. Its processing begins later, so it finds at least
+    these."""
+    applied_by_api: set[str] = field(default_factory=set)
+    """Retractions that the API itself has applied."""
 
-    def hear(self, partition: str, offset: int, record: Record) -> None:
+    def note(self, partition: str, offset: int, record: Record) -> None:
         id = unpack(Retraction, record.value).id.id
-        self.heard.setdefault(id, []).append((partition, offset))
-        self.stood.setdefault(id, self._written(self.given[id]))
+        self.positions.setdefault(id, []).append((partition, offset))
+        self.mentions_before.setdefault(id, self._mentions_of(self.by_event[id]))
 
-    def settles(self, retractions: Collection[Retraction]) -> None:
-        self.settled.update(one.id.id for one in retractions)
+    def note_applied(self, retractions: Collection[Retraction]) -> None:
+        self.applied_by_api.update(retraction.id.id for retraction in retractions)
 
-    def said(self) -> Sequence[Withdrawn]:
-        """All that may have come."""
-        return [self.given[id] for id in self.heard]
+    def logged(self) -> Sequence[RetractionUpdate]:
+        """Return all retractions that may be applied."""
+        return [self.by_event[id] for id in self.positions]
 
-    def sure(self) -> Sequence[Withdrawn]:
-        """What must have: the retractor has done with it for good, or the API."""
-        return [self.given[id] for id in self._sure()]
+    def applied(self) -> Sequence[RetractionUpdate]:
+        """Return the retractions that must be applied: committed by the retractor, or applied by the API."""
+        return [self.by_event[id] for id in self._applied()]
 
     def unsettled(self) -> frozenset[Pair]:
-        """What a coordinator may have written since, and not asked yet what stands."""
-        undone = [record for stream in SEQUENCED for record in self.ground.log.undone(stream)]
-        mentions = [unpack(Mention, record.value) for record in undone]
-        found = {(mention.tweet, str(mention.subject.owner)) for mention in mentions}
-        return frozenset(found.difference(*(self.stood[id] for id in self._sure())))
+        """Return pairs that a coordinator may have written since without checking for retractions yet."""
+        uncommitted = [record for stream in SEQUENCED for record in self.state.log.uncommitted_records(stream)]
+        mentions = [unpack(Mention, record.value) for record in uncommitted]
+        pairs = {(mention.tweet, str(mention.subject.owner)) for mention in mentions}
+        return frozenset(pairs.difference(*(self.mentions_before[id] for id in self._applied())))
 
-    def _sure(self) -> Sequence[str]:
-        return [id for id in self.heard if id in self.settled or self._done(id)]
+    def _applied(self) -> Sequence[str]:
+        return [id for id in self.positions if id in self.applied_by_api or self._committed(id)]
 
-    def _written(self, word: Withdrawn) -> Collection[Pair]:
-        """Both for the account and for those who follow it."""
-        found = Counter(
+    def _mentions_of(self, retraction: RetractionUpdate) -> Collection[Pair]:
+        """Return mentions by the author that exist as both burst kinds."""
+        counts = Counter(
             (mention.tweet, str(mention.subject.owner))
-            for mention in self.ground.bursts.mentions.values()
-            if mention.author == word.author and word.tweet in ("", mention.tweet)
+            for mention in self.state.bursts.mentions.values()
+            if mention.author == retraction.author and retraction.tweet in ("", mention.tweet)
         )
-        return frozenset(pair for pair, n in found.items() if n == len(Kind))
+        return frozenset(pair for pair, n in counts.items() if n == len(Kind))
 
-    def _done(self, id: str) -> bool:
-        return any(self.ground.log.settled(partition, offset) for partition, offset in self.heard[id])
+    def _committed(self, id: str) -> bool:
+        return any(self.state.log.settled(partition, offset) for partition, offset in self.positions[id])

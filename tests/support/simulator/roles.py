@@ -1,4 +1,4 @@
-"""The roles of the system as processes of the simulation, wired as the real ones are: stages, pumps, loops, runners."""
+"""The roles of the system as simulated processes, wired like the real ones."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,62 +30,62 @@ from notifier.wiring.indexing import build_activity_roll_up
 from notifier.wiring.system import System, build_system
 from tests.support.fakes.inbox_versions import MemoryInboxVersions, MemoryViewerVersions
 from tests.support.fakes.threads import InlineThreads
-from tests.support.simulator.durable_state import Ground
-from tests.support.simulator.inbox_visits import driven
-from tests.support.simulator.port_proxy import tapped
-from tests.support.simulator.preference_changes import Mouth
-from tests.support.simulator.push_observer import OwnClaims, OwnPhones, Ringing
+from tests.support.simulator.durable_state import DurableState
+from tests.support.simulator.inbox_visits import run_sync
+from tests.support.simulator.port_proxy import proxied
+from tests.support.simulator.preference_changes import ChangeApi
+from tests.support.simulator.push_observer import ObservedClaims, ObservedPhones, PushObserver
 from tests.support.simulator.scheduler import Process, Scheduler
 from tests.support.simulator.script import Part, Script
-from tests.support.simulator.seal_observer import OwnSeals, OwnSets, Watching
+from tests.support.simulator.seal_observer import ObservedSeals, ObservedSets, SealObserver
 from workers.runner import Runner
 
-# The pull index as a process has it: what Redis refused is remembered and said first at the next call of any kind.
+# Pull index of a process: bursts that Redis refused are remembered and sent first at the next call of any kind.
 
 
 @dataclass(slots=True)
-class OwingPull:
-    """In a process's memory: the debt is lost with it, as the adapter's is."""
+class PendingPullIndex:
+    """Pending announcements live in the process's memory and are lost with it, as in the adapter."""
 
     index: PullIndex
-    ground: Ground
-    owed: dict[BurstKey, Burst] = field(default_factory=dict)
+    state: DurableState
+    pending: dict[BurstKey, Burst] = field(default_factory=dict)
 
     def announce(self, bursts: Sequence[Burst]) -> None:
-        self._pay(bursts)
+        self._announce_pending(bursts)
 
     def generation(self) -> str | None:
-        self._pay()
+        self._announce_pending()
         return self.index.generation()
 
     def rebuilt(self, pages: Iterable[Sequence[Burst]], since: datetime, as_of: datetime) -> None:
-        given: list[Burst] = []
-        self.index.rebuilt(_noted(pages, given), since, as_of)
-        self.ground.unannounced.difference_update(burst.key for burst in given)
+        announced: list[Burst] = []
+        self.index.rebuilt(_recording(pages, announced), since, as_of)
+        self.state.unannounced.difference_update(burst.key for burst in announced)
 
     def compared(self, since: datetime, as_of: datetime) -> None:
-        self._pay()
+        self._announce_pending()
         self.index.compared(since, as_of)
 
-    def _pay(self, bursts: Sequence[Burst] = ()) -> None:
-        self.owed |= {burst.key: burst for burst in bursts}
-        if not self.owed:
+    def _announce_pending(self, bursts: Sequence[Burst] = ()) -> None:
+        self.pending |= {burst.key: burst for burst in bursts}
+        if not self.pending:
             return
-        given = list(self.owed.values())
+        bursts_ = list(self.pending.values())
         try:
-            self.index.announce(given)
+            self.index.announce(bursts_)
         except CacheUnavailable:
-            self.ground.unannounced.update(self.owed)
+            self.state.unannounced.update(self.pending)
             raise
-        self.ground.unannounced.difference_update(burst.key for burst in given)
-        for burst in given:
-            if self.owed.get(burst.key) is burst:
-                del self.owed[burst.key]
+        self.state.unannounced.difference_update(burst.key for burst in bursts_)
+        for burst in bursts_:
+            if self.pending.get(burst.key) is burst:
+                del self.pending[burst.key]
 
 
-def _noted(pages: Iterable[Sequence[Burst]], given: list[Burst]) -> Iterator[Sequence[Burst]]:
+def _recording(pages: Iterable[Sequence[Burst]], announced: list[Burst]) -> Iterator[Sequence[Burst]]:
     for page in pages:
-        given += page
+        announced += page
         yield page
 
 
@@ -100,14 +100,14 @@ READS = {
     "retractor": topics.RETRACTIONS,
     "switchboard": topics.DEVICES,
 }
-"""The loops that read the log, and what each reads."""
+"""Loops that read the log, with the stream that each reads."""
 
 Threads = dict[str, Callable[[], None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sleeper:
-    """What a loop waits on, in the scheduler's hands."""
+class StopSignal:
+    """Stop signal of a loop whose `wait` sleeps in the scheduler."""
 
     scheduler: Scheduler
 
@@ -119,26 +119,26 @@ class Sleeper:
 
 
 @dataclass(frozen=True, slots=True)
-class TappedLog:
-    """Its consumers are tapped too; joining a group is no call, because it only says what will be polled."""
+class ProxiedLog:
+    """Log whose consumers are proxied too. Subscribing is no proxied call: it only names what will be polled."""
 
     log: EventLog
     scheduler: Scheduler
 
     def __getattr__(self, method: str) -> Any:
-        return getattr(tapped(self.log, "log", Part.LOG, self.scheduler), method)
+        return getattr(proxied(self.log, "log", Part.LOG, self.scheduler), method)
 
     def subscribe(self, stream: str, group: str, owner: str) -> Consumer:
-        return tapped(self.log.subscribe(stream, group, owner), "consumer", Part.LOG, self.scheduler)
+        return proxied(self.log.subscribe(stream, group, owner), "consumer", Part.LOG, self.scheduler)
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    ground: Ground
+    state: DurableState
     scheduler: Scheduler
     settings: Settings
-    ringing: Ringing
-    watching: Watching
+    push_observer: PushObserver
+    seal_observer: SealObserver
     script: Script
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -147,22 +147,22 @@ class Roles:
         return build_system(ports=self._ports(owner), settings=self.settings, metrics=self.metrics, owner=owner)
 
     def reads(self) -> ReadPorts:
-        g = self.ground
+        g = self.state
         return ReadPorts(
-            people=tapped(g.people, "people", Part.STORE, self.scheduler),
-            preferences=tapped(g.preferences, "preferences", Part.STORE, self.scheduler),
-            timeline=tapped(g.timeline, "timeline", Part.STORE, self.scheduler),
-            burst_changes=tapped(g.burst_changes, "burst_changes", Part.STORE, self.scheduler),
-            pull=tapped(g.pull, "pull", Part.CACHE, self.scheduler),
+            people=proxied(g.people, "people", Part.STORE, self.scheduler),
+            preferences=proxied(g.preferences, "preferences", Part.STORE, self.scheduler),
+            timeline=proxied(g.timeline, "timeline", Part.STORE, self.scheduler),
+            burst_changes=proxied(g.burst_changes, "burst_changes", Part.STORE, self.scheduler),
+            pull=proxied(g.pull, "pull", Part.CACHE, self.scheduler),
             activity=g.activity,
             live=g.bus,
-            versions=tapped(MemoryInboxVersions(g.versions), "inbox_versions", Part.CACHE, self.scheduler),
+            versions=proxied(MemoryInboxVersions(g.versions), "inbox_versions", Part.CACHE, self.scheduler),
             clock=g.clock,
             nonces=g.nonces,
         )
 
     def inbox(self, observer: OpeningObserver | None) -> Inbox:
-        """Of one API process, with small caches, so that they evict."""
+        """Return the inbox of one API process, with caches small enough to evict."""
         return build_inbox(
             self.reads(),
             metrics=self.metrics,
@@ -175,11 +175,15 @@ class Roles:
     def pump(self, process: Process, _: int) -> Threads:
         system, name = self.system(process), process.name
         script = self.script
-        some = {topics.FOLLOWS: script.graph, topics.RETRACTIONS: script.takes_back, topics.DEVICES: script.devices}
+        optional_streams = {
+            topics.FOLLOWS: script.graph,
+            topics.RETRACTIONS: script.has_retractions,
+            topics.DEVICES: script.devices,
+        }
         threads = {
             f"{name}/{loop}": self._loop(loop, self._pump(system, stream).step, POLLS_EVERY)
             for loop, stream in READS.items()
-            if some.get(stream, True)
+            if optional_streams.get(stream, True)
         }
         monitor = build_load_monitor(system)
         threads[f"{name}/dispatcher"] = self._loop("dispatcher", build_dispatcher(system), DISPATCHES_EVERY)
@@ -189,75 +193,75 @@ class Roles:
             threads[f"{name}/rollup"] = self._loop("rollup", build_activity_roll_up(system).run, every)
         return threads
 
-    def mouth(self, process: Process) -> Mouth:
-        """By which the API's process hears people and the graph service."""
+    def change_api(self, process: Process) -> ChangeApi:
+        """Return the entry points of the API's process for changes."""
         system, reads = self.system(process), self.reads()
         log = ThreadedLog(log=system.ports.log, threads=InlineThreads())
-        asking = PreferenceEditor(
+        editor = PreferenceEditor(
             people=reads.people, preferences=build_versioned_preferences(reads), clock=reads.clock, log=log
         )
-        return Mouth(
+        return ChangeApi(
             system=system,
-            asks=lambda *wish: driven(asking.change(*wish)),
-            arranges=lambda *wish: driven(asking.arrange(*wish)),
+            patch_subject=lambda *arguments: run_sync(editor.change(*arguments)),
+            patch_account=lambda *arguments: run_sync(editor.arrange(*arguments)),
         )
 
     def _pump(self, system: System, stream: str) -> Pump:
-        made = pump(system, stream)
+        pump_ = pump(system, stream)
         if self.script.resizes and isinstance(
-            made.stage, Router
-        ):  # what takes minutes else happens many times in a course
-            made.stage = replace(made.stage, sizes=replace(made.stage.sizes, kept_for=timedelta(0)))
-        return made
+            pump_.stage, Router
+        ):  # sizes change within minutes in production, and many times in one run here
+            pump_.stage = replace(pump_.stage, sizes=replace(pump_.stage.sizes, kept_for=timedelta(0)))
+        return pump_
 
-    def _phones(self, owner: str) -> OwnPhones:
-        line = tapped(self.ground.phones, "phones", Part.PROVIDER, self.scheduler)
-        return OwnPhones(line, self.ground.phones, self.ringing, owner)
+    def _phones(self, owner: str) -> ObservedPhones:
+        line = proxied(self.state.phones, "phones", Part.PROVIDER, self.scheduler)
+        return ObservedPhones(line, self.state.phones, self.push_observer, owner)
 
     def worker(self, *pools: Pool) -> Callable[[Process, int], Threads]:
-        """Of several pools one after the other: in a process of its own each would only be more to order."""
+        """Return a worker that serves several pools in turn: a process for each would only add threads to order."""
 
         def starts(process: Process, _: int) -> Threads:
             runner = Runner(build_slice_worker(self.system(process)))
-            queue = tapped(self.ground.queue, "queue", Part.QUEUE, self.scheduler)
+            queue = proxied(self.state.queue, "queue", Part.QUEUE, self.scheduler)
 
             def step() -> bool:
-                taken = [piece for pool in pools if (piece := queue.take(pool)) is not None]
-                for piece in taken:
-                    runner(str(piece))
-                return bool(taken)
+                slices = [slice_ for pool in pools if (slice_ := queue.take(pool)) is not None]
+                for slice_ in slices:
+                    runner(str(slice_))
+                return bool(slices)
 
             return {process.name: self._loop(process.name, step, POLLS_EVERY)}
 
         return starts
 
     def _loop(self, name: str, step: Callable[[], object], idle: timedelta) -> Callable[[], None]:
-        sleeper = cast(Signal, Sleeper(self.scheduler))
+        sleeper = cast(Signal, StopSignal(self.scheduler))
         return Loop(name=name, step=step, idle=idle, stopping=sleeper, metrics=self.metrics).run
 
     def _ports(self, owner: str) -> Ports:
-        g, gate = self.ground, self.scheduler
+        g, gate = self.state, self.scheduler
 
         def store(name: str) -> Any:
-            return tapped(getattr(g, name), name, Part.STORE, gate)
+            return proxied(getattr(g, name), name, Part.STORE, gate)
 
         def cache(name: str) -> Any:
-            return tapped(getattr(g, name), name, Part.CACHE, gate)
+            return proxied(getattr(g, name), name, Part.CACHE, gate)
 
         ports = Ports(
-            log=cast(EventLog, TappedLog(g.log, gate)),
+            log=cast(EventLog, ProxiedLog(g.log, gate)),
             directory=store("directory"),
-            sets=tapped(OwnSets(g.sets, self.watching, owner), "sets", Part.STORE, gate),
+            sets=proxied(ObservedSets(g.sets, self.seal_observer, owner), "sets", Part.STORE, gate),
             heads=store("heads"),
             bursts=store("bursts"),
-            recent_bursts=tapped(g.bursts, "recent_bursts", Part.STORE, gate),
+            recent_bursts=proxied(g.bursts, "recent_bursts", Part.STORE, gate),
             viewer_lapses=store("viewer_lapses"),
-            versions=tapped(MemoryViewerVersions(g.versions), "viewer_versions", Part.CACHE, gate),
+            versions=proxied(MemoryViewerVersions(g.versions), "viewer_versions", Part.CACHE, gate),
             retractions=store("retractions"),
             ledger=store("ledger"),
             sleepers=store("sleepers"),
-            claims=OwnClaims(store("claims"), self.ringing),
-            seals=tapped(OwnSeals(g.seals, self.watching, owner), "seals", Part.STORE, gate),
+            claims=ObservedClaims(store("claims"), self.push_observer),
+            seals=proxied(ObservedSeals(g.seals, self.seal_observer, owner), "seals", Part.STORE, gate),
             inbox=store("inbox"),
             follows=store("follows"),
             flags=store("flags"),
@@ -277,7 +281,7 @@ class Roles:
             spared=store("spared"),
             leases=store("leases"),
             archive=g.archive,
-            pull=OwingPull(cache("pull"), g),
+            pull=PendingPullIndex(cache("pull"), g),
             recent=cache("recent"),
             buckets=cache("buckets"),
             pressure=cache("pressure"),
@@ -286,9 +290,9 @@ class Roles:
             paces=cache("paces"),
             caps=cache("caps"),
             tabs=cache("tabs"),
-            lines=g.lines,  # nobody decides by it
+            lines=g.lines,  # no decision depends on it
             bus=cache("bus"),
-            queue=tapped(g.queue, "queue", Part.QUEUE, gate),
+            queue=proxied(g.queue, "queue", Part.QUEUE, gate),
             providers=dict.fromkeys(self.script.platforms, self._phones(owner)),
             platforms=self.script.platforms,
             clock=g.clock,

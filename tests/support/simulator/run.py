@@ -1,10 +1,10 @@
-"""A trial: one script played and judged; a failing one is cut down to the shortest story that still fails."""
+"""Runs and checks a script, and shortens a failing one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tests.support.simulator.checks import verdict
+from tests.support.simulator.checks import violations_of
 from tests.support.simulator.script import Script
 from tests.support.simulator.simulation import World
 
@@ -15,7 +15,7 @@ class Trial:
     wrong: Sequence[str]
     story: Sequence[tuple[int, datetime, str]]
     points: Mapping[str, Sequence[str]]
-    """What each thread called, before and behind every effect."""
+    """Calls of each thread, before and after every effect."""
     visits: int
 
     def __str__(self) -> str:
@@ -30,19 +30,19 @@ def trial(script: Script) -> Trial:
     world.run()
     return Trial(
         script=script,
-        wrong=verdict(world),
+        wrong=violations_of(world),
         story=world.scheduler.story,
         points=dict(world.scheduler.points),
         visits=world.visits.n,
     )
 
 
-def shortest(failing: Trial, tries: int = 150, play: Callable[[Script], Trial] = trial) -> Trial:
-    """Leaves out one happening after another as long as something still goes wrong."""
+def shortened(failing: Trial, tries: int = 150, play: Callable[[Script], Trial] = trial) -> Trial:
+    """Drop one entry after another while the script still fails."""
     best, n = failing, 0
-    while n < len(best.script.happenings) and tries > 0:
-        happenings = best.script.happenings
-        without = play(replace(best.script, happenings=[*happenings[:n], *happenings[n + 1 :]]))
+    while n < len(best.script.entries) and tries > 0:
+        entries = best.script.entries
+        without = play(replace(best.script, entries=[*entries[:n], *entries[n + 1 :]]))
         tries -= 1
         best, n = (without, n) if without.wrong else (best, n + 1)
     for simplify in (_without_crowd, _with_one_worker, _with_one_pump):

@@ -1,4 +1,4 @@
-"""The script of a run: what is put in and what goes wrong, each at a step or at a point of one thread."""
+"""Scripts: inputs and faults of a run, each at a step or point."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,21 +9,21 @@ from notifier.domain.ids import Member, Platform
 from notifier.domain.push.device import Address, AppleToken, Device, DeviceWord, FirebaseToken, WebSubscription, gone
 from tests.support.oracle import Person
 
-# The handsets: by which providers the scene's people are reached, where there are several, and their devices.
+# Devices of the population: each user's platforms where there are several.
 
 ONE = (Platform.FCM,)
 ALL = (Platform.APNS, Platform.FCM, Platform.WEB)
-KEPT = {"kim": ALL, "roy": (Platform.APNS, Platform.FCM), "lee": (Platform.WEB,), "nova": (Platform.APNS,)}
-"""Of those who have a phone; others who get one have Google's."""
+PLATFORMS_OF = {"kim": ALL, "roy": (Platform.APNS, Platform.FCM), "lee": (Platform.WEB,), "nova": (Platform.APNS,)}
+"""Platforms of the users who have phones from the start; other users have FCM."""
 
 
-def kept(name: str, platforms: Collection[Platform]) -> Collection[Platform]:
-    return KEPT.get(name, ONE) if len(platforms) > 1 else platforms
+def platforms_of(name: str, platforms: Collection[Platform]) -> Collection[Platform]:
+    return PLATFORMS_OF.get(name, ONE) if len(platforms) > 1 else platforms
 
 
-def handsets(person: Person, platforms: Collection[Platform], now: datetime) -> Iterator[DeviceWord]:
-    """One for each provider, as it stands from now on."""
-    for platform in kept(person.name, platforms):
+def devices_of(person: Person, platforms: Collection[Platform], now: datetime) -> Iterator[DeviceWord]:
+    """Yield a device for each platform, registered now; or its removal if the user has no phone."""
+    for platform in platforms_of(person.name, platforms):
         device = Device(member=Member(person.member), address=_address(person.name, platform), registered_at=now)
         yield device if person.push else gone(device)
 
@@ -39,7 +39,7 @@ def _address(name: str, platform: Platform) -> Address:
 
 
 class Part(StrEnum):
-    """What can be out of reach as a whole."""
+    """Dependencies that can be unavailable as a whole."""
 
     STORE = "store"
     LOG = "log"
@@ -48,17 +48,17 @@ class Part(StrEnum):
     PROVIDER = "provider"
 
 
-class How(StrEnum):
-    """How a call fails, seen from its effect."""
+class FailureMode(StrEnum):
+    """When a call fails, relative to its effect."""
 
     BEFORE = "before"
     HALF = "half"
-    """Some of what was given took effect."""
+    """Part of the arguments took effect."""
     AFTER = "after"
 
 
-class Meddling(StrEnum):
-    """What a queue does to its tasks."""
+class QueueDamage(StrEnum):
+    """How a queue damages its tasks."""
 
     LOSE = "lose"
     DOUBLE = "double"
@@ -75,27 +75,31 @@ class Tweeted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A person changes a mind or a habit: follow, unfollow, block, unblock, mute, unmute, volume:X, overall:X, alerts,
-    vip, idle:HOURS, push, quiet:FROM-TO, which are hours of the day; phone:on:N, phone:off:N or phone:drop:N, of one of
-    a few devices, and phone:ANSWER:N, which is its provider's next one."""
+    """A user changes a preference or attribute.
+
+    `what` is one of: follow, unfollow, block, unblock, mute, unmute, volume:X, overall:X, alerts:on, alerts:off, vip,
+    idle:HOURS, push, quiet:FROM-TO (hours of the day), phone:on:N, phone:off:N, phone:drop:N, or phone:ANSWER:N. N is
+    one of a few devices; ANSWER is the next answer of its provider.
+    """
 
     person: str
     what: str
     whom: str = ""
     sequence: int = 0
-    """Of a follow or a block, or its end, as who keeps the graph counts; 0: the next of the pair."""
+    """Sequence of the graph service for a follow, a block or its end; 0 means the next of the pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenBack:
-    """Delete or edit of a tweet, protect or erase of an author: whoever wrote it, and whom an edit still names."""
+class Retracted:
+    """Deletion or edit of a tweet, or protection or erasure of an author. An edit lists the accounts still
+    mentioned."""
 
     what: str
     author: str
     tweet: str = ""
     mentioned: tuple[str, ...] = ()
     sequence: int = 0
-    """Of the tweet's edits."""
+    """Sequence of the tweet's edits."""
 
     @property
     def id(self) -> str:
@@ -108,7 +112,7 @@ class TakenBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized:
-    """So many follow the account, as is claimed of it."""
+    """The claimed number of followers changes."""
 
     account: str
     followers: int
@@ -116,7 +120,7 @@ class Resized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A person walks through the whole tab, and may hand in the first page's token or mark what came first."""
+    """A user opens all pages of the inbox, and may submit the first page's token or mark the first item."""
 
     person: str
     limit: int = 50
@@ -132,8 +136,8 @@ class Throttled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """An operator says how far an account's mentions carry: `hold`, or `all` again."""
+class VerdictChanged:
+    """An operator sets the verdict of an author: `hold`, or `all` again."""
 
     account: str
     verdict: str
@@ -141,7 +145,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Killed:
-    """A process is gone, and comes back with nothing in its memory."""
+    """A process is killed and restarts with empty memory."""
 
     process: str
     back_after: timedelta
@@ -149,7 +153,7 @@ class Killed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalled:
-    """A thread, or a process with all its threads, sleeps while the others go on."""
+    """A thread, or a process with all its threads, stalls while the others go on."""
 
     name: str
     lasting: timedelta
@@ -157,7 +161,7 @@ class Stalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A thread ends for good, and no life of its process has it again."""
+    """A thread ends for good; its process restarts without it."""
 
     thread: str
 
@@ -167,7 +171,7 @@ class Failing:
     """The next call of a thread fails."""
 
     thread: str
-    how: How
+    how: FailureMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +186,9 @@ class Wiped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meddled:
+class QueueDamaged:
     pool: str
-    how: Meddling
+    how: QueueDamage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,20 +198,21 @@ class Frozen:
     lasting: timedelta
 
 
-Input = Tweeted | TakenBack | Changed | Resized | Opened | Throttled | Judged
-Fault = Killed | Stalled | Lost | Failing | Outage | Wiped | Meddled | Frozen
+Input = Tweeted | Retracted | Changed | Resized | Opened | Throttled | VerdictChanged
+Fault = Killed | Stalled | Lost | Failing | Outage | Wiped | QueueDamaged | Frozen
 
 
-BEHIND = "behind "
-"""How the label of a point begins that stands behind a call's effect; before it stands the call alone."""
+AFTER_EFFECT = "behind "
+"""Prefix of the label of a point after a call's effect; the label of a point before it is the call alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class ScriptEntry:
     what: Input | Fault
     step: int = 0
     point: tuple[str, int] | None = None
-    """A thread and the number of its switch point, two a port call: before and behind its effect. Instead of a step."""
+    """A thread and the number of its switch point, instead of a step. A port call has two: before and after its
+    effect."""
 
     def __str__(self) -> str:
         when = f"step {self.step}" if self.point is None else f"{self.point[0]}, point {self.point[1]}"
@@ -218,35 +223,35 @@ class Happening:
 class Script:
     seed: int
     steps: int
-    happenings: Sequence[Happening] = ()
+    entries: Sequence[ScriptEntry] = ()
     pumps: int = 1
     workers: int = 1
-    """Of each pool."""
+    """Workers of each pool."""
     collapse: timedelta | None = None
     crowd: int = 0
-    """Followers next to each other, whose inbox row names many members."""
+    """Followers with consecutive numbers, so that an inbox row names many members."""
     rolls_up: timedelta = timedelta(0)
-    """How often who opened the tab becomes active; 0: never."""
+    """Interval of the activity roll-up; 0 means never."""
     threshold: int = 1_000
-    """From so many followers on an account is a celebrity."""
+    """Follower count from which an account is a celebrity."""
     resizes: bool = False
-    """Routers look at sizes anew for each mention, as they change so quickly here."""
+    """Routers read sizes again for each mention, because sizes change quickly here."""
     graph: bool = False
-    """Follows and wants go through the log, and an indexer makes sets of them. Else they are so at once."""
+    """Follows and preferences go through the log to an indexer. Otherwise they apply at once."""
 
     devices: bool = False
-    """Devices go through the log, and a switchboard makes a bitmap of who has one. Else it is so at once."""
+    """Devices go through the log to the device indexer. Otherwise they apply at once."""
 
     platforms: tuple[Platform, ...] = ONE
-    """Providers. Where there are several, some people have a device of each, and others of another one alone."""
+    """Platforms. If there are several, some users have a device of each, and others of a single one."""
 
     desk: bool = False
-    """There is an operator, who lets go again and again what is held."""
+    """An operator releases held mentions repeatedly."""
 
     @property
-    def takes_back(self) -> bool:
-        """Then there is a retractor, and somebody who says so to the API."""
-        return any(isinstance(happening.what, TakenBack) for happening in self.happenings)
+    def has_retractions(self) -> bool:
+        """Whether the script has retractions: only then there are a retractor and a thread that sends retractions."""
+        return any(isinstance(entry.what, Retracted) for entry in self.entries)
 
-    def with_more(self, *more: Happening) -> "Script":
-        return replace(self, happenings=(*self.happenings, *more))
+    def with_more(self, *more: ScriptEntry) -> "Script":
+        return replace(self, entries=(*self.entries, *more))

@@ -1,4 +1,4 @@
-"""One run: the processes on their ground, the script's inputs, and the time until all is quiet."""
+"""Runs a script: builds the processes, feeds inputs and drains all work."""
 
 import json
 import logging
@@ -20,47 +20,47 @@ from notifier.flow.inbox.page import OpenedInbox as Shown
 from notifier.flow.intake.gateway import Gateway, IntakeStatus, Receipt
 from notifier.wiring.indexing import build_device_registry
 from notifier.wiring.intake import build_gateway
-from tests.support.oracle import Tweet, Withdrawn
-from tests.support.simulator.cast import VIEWERS, Scene
-from tests.support.simulator.durable_state import Ground
-from tests.support.simulator.inbox_visits import Visits, driven
-from tests.support.simulator.preference_changes import SAID, Said
-from tests.support.simulator.push_observer import Ringing
-from tests.support.simulator.retractions import Withdrawals
+from tests.support.oracle import RetractionUpdate, Tweet
+from tests.support.simulator.durable_state import DurableState
+from tests.support.simulator.inbox_visits import Visits, run_sync
+from tests.support.simulator.population import VIEWERS, Population
+from tests.support.simulator.preference_changes import LOGGED_CHANGES, PendingChange
+from tests.support.simulator.push_observer import PushObserver
+from tests.support.simulator.retractions import RetractionTracker
 from tests.support.simulator.roles import Roles, Threads
-from tests.support.simulator.scenarios.devices import dialled
+from tests.support.simulator.scenarios.devices import apply_device_change
 from tests.support.simulator.scenarios.moderation import operator
 from tests.support.simulator.scheduler import Process, Scheduler
 from tests.support.simulator.script import (
     Changed,
     Input,
-    Judged,
     Opened,
     Resized,
+    Retracted,
     Script,
-    TakenBack,
     Throttled,
     Tweeted,
+    VerdictChanged,
 )
-from tests.support.simulator.seal_observer import Watching
-from tests.support.simulator.snapshot import Sight
+from tests.support.simulator.seal_observer import SealObserver
+from tests.support.simulator.snapshot import StateReader
 
-# Complaints: what the loops of a run log as errors.
+# Errors logged by the loops of a run.
 
 
-class Complaints(logging.Handler):
-    """What the loops log as an error: a bug, because outages are warnings."""
+class LoggedErrors(logging.Handler):
+    """Collects errors that the loops log. Each is a bug, because outages are logged as warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.found: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = record.exc_info[1] if record.exc_info else ""
-        self.found.append(f"{record.getMessage()} {cause!r}")
+        self.messages.append(f"{record.getMessage()} {cause!r}")
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
+    def recording(self) -> Iterator[None]:
         loggers = [logging.getLogger(name) for name in ("notifier.consumer_loop", "workers.runner")]
         before = [(logger, logger.propagate, logger.level) for logger in loggers]
         for logger in loggers:
@@ -76,13 +76,13 @@ class Complaints(logging.Handler):
                 logger.setLevel(level)
 
 
-# Bodies: how the tweet service says what the script has it say.
+# Request bodies of the tweet service for the script's inputs.
 
 TEXT = "hello"
-WITHDRAWALS = {"delete": DELETED_TYPE, "edit": EDITED_TYPE, "protect": PROTECTED_TYPE, "erase": ERASED_TYPE}
+RETRACTION_TYPES = {"delete": DELETED_TYPE, "edit": EDITED_TYPE, "protect": PROTECTED_TYPE, "erase": ERASED_TYPE}
 
 
-def body(tweeted: Tweeted, time: str) -> bytes:
+def tweet_body(tweeted: Tweeted, time: str) -> bytes:
     data = {
         "tweet": tweeted.id,
         "author": tweeted.author,
@@ -94,11 +94,19 @@ def body(tweeted: Tweeted, time: str) -> bytes:
     return json.dumps(event).encode()
 
 
-def withdrawal(given: TakenBack, time: str) -> bytes:
-    data: dict[str, object] = {"tweet": given.tweet, "author": given.author} if given.tweet else {"user": given.author}
-    if given.what == "edit":
-        data |= {"mentions": list(given.mentioned), "text": given.text, "sequence": given.sequence}
-    event = {"specversion": "1.0", "type": WITHDRAWALS[given.what], "source": "tweets", "id": given.id, "time": time}
+def retraction_body(retracted: Retracted, time: str) -> bytes:
+    data: dict[str, object] = (
+        {"tweet": retracted.tweet, "author": retracted.author} if retracted.tweet else {"user": retracted.author}
+    )
+    if retracted.what == "edit":
+        data |= {"mentions": list(retracted.mentioned), "text": retracted.text, "sequence": retracted.sequence}
+    event = {
+        "specversion": "1.0",
+        "type": RETRACTION_TYPES[retracted.what],
+        "source": "tweets",
+        "id": retracted.id,
+        "time": time,
+    }
     return json.dumps(event | {"data": data}).encode()
 
 
@@ -106,81 +114,93 @@ T = TypeVar("T")
 Accept = Callable[[Sequence[UpstreamEvent | NotifierError]], Sequence[Receipt]]
 
 API_PROCESSES = 2
-"""With caches of their own."""
+"""API processes, each with caches of its own."""
 DRAIN_STEPS = 40_000
-LOOKED_EVERY = 40
+CHECK_EVERY = 40
 SLOWER = 4.0
-"""While nothing new comes, everybody looks less often: there is less to order."""
+"""Factor on all sleeps once the script is over, which leaves fewer steps to order."""
 
 
 class World:
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.ground = Ground()
-        self.scene = Scene(self.ground, script.crowd, script.platforms, graph=script.graph, phones=not script.devices)
+        self.state = DurableState()
+        self.population = Population(
+            self.state, script.crowd, script.platforms, graph=script.graph, phones=not script.devices
+        )
         self.tweets: dict[str, Tweet] = {}
         self.accepted: set[str] = set()
-        self.unsent: deque[tuple[str, bytes]] = deque()
-        """Events with their bodies, which stay the same however often they are sent."""
-        self.unsaid: deque[Said] = deque()
-        self.undialled: deque[Changed] = deque()
-        self.judged: deque[Judged] = deque()
-        self.undone: deque[tuple[str, bytes]] = deque()
-        """What is taken back, as `unsent` is."""
-        self.withdrawals = Withdrawals(self.ground)
-        self.ground.log.withdraws = self.withdrawals.hear
-        self.complaints = Complaints()
-        self.scheduler = Scheduler(script, self.ground, self._input)
-        self.sight = Sight(self.ground, self.scene, self.tweets, self.withdrawals)
-        self.ringing = Ringing(self.sight)
-        self.watching = Watching(self.scene, self.scheduler.running)
+        self.pending_events: deque[tuple[str, bytes]] = deque()
+        """Events with their bodies, which stay the same on every attempt."""
+        self.pending_changes: deque[PendingChange] = deque()
+        self.pending_device_changes: deque[Changed] = deque()
+        self.pending_verdicts: deque[VerdictChanged] = deque()
+        self.pending_retractions: deque[tuple[str, bytes]] = deque()
+        """Retractions with their bodies, like `pending_events`."""
+        self.retraction_tracker = RetractionTracker(self.state)
+        self.state.log.on_retraction = self.retraction_tracker.note
+        self.logged_errors = LoggedErrors()
+        self.scheduler = Scheduler(script, self.state, self._input)
+        self.state_reader = StateReader(self.state, self.population, self.tweets, self.retraction_tracker)
+        self.push_observer = PushObserver(self.state_reader)
+        self.seal_observer = SealObserver(self.population, self.scheduler.running)
         settings = Settings(threshold=script.threshold, collapse=script.collapse, roll_up_every=script.rolls_up)
-        self.roles = Roles(self.ground, self.scheduler, settings, self.ringing, self.watching, script)
+        self.roles = Roles(self.state, self.scheduler, settings, self.push_observer, self.seal_observer, script)
         inboxes = [self.roles.inbox(self if script.rolls_up else None) for _ in range(API_PROCESSES)]
-        self.visits = Visits(inboxes, self.sight, self.scheduler.sleep, marked=self.ringing.marked)
+        self.visits = Visits(inboxes, self.state_reader, self.scheduler.sleep, marked=self.push_observer.marked)
         self.quiet = False
         self._opened: dict[str, deque[Opened]] = {name: deque() for name in VIEWERS}
         self._throttles = 0
         self._sequences: Counter[tuple[str, str]] = Counter()
 
     def run(self) -> None:
-        """Plays the script, then lets everybody finish; `quiet` says whether they did."""
-        with self.complaints.listening():
+        """Run the script, then let all work finish; `quiet` is whether it did."""
+        with self.logged_errors.recording():
             self._populate()
             self.scheduler.advance(self.script.steps)
             self.scheduler.calm()
             self.scheduler.pace = SLOWER
-            for _ in range(DRAIN_STEPS // LOOKED_EVERY):
-                self.scheduler.advance(LOOKED_EVERY)
+            for _ in range(DRAIN_STEPS // CHECK_EVERY):
+                self.scheduler.advance(CHECK_EVERY)
                 if self._quiet():
                     break
-                self.ground.skip()
+                self.state.skip()
             self.quiet = self._quiet()
             self.scheduler.close()
 
     def waiting(self) -> Iterator[str]:
-        """What keeps it from being quiet."""
-        yield from (f"{id} isn't accepted" for id, _ in self.unsent)
-        yield from (f"{said.changed} isn't heard" for said in self.unsaid)
-        yield from (f"{changed} isn't heard" for changed in self.undialled)
-        yield from (f"{id} isn't heard" for id, _ in self.undone)
-        yield from (f"{text}" for text in self.sight.oracle().sequencing(self.accepted))
-        if left := self.ground.log.uncommitted():
-            yield f"{left} records aren't committed"
-        yield from (f"the index lacks {key}, which Redis refused" for key in sorted(self.ground.unannounced))
-        yield from (f"{subject} has an unpublished head" for subject in self.ground.heads.unpublished(9))
-        for burst, account in self.ground.ledger.read(self.ground.ledger.unsettled()).items():
-            yield from (f"{piece} hasn't ended" for piece, one in account.standings.items() if not one.ended)
-            if account.settled:
+        """Describe the work that is left."""
+        yield from (f"{id} isn't accepted" for id, _ in self.pending_events)
+        yield from (f"{change.changed} isn't accepted" for change in self.pending_changes)
+        yield from (f"{changed} isn't accepted" for changed in self.pending_device_changes)
+        yield from (f"{id} isn't accepted" for id, _ in self.pending_retractions)
+        yield from (f"{text}" for text in self.state_reader.oracle().sequencing_violations(self.accepted))
+        if uncommitted := self.state.log.uncommitted():
+            yield f"{uncommitted} records aren't committed"
+        yield from (f"the index lacks {key}, which Redis refused" for key in sorted(self.state.unannounced))
+        yield from (f"{subject} has an unpublished head" for subject in self.state.heads.unpublished(9))
+        for burst, progress in self.state.ledger.read(self.state.ledger.unsettled()).items():
+            yield from (
+                f"{slice_} hasn't ended"
+                for slice_, slice_progress in progress.standings.items()
+                if not slice_progress.ended
+            )
+            if progress.settled:
                 yield f"{burst} is settled and still open"
         if not self.scheduler.lost.issuperset(f"pump-{n + 1}/rollup" for n in range(self.script.pumps)):
-            idle = self.scene.rumours.idle_lookers(self.scene.base)
-            yield from (f"{name} opened the tab, and isn't active" for name in idle)
+            idle = self.population.in_flight_changes.missing_from_active_sets(self.population.base)
+            yield from (f"{name} opened the inbox, and isn't active" for name in idle)
 
     def _quiet(self) -> bool:
         visiting = any(self._opened.values())
-        undone = self.unsent or self.unsaid or self.undialled or self.undone or self.judged
-        return not (undone or visiting) and self.ground.at_rest() and not any(self.waiting())
+        pending = (
+            self.pending_events
+            or self.pending_changes
+            or self.pending_device_changes
+            or self.pending_retractions
+            or self.pending_verdicts
+        )
+        return not (pending or visiting) and self.state.at_rest() and not any(self.waiting())
 
     def _populate(self) -> None:
         self.scheduler.add(Process("api", self._api))
@@ -196,39 +216,43 @@ class World:
 
     def _api(self, process: Process, _: int) -> Threads:
         gateway = build_gateway(self.roles.system(process))
-        threads = {"api/gateway": self._sends(gateway.accept, self.unsent, self.accepted.add)}
+        threads = {"api/gateway": self._send_events(gateway.accept, self.pending_events, self.accepted.add)}
         if self.script.graph:
-            mouth = self.roles.mouth(process)
-            threads["api/graph"] = self._says(self.unsaid, lambda said: said(mouth))
+            api = self.roles.change_api(process)
+            threads["api/graph"] = self._send_each(self.pending_changes, lambda change: change(api))
         if self.script.devices:
-            book = build_device_registry(self.roles.system(process))
-            threads["api/phones"] = self._says(self.undialled, lambda changed: dialled(book, self.ground, changed))
-        if self.script.takes_back:
-            threads["api/retractions"] = self._sends(self._retracts(gateway), self.undone, lambda id: None)
+            registry = build_device_registry(self.roles.system(process))
+            threads["api/phones"] = self._send_each(
+                self.pending_device_changes, lambda changed: apply_device_change(registry, self.state, changed)
+            )
+        if self.script.has_retractions:
+            threads["api/retractions"] = self._send_events(
+                self._retraction_acceptor(gateway), self.pending_retractions, lambda id: None
+            )
         return threads
 
-    def _retracts(self, gateway: Gateway) -> Accept:
+    def _retraction_acceptor(self, gateway: Gateway) -> Accept:
         """Accept retractions as the API does, and note those it has hidden; an outage leaves them to the retractor."""
 
         def accept(events: Sequence[UpstreamEvent | NotifierError]) -> Sequence[Receipt]:
             receipts = gateway.append(events)
             retractions = [event for event in events if isinstance(event, Retraction)]
             if gateway.hide(retractions):
-                self.withdrawals.settles(retractions)
+                self.retraction_tracker.note_applied(retractions)
             return receipts
 
         return accept
 
-    def _sends(
+    def _send_events(
         self, accept: Accept, waiting: deque[tuple[str, bytes]], accepted: Callable[[str], None]
     ) -> Callable[[], None]:
         def send() -> None:
             while True:
                 if not waiting:
-                    self.scheduler.rest()
+                    self.scheduler.sleep_until_woken()
                     continue
                 try:
-                    receipts = accept([read_event(waiting[0][1], self.ground.clock.now()).event])
+                    receipts = accept([read_event(waiting[0][1], self.state.clock.now()).event])
                 except (Unavailable, Full):
                     self.scheduler.sleep(0.5)
                     continue
@@ -236,20 +260,20 @@ class World:
                 if receipts[0].answer in (IntakeStatus.ACCEPTED, IntakeStatus.DUPLICATE):
                     accepted(id)
                 else:
-                    self.complaints.found.append(f"the gateway refused {id}: {receipts[0].error}")
+                    self.logged_errors.messages.append(f"the gateway refused {id}: {receipts[0].error}")
 
         return send
 
-    def _says(self, waiting: deque[T], says: Callable[[T], None]) -> Callable[[], None]:
-        """One after another, and each until it is heard."""
+    def _send_each(self, waiting: deque[T], send: Callable[[T], None]) -> Callable[[], None]:
+        """Return a thread that sends each item until it is accepted."""
 
         def say() -> None:
             while True:
                 if not waiting:
-                    self.scheduler.rest()
+                    self.scheduler.sleep_until_woken()
                     continue
                 try:
-                    says(waiting[0])
+                    send(waiting[0])
                 except (Unavailable, Full):
                     self.scheduler.sleep(0.5)
                     continue
@@ -261,13 +285,13 @@ class World:
         return {f"people/{name}": self._visitor(name) for name in self._opened}
 
     def _desk(self, process: Process, _: int) -> Threads:
-        return {"desk/operator": operator(self.roles.system(process), self.judged, self.scheduler.sleep)}
+        return {"desk/operator": operator(self.roles.system(process), self.pending_verdicts, self.scheduler.sleep)}
 
     def _visitor(self, name: str) -> Callable[[], None]:
         def live() -> None:
             while True:
                 if not self._opened[name]:
-                    self.scheduler.rest()
+                    self.scheduler.sleep_until_woken()
                     continue
                 before = len(self.visits.wrong)
                 self.visits.visit(self._opened[name][0])
@@ -279,77 +303,77 @@ class World:
 
     def observe(self, opened: Shown) -> None:
         """Record the activity as the API does. The script injects no faults into it."""
-        driven(self.ground.activity.touch([opened.look.member], hour_of(opened.look.now)))
-        self.scene.looked(opened.look.viewer.user)
+        run_sync(self.state.activity.touch([opened.look.member], hour_of(opened.look.now)))
+        self.population.note_visit(opened.look.viewer.user)
 
-    def _input(self, given: Input) -> None:
-        match given:
+    def _input(self, input_: Input) -> None:
+        match input_:
             case Tweeted():
-                self._tweets(given)
-            case TakenBack():
-                self._takes_back(given)
+                self._post_tweet(input_)
+            case Retracted():
+                self._retract(input_)
             case Changed():
-                self._changes(given)
+                self._change(input_)
             case Resized():
-                self.scene.resize(given.account, given.followers)
+                self.population.resize(input_.account, input_.followers)
             case Opened():
-                self._opened[given.person].append(given)
-                self.scheduler.wake(f"people/{given.person}")
+                self._opened[input_.person].append(input_)
+                self.scheduler.wake(f"people/{input_.person}")
             case Throttled():
-                self._throttle(given)
-            case Judged():
-                self.judged.append(given)
+                self._throttle(input_)
+            case VerdictChanged():
+                self.pending_verdicts.append(input_)
 
-    def _tweets(self, given: Tweeted) -> None:
-        now = self.ground.clock.now()
-        self.tweets[given.id] = Tweet(
-            id=given.id,
-            author=given.author,
-            mentioned=given.mentioned,
-            protected=given.protected,
+    def _post_tweet(self, tweeted: Tweeted) -> None:
+        now = self.state.clock.now()
+        self.tweets[tweeted.id] = Tweet(
+            id=tweeted.id,
+            author=tweeted.author,
+            mentioned=tweeted.mentioned,
+            protected=tweeted.protected,
             text=TEXT,
             at=now,
         )
-        self.unsent.append((given.id, body(given, now.isoformat())))
+        self.pending_events.append((tweeted.id, tweet_body(tweeted, now.isoformat())))
         self.scheduler.wake("api/gateway")
 
-    def _takes_back(self, given: TakenBack) -> None:
-        now = self.ground.clock.now()
-        self.withdrawals.given[given.id] = Withdrawn(
-            what=given.what,
-            author=given.author,
-            tweet=given.tweet,
+    def _retract(self, retracted: Retracted) -> None:
+        now = self.state.clock.now()
+        self.retraction_tracker.by_event[retracted.id] = RetractionUpdate(
+            kind=retracted.what,
+            author=retracted.author,
+            tweet=retracted.tweet,
             at=now,
-            mentioned=given.mentioned,
-            sequence=given.sequence,
-            text=given.text,
+            mentioned=retracted.mentioned,
+            sequence=retracted.sequence,
+            text=retracted.text,
         )
-        self.undone.append((given.id, withdrawal(given, now.isoformat())))
+        self.pending_retractions.append((retracted.id, retraction_body(retracted, now.isoformat())))
         self.scheduler.wake("api/retractions")
 
-    def _changes(self, given: Changed) -> None:
-        if given.what.startswith("phone:"):
-            self.undialled.append(given)
+    def _change(self, changed: Changed) -> None:
+        if changed.what.startswith("phone:"):
+            self.pending_device_changes.append(changed)
             self.scheduler.wake("api/phones")
             return
-        if not self.script.graph or given.what.partition(":")[0] not in SAID:
-            self.scene.change(given)
+        if not self.script.graph or changed.what.partition(":")[0] not in LOGGED_CHANGES:
+            self.population.change(changed)
             return
-        pair = given.person, given.whom
-        sequence = given.sequence or self._sequences[pair] + 1
+        pair = changed.person, changed.whom
+        sequence = changed.sequence or self._sequences[pair] + 1
         self._sequences[pair] = max(self._sequences[pair], sequence)
-        self.unsaid.append(Said(changed=given, sequence=sequence, at=self.ground.clock.now()))
+        self.pending_changes.append(PendingChange(changed=changed, sequence=sequence, at=self.state.clock.now()))
         self.scheduler.wake("api/graph")
 
-    def _throttle(self, given: Throttled) -> None:
-        now, self._throttles = self.ground.clock.now(), self._throttles + 1
+    def _throttle(self, throttled: Throttled) -> None:
+        now, self._throttles = self.state.clock.now(), self._throttles + 1
         throttle = Throttle(
             id=f"t{self._throttles}",
-            tier=Tier(given.tier),
-            rate=given.rate,
+            tier=Tier(throttled.tier),
+            rate=throttled.rate,
             reason="storm",
             who="amy",
             starts_at=now,
-            ends_at=now + given.lasting,
+            ends_at=now + throttled.lasting,
         )
-        self.ground.throttles.put(throttle)
+        self.state.throttles.put(throttle)

@@ -1,4 +1,4 @@
-"""The sight from above: what stands in the ground at one moment, in the oracle's words."""
+"""Reads the durable state at one moment as input of the oracle."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,10 +6,10 @@ from datetime import datetime
 
 from notifier.domain.bursts.burst import Burst
 from notifier.domain.ids import BurstKey, Lane
-from tests.support.oracle import Key, Marked, Oracle, Seen, Tweet
-from tests.support.simulator.cast import Scene
-from tests.support.simulator.durable_state import Ground
-from tests.support.simulator.retractions import Withdrawals
+from tests.support.oracle import InboxMarks, Key, ObservedBurst, Oracle, Tweet
+from tests.support.simulator.durable_state import DurableState
+from tests.support.simulator.population import Population
+from tests.support.simulator.retractions import RetractionTracker
 
 
 def key_of(burst: BurstKey) -> Key:
@@ -17,84 +17,88 @@ def key_of(burst: BurstKey) -> Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """One person's list at one moment."""
+class ListBounds:
+    """Bursts that one user's list may and must show at one moment."""
 
     oracle: Oracle
     lenient: Oracle
     published: frozenset[Key]
     moving: frozenset[Key]
-    """Bursts that a head is publishing: their place and names may change under a page."""
+    """Bursts that a head is publishing: their place and names may change while a page is read."""
     refused: frozenset[Key]
     """Bursts that Redis refused and still lacks."""
     changes: int
     may: frozenset[Key]
-    """What the list may show: something that is on its way may have come."""
+    """Bursts that the list may show, with changes in flight applied or not."""
     must: frozenset[Key]
     now: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    ground: Ground
-    scene: Scene
+class StateReader:
+    state: DurableState
+    population: Population
     tweets: Mapping[str, Tweet]
-    withdrawals: Withdrawals
-    _seen: dict[BurstKey, tuple[object, Seen]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """As it was when last looked at: of hundreds of looks hardly one finds a burst changed."""
+    retraction_tracker: RetractionTracker
+    _seen: dict[BurstKey, tuple[object, ObservedBurst]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Cache by burst: hardly one in hundreds of reads finds a changed burst."""
 
     def oracle(self) -> Oracle:
-        """By all that was said."""
+        """Return the oracle with all updates applied."""
         mentions: dict[BurstKey, list[str]] = {}
-        for (key, event), _ in self.ground.bursts.mentions.items():
+        for (key, event), _ in self.state.bursts.mentions.items():
             mentions.setdefault(key, []).append(event.id)
-        found = [self._of(burst, mentions.get(key, ())) for key, burst in self.ground.bursts.by_key.items()]
-        bursts = {seen.key: seen for seen in found}
-        words = self.withdrawals.said()
-        return Oracle(people=self.scene.people, tweets=self.tweets, bursts=bursts, words=words)
+        observed = [self._of(burst, mentions.get(key, ())) for key, burst in self.state.bursts.by_key.items()]
+        bursts = {seen.key: seen for seen in observed}
+        retractions = self.retraction_tracker.logged()
+        return Oracle(people=self.population.people, tweets=self.tweets, bursts=bursts, retractions=retractions)
 
-    def _of(self, burst: Burst, mentions: Sequence[str]) -> Seen:
-        key, ground = burst.key, self.ground.bursts
-        tweets, secret = tuple(mentions) or (burst.tweet,), ground.secret[key]
-        opened, gone = ground.opened[key], ground.gone.get(key)
-        state = burst, tweets, secret, opened, gone
+    def _of(self, burst: Burst, mentions: Sequence[str]) -> ObservedBurst:
+        key, bursts = burst.key, self.state.bursts
+        tweets, restricted = tuple(mentions) or (burst.tweet,), bursts.restricted[key]
+        opened, hidden_at = bursts.opened[key], bursts.hidden_at.get(key)
+        state = burst, tweets, restricted, opened, hidden_at
         if key not in self._seen or self._seen[key][0] != state:
-            seen = Seen(
+            seen = ObservedBurst(
                 key=key_of(key),
                 opened_at=burst.opened_at,
                 tweets=tweets,
                 spared=burst.pull_only,
                 standard=burst.lane is Lane.STANDARD,
-                secret=secret,
-                left_to="" if secret else burst.restricted_to or "",
+                secret=restricted,
+                left_to="" if restricted else burst.restricted_to or "",
                 opened=opened,
-                gone=gone,
+                gone=hidden_at,
             )
             self._seen[key] = state, seen
         return self._seen[key][1]
 
     def lenient(self) -> Oracle:
-        """As if nothing had come of what was taken back but what must have."""
+        """Return the oracle with only those retractions that must be applied."""
         oracle = self.oracle()
-        if not oracle.words:
+        if not oracle.retractions:
             return oracle
-        return replace(oracle, words=self.withdrawals.sure(), unsettled=self.withdrawals.unsettled())
+        return replace(
+            oracle, retractions=self.retraction_tracker.applied(), unsettled=self.retraction_tracker.unsettled()
+        )
 
-    def look(self, person: str, marked: Marked) -> Look:
-        oracle, now = self.oracle(), self.ground.clock.now()
-        lenient = self.lenient() if oracle.words else oracle
-        words = [oracle, lenient] if oracle.words else [oracle]
-        possible = self.scene.possibly(person)
-        could_be = (each.of(one) for each in words for one in possible)
-        lists = [frozenset(one.list(person, marked, now)) for one in could_be]
-        heads = self.ground.heads.load(self.ground.heads.unpublished(1_000)).values()
-        return Look(
+    def look(self, person: str, marked: InboxMarks) -> ListBounds:
+        oracle, now = self.oracle(), self.state.clock.now()
+        lenient = self.lenient() if oracle.retractions else oracle
+        oracles = [oracle, lenient] if oracle.retractions else [oracle]
+        possible = self.population.possible_states_of(person)
+        could_be = (oracle_.of(person_) for oracle_ in oracles for person_ in possible)
+        lists = [frozenset(person_.list(person, marked, now)) for person_ in could_be]
+        heads = self.state.heads.load(self.state.heads.unpublished(1_000)).values()
+        return ListBounds(
             oracle=oracle,
             lenient=lenient,
-            published=frozenset(map(key_of, self.ground.published())),
+            published=frozenset(map(key_of, self.state.published())),
             moving=frozenset(key_of(burst.key) for head in heads for burst in head.outbox),
-            refused=frozenset(map(key_of, self.ground.unannounced)),
-            changes=self.scene.changes[person],
+            refused=frozenset(map(key_of, self.state.unannounced)),
+            changes=self.population.changes[person],
             may=frozenset[Key]().union(*lists),
             must=lists[0].intersection(*lists[1:]),
             now=now,

@@ -8,14 +8,14 @@ import pytest
 
 from notifier.api.auth.issuer_keys import AGAIN, FRESH, Fetched
 from notifier.domain.errors import IssuerUnavailable
-from tests.support.token_issuer import Issuing
+from tests.support.token_issuer import FakeIssuer
 
 
 @dataclass(slots=True)
 class Slow:
     """An issuer that answers when it is told to."""
 
-    issuer: Issuing = field(default_factory=Issuing)
+    issuer: FakeIssuer = field(default_factory=FakeIssuer)
     may: asyncio.Event = field(default_factory=asyncio.Event)
     time: float = 0.0
     failures: int = 0

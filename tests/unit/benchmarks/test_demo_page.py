@@ -8,15 +8,15 @@ from benchmarks import live
 from benchmarks.demo_page import PARTS, axe_figure, ready_figures, storm_figure, weight_figures
 from benchmarks.fanout.large_burst import FOLLOWERS
 from tests.repo.sources import ROOT
-from tests.support.browser.page import Seen
+from tests.support.browser.page import StormTimes
 from tests.support.browser.states import STAR_DELIVERED
 from tests.support.browser.storm_watcher import BURST, TOOK
 
-SEEN = Seen(burst="mention:nova#2", followers=FOLLOWERS, people=9_000_000, told_s=6.3, shown_s=7.9)
+SEEN = StormTimes(burst="mention:nova#2", followers=FOLLOWERS, people=9_000_000, reported_s=6.3, shown_s=7.9)
 
 
 def test_the_slowest_storm_is_judged_by_what_the_page_said() -> None:
-    figure = storm_figure([SEEN, replace(SEEN, told_s=8.1, shown_s=9.4)])
+    figure = storm_figure([SEEN, replace(SEEN, reported_s=8.1, shown_s=9.4)])
     assert (figure.finding.ok, figure.finding.value, figure.finding.limit) == (False, 8.1, 8.0)
     assert "9.4 s at most from the press" in figure.finding.detail
     assert storm_figure([SEEN]).finding.ok
@@ -31,13 +31,13 @@ def test_the_slowest_storm_is_judged_by_what_the_page_said() -> None:
     ],
     ids=["another world", "nobody", "too late to be true"],
 )
-def test_a_page_that_can_not_be_right_keeps_no_limit(seen: Seen, words: str) -> None:
+def test_a_page_that_can_not_be_right_keeps_no_limit(seen: StormTimes, words: str) -> None:
     finding = storm_figure([SEEN, seen]).finding
     assert (finding.ok, finding.detail.endswith(words)) == (False, True)
 
 
 def test_a_rounded_tenth_is_no_lie() -> None:
-    assert storm_figure([replace(SEEN, told_s=6.3, shown_s=6.25)]).finding.ok
+    assert storm_figure([replace(SEEN, reported_s=6.3, shown_s=6.25)]).finding.ok
 
 
 def test_the_slowest_start_of_each_kind_is_judged() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from notifier.cli.commands.import_.loader import Checkpoint, Rejects
 from notifier.domain.errors import BadImport, Full
-from tests.support.full_disk import no_file_beyond
+from tests.support.full_disk import limited_file_size
 
 
 def told(path: Path) -> list[int]:
@@ -31,7 +31,7 @@ def test_a_full_disk_is_said_and_what_was_told_before_stands(tmp_path: Path) -> 
     path = tmp_path / "rejects.ndjson"
     first = Rejects(path)
     first(2, "No.")
-    with no_file_beyond(40), pytest.raises(Full, match=r"rejects\.ndjson: "):
+    with limited_file_size(40), pytest.raises(Full, match=r"rejects\.ndjson: "):
         first(3, "No.")
     first.close()
     second = Rejects(path)

@@ -49,7 +49,7 @@ def grant(form: Mapping[str, str], content: str = "application/x-www-form-urlenc
 
 def send_message(fcm: Google, message: object = MESSAGE, *, path: str = SEND, bearer: str | None = None) -> Reply:
     if bearer is None:
-        bearer = json.loads(fcm.fake.answer(token_request(issued=fcm.theirs.now())).body)["access_token"]
+        bearer = json.loads(fcm.fake.answer(token_request(issued=fcm.provider_clock.now())).body)["access_token"]
     body = json.dumps({"message": message}).encode()
     headers = [("authorization", f"Bearer {bearer}")]
     return fcm.fake.answer(Post(origin="https://fcm.googleapis.com:443", path=path, headers=headers, body=body))
@@ -105,7 +105,7 @@ def test_token_is_valid_for_an_hour_or_until_revoked() -> None:
     assert send_message(fcm, bearer=token).status == 200
     fcm.advance(timedelta(hours=1))
     assert error_of(send_message(fcm, bearer=token)) == (401, "UNAUTHENTICATED", None)
-    token = json.loads(fcm.fake.answer(token_request(issued=fcm.theirs.now())).body)["access_token"]
+    token = json.loads(fcm.fake.answer(token_request(issued=fcm.provider_clock.now())).body)["access_token"]
     fcm.fake.grants.revoke()
     assert send_message(fcm, bearer=token).status == 401
 

@@ -1,4 +1,4 @@
-"""Dialling: people register devices, log in on others', leave and lose them; and what the oracle hears of it."""
+"""Device scenarios: devices are registered, change owners and are dropped."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,15 +8,15 @@ from notifier.domain.push.device import Device, DeviceRecord, FirebaseToken, dev
 from notifier.domain.push.receipt import ConfigError, DropToken, PayloadError, Receipt, RetryAt, Unknown
 from notifier.flow.devices.registry import PhoneBook
 from notifier.ports.directory import Directory
-from tests.support.oracle import Phoned
-from tests.support.simulator.durable_state import Ground
-from tests.support.simulator.script import Changed, Happening, Opened, Script, Tweeted, Wiped
+from tests.support.oracle import DeviceUpdate
+from tests.support.simulator.durable_state import DurableState
+from tests.support.simulator.script import Changed, Opened, Script, ScriptEntry, Tweeted, Wiped
 
 OWNERS = ("kim", "lee", "max", "pat", "roy", "nova")
-"""Nobody of them is ever erased. The first, and those around max, are of different shards."""
+"""Owners of devices; none is ever erased. max is in another shard than kim, and so is nova."""
 AUTHORS = ("ada", "bob", "eve")
 DEVICES = 3
-"""That go round among them."""
+"""Number of devices that change owners."""
 SOON = timedelta(seconds=10)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 ANSWERS: Mapping[str, Callable[[datetime], Receipt]] = {
@@ -27,63 +27,66 @@ ANSWERS: Mapping[str, Callable[[datetime], Receipt]] = {
     "refused": lambda _: PayloadError(reason="refused"),
     "unconfigured": lambda _: ConfigError(reason="a key of ours has expired"),
 }
-"""What a provider says of a device when it is sent to next."""
+"""A provider's next answer for a device."""
 
 
-def dialled(book: PhoneBook, ground: Ground, changed: Changed) -> None:
-    """As an app or a provider says it. Raises Unavailable or Full, and then may or may not be heard."""
+def apply_device_change(registry: PhoneBook, state: DurableState, changed: Changed) -> None:
+    """Apply a device change as an app or a provider does.
+
+    Raises Unavailable or Full; the change may have been accepted even then.
+    """
     user = UserId(changed.person)
-    member, address = ground.directory.accounts([user])[user].member, _address(changed)
+    member, address = state.directory.accounts([user])[user].member, _address(changed)
     match changed.what.split(":")[1]:
         case "on":
-            book.register(member, address, locale="en", time_zone="UTC")
+            registry.register(member, address, locale="en", time_zone="UTC")
         case "off":
-            book.unregister(member, device_id(address))
+            registry.unregister(member, device_id(address))
         case answer if answer in ANSWERS:
-            ground.phones.says[device_id(address)].append(ANSWERS[answer](ground.clock.now()))
+            state.phones.answers[device_id(address)].append(ANSWERS[answer](state.clock.now()))
         case _:
-            for device in book.of(member):
+            for device in registry.of(member):
                 if device.address == address:
-                    book.drop({device: None})
+                    registry.drop({device: None})
 
 
 def _address(changed: Changed) -> FirebaseToken:
     return FirebaseToken(token=f"{int(changed.what.rpartition(':')[2]):040}")
 
 
-def rung(record: DeviceRecord, directory: Directory) -> Sequence[Phoned]:
-    """What the log carries, in the oracle's words, to the one whom it is about."""
-    if (word := record.word) is None:
+def device_updates(record: DeviceRecord, directory: Directory) -> Sequence[DeviceUpdate]:
+    """Translate a log record into updates for the oracle."""
+    if (change := record.word) is None:
         return []
-    person = directory.users([word.member])[word.member]
-    return [Phoned(person=person, device=word.id, rank=word.rank, has=isinstance(word, Device))]
+    person = directory.users([change.member])[change.member]
+    return [DeviceUpdate(person=person, device=change.id, rank=change.rank, has=isinstance(change, Device))]
 
 
-def dialling() -> Script:
-    """Three devices go round among six people while bursts are sealed, now and then two at a time, and are lost."""
+def device_changes() -> Script:
+    """Three devices change among six users, sometimes two at a time, and are dropped, while bursts are sealed."""
     kinds = ("on", "on", "off", "on", "drop", "on")
-    said = [
+    changes = [
         Changed(person=OWNERS[(5 * n + n // 6) % 6], what=f"phone:{kinds[n % 6]}:{(n + n // 5) % DEVICES}")
         for n in range(40)
     ]
-    happenings = [Happening(step=1 + 16 * n, what=one) for n, one in enumerate(said)]
-    happenings += [
-        Happening(
+    entries = [ScriptEntry(step=1 + 16 * n, what=change) for n, change in enumerate(changes)]
+    entries += [
+        ScriptEntry(
             step=15 + 80 * n, what=Tweeted(id=f"e{n}", author=AUTHORS[n % 3], mentioned=("nova", "lyra", "orion"))
         )
         for n in range(8)
     ]
-    happenings.append(Happening(step=650, what=Opened(person="kim")))
-    return Script(seed=1, steps=680, happenings=happenings, collapse=timedelta(0), pumps=2, devices=True)
+    entries.append(ScriptEntry(step=650, what=Opened(person="kim")))
+    return Script(seed=1, steps=680, entries=entries, collapse=timedelta(0), pumps=2, devices=True)
 
 
-def redialling() -> Script:
-    """Some have two devices, of which one is to be asked again later; meanwhile Redis is emptied."""
-    said = [("kim", "on:0"), ("kim", "on:1"), ("lee", "on:2"), ("lee", "on:3"), ("kim", "busy:1"), ("lee", "busy:2")]
-    happenings = [
-        Happening(step=1 + 16 * n, what=Changed(person=person, what=f"phone:{what}"))
-        for n, (person, what) in enumerate(said)
+def device_retries() -> Script:
+    """Users have two devices and one must be retried later; Redis is wiped in between."""
+    changes = [("kim", "on:0"), ("kim", "on:1"), ("lee", "on:2"), ("lee", "on:3"), ("kim", "busy:1"), ("lee", "busy:2")]
+    entries = [
+        ScriptEntry(step=1 + 16 * n, what=Changed(person=person, what=f"phone:{action}"))
+        for n, (person, action) in enumerate(changes)
     ]
-    happenings.append(Happening(step=150, what=Tweeted(id="e1", author="ada", mentioned=("nova",))))
-    happenings.append(Happening(step=1_200, what=Wiped()))
-    return Script(seed=1, steps=1_300, happenings=happenings, devices=True)
+    entries.append(ScriptEntry(step=150, what=Tweeted(id="e1", author="ada", mentioned=("nova",))))
+    entries.append(ScriptEntry(step=1_200, what=Wiped()))
+    return Script(seed=1, steps=1_300, entries=entries, devices=True)

@@ -1,4 +1,4 @@
-"""The desk: an operator says how far mentions carry, as the script wants it, and lets go whatever is held."""
+"""The moderation scenario and its operator, who sets verdicts and releases held mentions."""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,46 +10,46 @@ from notifier.domain.ids import UserId
 from notifier.flow.intake.held_mentions import Release
 from notifier.ports.all_ports import Ports
 from notifier.wiring.system import System
-from tests.support.simulator.script import Happening, Judged, Script, Tweeted
+from tests.support.simulator.script import Script, ScriptEntry, Tweeted, VerdictChanged
 
 LOOKS_EVERY = 0.2
-"""Seconds."""
+"""Seconds between two rounds of the operator."""
 
 
-def operator(system: System, judged: deque[Judged], sleep: Callable[[float], None]) -> Callable[[], None]:
-    """One word after another, and each until it is heard."""
+def operator(system: System, judged: deque[VerdictChanged], sleep: Callable[[float], None]) -> Callable[[], None]:
+    """Return a thread that sets each verdict until it is accepted, and releases whatever is held."""
     release, ports = Release.of(system.ports), system.ports
 
     def decides() -> None:
         while True:
             try:
                 while judged:
-                    _say(ports, judged[0])
+                    _set_verdict(ports, judged[0])
                     judged.popleft()
                 if held := list(ports.holds.waiting()):
                     release(held, "amy")
             except (Unavailable, Full):
-                pass  # at the next look
+                pass  # retried in the next round
             sleep(LOOKS_EVERY)
 
     return decides
 
 
-def _say(ports: Ports, judged: Judged) -> None:
+def _set_verdict(ports: Ports, judged: VerdictChanged) -> None:
     user, verdict, now = UserId(judged.account), Verdict(judged.verdict), ports.clock.now()
-    before = ports.reaches.standing([user]).get(user)
-    ports.reaches.say(checked(ReachWord(user=user, verdict=verdict, reason="storm", who="amy", at=now), before))
+    current = ports.reaches.standing([user]).get(user)
+    ports.reaches.say(checked(ReachWord(user=user, verdict=verdict, reason="storm", who="amy", at=now), current))
 
 
-def a_hold() -> Script:
-    """In a storm bob's mentions are held, and pass again, and are held; what is held is let go all the while."""
+def held_mentions() -> Script:
+    """In a storm, bob's mentions are held, allowed and held again; held mentions are released all the time."""
     tweets = [
         Tweeted(
             id=f"e{n}", author=("bob", "ada", "bob", "eve")[n % 4], mentioned=("nova", "ghost", "lyra")[: 1 + n % 3]
         )
         for n in range(16)
     ]
-    words = [Judged(account="bob", verdict=verdict) for verdict in ("hold", "all", "hold")]
-    happenings = [Happening(step=40 + 60 * n, what=tweet) for n, tweet in enumerate(tweets)]
-    happenings += [Happening(step=1 + 320 * n, what=word) for n, word in enumerate(words)]
-    return Script(seed=1, steps=1_100, happenings=happenings, collapse=timedelta(0), desk=True)
+    moderations = [VerdictChanged(account="bob", verdict=verdict) for verdict in ("hold", "all", "hold")]
+    entries = [ScriptEntry(step=40 + 60 * n, what=tweet) for n, tweet in enumerate(tweets)]
+    entries += [ScriptEntry(step=1 + 320 * n, what=moderation) for n, moderation in enumerate(moderations)]
+    return Script(seed=1, steps=1_100, entries=entries, collapse=timedelta(0), desk=True)

@@ -18,7 +18,7 @@ from notifier.adapters.http2 import frames
 from notifier.devkit.http2.behaviour import Conduct
 from notifier.devkit.http2.server import Http2Server, serving
 from notifier.ports.push import Post, Reply, Silence
-from tests.support.http2_process import Elsewhere, elsewhere
+from tests.support.http2_process import ServerProcess, server_process
 
 HEADERS = [(":method", "POST"), (":scheme", "http"), (":authority", "push.example"), (":path", "/send"), ("x", "é")]
 
@@ -77,7 +77,7 @@ class Client:
         return b"".join(event.data for event in self.events if isinstance(event, h2.events.DataReceived))
 
 
-def port(server: Http2Server | Elsewhere) -> int:
+def port(server: Http2Server | ServerProcess) -> int:
     return int(server.origin.rpartition(":")[2])
 
 
@@ -167,7 +167,7 @@ def test_invalid_input_does_not_affect_other_connections(server: Http2Server, ju
 
 
 def test_server_in_own_process_reports_tally_and_changes_conduct() -> None:
-    with elsewhere() as server, closing(Client(port(server))) as client:
+    with server_process() as server, closing(Client(port(server))) as client:
         client.post(b"{}")
         assert client.headers()[0] == (":status", "200")
         assert (server.tally().acted_upon, server.tally().connections) == (1, 1)

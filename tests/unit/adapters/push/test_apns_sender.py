@@ -139,9 +139,9 @@ def test_new_device_is_sent_apart_until_an_alert_is_accepted() -> None:
 
 def test_refused_device_is_sent_apart_until_an_alert_is_accepted() -> None:
     apns = apple()
-    apns.wire.instead = lambda _: Reply(status=400, body=b'{"reason":"BadDeviceToken"}')
+    apns.wire.override = lambda _: Reply(status=400, body=b'{"reason":"BadDeviceToken"}')
     sent(apns.sender, ALERT, iphone())
-    apns.wire.instead = lambda _: None
+    apns.wire.override = lambda _: None
     sent(apns.sender, ALERT, iphone())
     sent(apns.sender, ALERT, iphone())
     assert [post.suspect for post in apns.wire.sent] == [False, True, False]
@@ -173,7 +173,7 @@ def test_clock_45_minutes_slow_costs_one_refusal_and_no_alert() -> None:
 def test_requests_with_expired_token_are_resent_before_others() -> None:
     apns = apple(ahead=timedelta(minutes=-45))
     apns.advance(timedelta(minutes=10))
-    apns.wire.ahead = 5
+    apns.wire.in_flight = 5
     devices = [iphone(n) for n in range(12)]
     assert sent(apns.sender, ALERT, *devices) == [Accepted()] * 12
     assert apns.fake.answered == {"ExpiredProviderToken": 5, "Accepted": 12}
@@ -183,7 +183,7 @@ def test_requests_with_expired_token_are_resent_before_others() -> None:
 def test_only_requests_refused_for_expired_token_are_resent() -> None:
     apns = apple()
     apns.advance(timedelta(minutes=10))  # within the half-hour, so that a newer token can be signed
-    apns.wire.instead = lambda _: EXPIRED if len(apns.wire.sent) == 2 else None
+    apns.wire.override = lambda _: EXPIRED if len(apns.wire.sent) == 2 else None
     assert sent(apns.sender, ALERT, *(iphone(n) for n in range(3))) == [Accepted()] * 3
     assert [post.path[-1] for post in apns.wire.sent] == ["0", "1", "1", "2"]
 

@@ -22,7 +22,7 @@ HOURS, MINUTES = timedelta(hours=1), timedelta(minutes=1)
 def posted(alert_: Alert = ALERT, target: Device | None = None) -> Post:
     fcm = google()
     sent(fcm.sender, alert_, target or android())
-    [post] = fcm.wire.letters
+    [post] = fcm.wire.pushes
     return post
 
 
@@ -32,7 +32,7 @@ def message_of(post: Post) -> Any:
 
 def token_requests(fcm: Google) -> list[Post]:
     """Return the requests to the token endpoint."""
-    return [post for post in fcm.wire.sent if post not in fcm.wire.letters]
+    return [post for post in fcm.wire.sent if post not in fcm.wire.pushes]
 
 
 def test_request_has_all_required_fields() -> None:
@@ -95,7 +95,7 @@ def test_one_access_token_is_used_for_half_an_hour() -> None:
         assert sent(fcm.sender, ALERT, android(1), android(2)) == [Accepted()] * 2
         fcm.advance(14 * MINUTES)
     assert len(token_requests(fcm)) == 1
-    [first] = {dict(post.headers)["authorization"] for post in fcm.wire.letters}
+    [first] = {dict(post.headers)["authorization"] for post in fcm.wire.pushes}
     assert first.startswith("Bearer ya29.")
 
 
@@ -108,7 +108,7 @@ def test_next_token_is_requested_while_old_one_is_used() -> None:
     assert kinds == ["token", "message", "token", "message", "message"]
     sent(fcm.sender, ALERT, android(1))
     assert len(token_requests(fcm)) == 2
-    bearers = [dict(post.headers)["authorization"] for post in fcm.wire.letters]
+    bearers = [dict(post.headers)["authorization"] for post in fcm.wire.pushes]
     assert bearers[0] != bearers[-1]
 
 
@@ -117,14 +117,14 @@ def test_message_written_before_the_next_token_uses_the_old_one() -> None:
     fcm = google()
     sent(fcm.sender, ALERT, android(1))
     fcm.advance(31 * MINUTES)
-    fcm.wire.instead = lambda post: Silence(reason="cut", left=True) if post in token_requests(fcm) else None
+    fcm.wire.override = lambda post: Silence(reason="cut", left=True) if post in token_requests(fcm) else None
     assert sent(fcm.sender, ALERT, android(1), android(2)) == [Accepted()] * 2
 
 
 def test_failed_token_request_is_repeated_once_a_minute() -> None:
     fcm = google()
     sent(fcm.sender, ALERT, android(1))
-    fcm.wire.instead = lambda post: Reply(status=500) if post in token_requests(fcm) else None
+    fcm.wire.override = lambda post: Reply(status=500) if post in token_requests(fcm) else None
     fcm.advance(31 * MINUTES)
     for _ in range(6):
         assert sent(fcm.sender, ALERT, android(1)) == [Accepted()]
@@ -151,10 +151,10 @@ def test_revoked_token_is_replaced_and_message_resent() -> None:
 
 def test_second_refused_token_is_a_config_error() -> None:
     fcm = google()
-    fcm.wire.instead = lambda post: None if post in token_requests(fcm) else Reply(status=401)
+    fcm.wire.override = lambda post: None if post in token_requests(fcm) else Reply(status=401)
     for receipt in sent(fcm.sender, ALERT, android(1), android(2)):
         assert isinstance(receipt, ConfigError)
-    assert len(fcm.wire.letters) == 3
+    assert len(fcm.wire.pushes) == 3
 
 
 @pytest.mark.parametrize(
@@ -164,27 +164,27 @@ def test_second_refused_token_is_a_config_error() -> None:
 )
 def test_all_devices_are_deferred_without_a_token(answer: Reply | Silence) -> None:
     fcm = google()
-    fcm.wire.instead = lambda _: answer
+    fcm.wire.override = lambda _: answer
     receipts = sent(fcm.sender, ALERT, *(android(n) for n in range(50)))
     assert {type(receipt) for receipt in receipts} == {RetryAt}
     sent(fcm.sender, ALERT, android(1))
-    assert fcm.wire.letters == []
+    assert fcm.wire.pushes == []
     assert len(token_requests(fcm)) == 1
-    fcm.wire.instead = lambda _: None
+    fcm.wire.override = lambda _: None
     fcm.advance(timedelta(seconds=20))
     assert sent(fcm.sender, ALERT, android(1)) == [Accepted()]
 
 
 def test_devices_are_read_lazily_without_a_token() -> None:
     fcm = google()
-    fcm.wire.instead = lambda _: Reply(status=503)
+    fcm.wire.override = lambda _: Reply(status=503)
     receipts = fcm.sender.send(ALERT, (android(n) for n in count()))
     assert [type(receipt) for _, receipt in islice(receipts, 3)] == [RetryAt] * 3
 
 
 def test_token_request_honors_retry_after() -> None:
     fcm = google()
-    fcm.wire.instead = lambda _: Reply(status=503, headers={"retry-after": "120"})
+    fcm.wire.override = lambda _: Reply(status=503, headers={"retry-after": "120"})
     assert sent(fcm.sender, ALERT, android(1)) == [RetryAt(at=NOON + 2 * MINUTES, reason="no access token: status 503")]
 
 
@@ -192,7 +192,7 @@ def test_refused_token_reason_contains_no_account_name() -> None:
     fcm = google()
     description = "Invalid grant: account not found, sender@project.example"
     body = json.dumps({"error": "invalid_grant", "error_description": description}).encode()
-    fcm.wire.instead = lambda _: Reply(status=400, body=body)
+    fcm.wire.override = lambda _: Reply(status=400, body=body)
     [receipt] = sent(fcm.sender, ALERT, android(1))
     assert receipt == ConfigError(
         reason="invalid_grant: account not found: the account or its key is gone, or this machine's clock is wrong."
@@ -206,7 +206,7 @@ def test_wrong_clock_is_named_as_a_possible_cause(hours: int) -> None:
     assert receipt == ConfigError(
         reason="invalid_grant: short-lived token: the account or its key is gone, or this machine's clock is wrong."
     )
-    assert fcm.wire.letters == []
+    assert fcm.wire.pushes == []
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_wrong_clock_is_named_as_a_possible_cause(hours: int) -> None:
 )
 def test_invalid_token_response_is_a_config_error(body: bytes) -> None:
     fcm = google()
-    fcm.wire.instead = lambda _: Reply(status=200, body=body)
+    fcm.wire.override = lambda _: Reply(status=200, body=body)
     [receipt] = sent(fcm.sender, ALERT, android(1))
     assert isinstance(receipt, ConfigError)
-    assert fcm.wire.letters == []
+    assert fcm.wire.pushes == []

@@ -15,7 +15,7 @@ from notifier.domain.push.receipt import Accepted, ConfigError, RetryAt, Unknown
 from notifier.ports.push import Reply, Silence
 from tests.support.examples import NOON, burst
 from tests.support.fakes.clock import ManualClock
-from tests.support.firebase_process import ByFirebaseAdmin, another, by_firebase_admin
+from tests.support.firebase_process import ByFirebaseAdmin, by_firebase_admin, new_line
 from tests.support.push_builders import ALERT, android, device, installation, sent
 
 UNAUTHENTICATED = Reply(status=401, body=b'{"error":{"status":"UNAUTHENTICATED"}}')
@@ -28,7 +28,7 @@ def firebase() -> ByFirebaseAdmin:
 
 
 def token_requests(firebase: ByFirebaseAdmin) -> int:
-    return len(firebase.wire.sent) - len(firebase.wire.letters)
+    return len(firebase.wire.sent) - len(firebase.wire.pushes)
 
 
 def forget_token(firebase: ByFirebaseAdmin) -> None:
@@ -39,7 +39,7 @@ def forget_token(firebase: ByFirebaseAdmin) -> None:
 def test_messages_equal_those_of_our_own_sender(alert: Alert) -> None:
     firebase = by_firebase_admin()
     sent(firebase.sender, alert, replace(android(1), locale="zh-Hant"), installation(2))
-    by_token, by_fid = (json.loads(post.body)["message"] for post in firebase.wire.letters)
+    by_token, by_fid = (json.loads(post.body)["message"] for post in firebase.wire.pushes)
     assert by_token.pop("token") == android(1).address.token  # type: ignore[union-attr]  # a FirebaseToken
     assert by_fid.pop("fid") == installation(2).address.fid  # type: ignore[union-attr]  # a FirebaseInstallation
     for message_, language in ((by_token, "zh-Hant"), (by_fid, "en")):
@@ -59,13 +59,13 @@ def test_message_is_resent_once_after_refused_token(firebase: ByFirebaseAdmin) -
     firebase.line.grants.revoke()
     assert sent(firebase.sender, ALERT, *DEVICES) == [Accepted()] * 40
     assert token_requests(firebase) <= 2
-    assert len(firebase.wire.letters) <= 1 + 16 + 40
+    assert len(firebase.wire.pushes) <= 1 + 16 + 40
 
 
 def test_second_refused_token_is_a_config_error(firebase: ByFirebaseAdmin) -> None:
-    firebase.wire.instead = lambda post: UNAUTHENTICATED if post in firebase.wire.letters else None
+    firebase.wire.override = lambda post: UNAUTHENTICATED if post in firebase.wire.pushes else None
     assert {type(receipt) for receipt in sent(firebase.sender, ALERT, *DEVICES)} == {ConfigError}
-    assert len(firebase.wire.letters) <= 16 + 40
+    assert len(firebase.wire.pushes) <= 16 + 40
 
 
 @pytest.mark.parametrize(
@@ -82,23 +82,23 @@ def test_failed_token_request_is_made_once_and_nothing_is_sent(
     firebase: ByFirebaseAdmin, answer: Reply | Silence, kind: type, reason: str
 ) -> None:
     forget_token(firebase)
-    firebase.wire.instead = lambda post: answer
+    firebase.wire.override = lambda post: answer
     receipts = sent(firebase.sender, ALERT, *DEVICES)
     assert {type(receipt) for receipt in receipts} == {kind}
     assert all(receipt.reason.startswith(reason) for receipt in receipts if not isinstance(receipt, Accepted))
-    assert (token_requests(firebase), firebase.wire.letters) == (1, [])
+    assert (token_requests(firebase), firebase.wire.pushes) == (1, [])
 
 
 def test_redirect_is_not_followed(firebase: ByFirebaseAdmin) -> None:
     redirect = Reply(status=307, headers={"location": f"{firebase.line.origin}/elsewhere"})
-    firebase.wire.instead = lambda post: redirect if post in firebase.wire.letters else None
+    firebase.wire.override = lambda post: redirect if post in firebase.wire.pushes else None
     [receipt] = sent(firebase.sender, ALERT, DEVICES[0])
     assert isinstance(receipt, ConfigError)
-    assert len(firebase.wire.letters) == 1
+    assert len(firebase.wire.pushes) == 1
 
 
 def test_missing_response_times_out() -> None:
-    firebase = by_firebase_admin(found=another(answer=timedelta(seconds=0.3)))
+    firebase = by_firebase_admin(connection=new_line(answer=timedelta(seconds=0.3)))
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Accepted()]
     firebase.line.stall()
     assert sent(firebase.sender, ALERT, DEVICES[0]) == [Unknown(reason="no answer in time")]
@@ -109,7 +109,7 @@ def test_message_rejected_by_library_names_only_the_field(firebase: ByFirebaseAd
     [receipt] = sent(firebase.sender, ALERT, device(FirebaseToken(token="")))
     assert isinstance(receipt, RetryAt)
     assert receipt.reason == "firebase-admin refuses Message.token"
-    assert firebase.wire.letters == []
+    assert firebase.wire.pushes == []
 
 
 def test_invalid_service_account_is_rejected() -> None:

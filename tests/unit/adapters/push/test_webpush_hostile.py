@@ -9,7 +9,7 @@ from notifier.domain.push.device import Device, WebSubscription
 from notifier.domain.push.device_address import PushServices
 from notifier.domain.push.receipt import Accepted, DropToken, RetryAt
 from tests.support.examples import NOON
-from tests.support.push_browsers import Connecting, World, device
+from tests.support.push_browsers import ResolvingTransport, World, device
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ ADDRESSES = {
 @pytest.mark.parametrize("leads_to", ADDRESSES)
 def test_ssrf_blocked(world: World, leads_to: str) -> None:
     """A push service name that resolves to a private address gets no connection and drops no device."""
-    transport = Connecting(guarded(lambda host, port: ADDRESSES[leads_to], PushServices()), world.answer)
+    transport = ResolvingTransport(guarded(lambda host, port: ADDRESSES[leads_to], PushServices()), world.answer)
     world.sender = replace(world.sender, transport=transport)
     [receipt] = world.send(device(world.browser()))
     if leads_to == "public":
@@ -74,7 +74,7 @@ def test_ssrf_blocked(world: World, leads_to: str) -> None:
 
 def test_name_rebound_to_private_address_is_blocked(world: World) -> None:
     answers = iter([["142.250.74.10"], ["10.0.0.1"], ["142.250.74.10"]])
-    transport = Connecting(guarded(lambda host, port: next(answers), PushServices()), world.answer)
+    transport = ResolvingTransport(guarded(lambda host, port: next(answers), PushServices()), world.answer)
     world.sender = replace(world.sender, transport=transport)
     browser = device(world.browser())
     assert [type(world.send(browser)[0]) for _ in range(3)] == [Accepted, RetryAt, Accepted]

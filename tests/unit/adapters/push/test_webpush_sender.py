@@ -198,15 +198,15 @@ def test_missing_response_is_unknown_and_retry_replaces_alert(world: World) -> N
         world.answer(post)
         return Silence(reason="no answer in time", left=True)
 
-    world.wire.instead = deliver_without_answer
+    world.wire.override = deliver_without_answer
     assert world.send(device(browser)) == [Unknown(reason="no answer in time")]
-    world.wire.instead = lambda _: None
+    world.wire.override = lambda _: None
     assert world.send(device(browser)) == [Accepted()]
     assert on_screen(world, browser) == ["ada mentioned @nova"]
 
 
 def test_unsent_message_is_retried(world: World) -> None:
-    world.wire.instead = lambda _: Silence(reason="cut", left=False)
+    world.wire.override = lambda _: Silence(reason="cut", left=False)
     assert world.send(device(world.browser())) == [RetryAt(at=NOON + 15 * SECOND, reason="cut")]
 
 

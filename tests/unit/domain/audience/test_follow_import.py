@@ -13,7 +13,7 @@ from notifier.domain.audience.bitmap import BLOCK_MEMBERS
 from notifier.domain.audience.follow_import import HALF, Crowds, Keys, boundary, cut, joined, keyed
 from notifier.domain.errors import Full
 from notifier.domain.ids import Member
-from tests.support.full_disk import no_file_beyond
+from tests.support.full_disk import limited_file_size
 
 Pair = tuple[int, int]
 
@@ -102,7 +102,7 @@ def test_a_run_that_was_cut_off_while_it_was_written_was_never_there(tmp_path: P
 def test_a_full_disk_refuses_a_run_and_has_nothing_of_it(tmp_path: Path) -> None:
     edges = SpilledEdges(tmp_path)
     edges.add(keys_of([(1, 2)]), 10)
-    with no_file_beyond(16), pytest.raises(Full):
+    with limited_file_size(16), pytest.raises(Full):
         edges.add(keys_of([(1, n) for n in range(2, 99)]), 20)
     assert (edges.read(), edges.count(), [path.name for path in tmp_path.iterdir()]) == (10, 1, ["10.run"])
     edges.add(keys_of([(1, 3)]), 20)

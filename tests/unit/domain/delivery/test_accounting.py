@@ -7,7 +7,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.accounting import Books, books
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, account
 from notifier.domain.delivery.slice import Step
-from tests.support.examples import NOON, entry, piece, plan_of, tally
+from tests.support.examples import NOON, entry, plan_of, slice_of, tally
 
 TALLIES = [tally(0, p0=1, p1=20, p2=300, suppressed=4), tally(1, p0=2, p1=30, p2=500, suppressed=1)]
 
@@ -27,12 +27,12 @@ def test_what_nobody_began_is_in_flight() -> None:
 
 def test_everybody_is_where_the_facts_say() -> None:
     found = of(
-        entry(piece(Tier.P0, 0), Fact.DONE, people=1),
-        entry(piece(Tier.P0, 1), Fact.DISPATCHED, n=1),
-        entry(piece(Tier.P1, 0), Fact.PULLED, people=20),
-        entry(piece(Tier.P1, 1), Fact.DEAD),
-        entry(piece(Tier.P2, 0), Fact.PARKED, note="t1"),
-        entry(piece(Tier.P2, 1), Fact.PARKED, note="lifted"),
+        entry(slice_of(Tier.P0, 0), Fact.DONE, people=1),
+        entry(slice_of(Tier.P0, 1), Fact.DISPATCHED, n=1),
+        entry(slice_of(Tier.P1, 0), Fact.PULLED, people=20),
+        entry(slice_of(Tier.P1, 1), Fact.DEAD),
+        entry(slice_of(Tier.P2, 0), Fact.PARKED, note="t1"),
+        entry(slice_of(Tier.P2, 1), Fact.PARKED, note="lifted"),
     )
     assert found == Books(expected=858, delivered=1, suppressed=5, parked=300, pulled=20, dead=30, in_flight=502)
     assert found.balanced
@@ -44,9 +44,9 @@ def test_once_the_seals_have_expired_there_is_nothing_to_check_against() -> None
 
 
 def test_alerts_are_no_deliveries() -> None:
-    assert of(entry(piece(Tier.P0, 0, step=Step.FCM), Fact.DONE, people=1)).delivered == 0
+    assert of(entry(slice_of(Tier.P0, 0, step=Step.FCM), Fact.DONE, people=1)).delivered == 0
 
 
 def test_one_person_too_many_or_too_few_is_noticed() -> None:
-    assert not of(entry(piece(Tier.P1, 0), Fact.DONE, people=19)).balanced
-    assert not of(entry(piece(Tier.P1, 0), Fact.PULLED, people=21)).balanced
+    assert not of(entry(slice_of(Tier.P1, 0), Fact.DONE, people=19)).balanced
+    assert not of(entry(slice_of(Tier.P1, 0), Fact.PULLED, people=21)).balanced

@@ -7,9 +7,9 @@ import pytest
 from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.ledger import Fact, LedgerEntry, SliceState, State, account
 from notifier.domain.delivery.slice import Step
-from tests.support.examples import HOUR, NOON, SECOND, claim, entry, piece, plan_of
+from tests.support.examples import HOUR, NOON, SECOND, claim, entry, plan_of, slice_of
 
-P1 = piece(Tier.P1)
+P1 = slice_of(Tier.P1)
 QUEUED = entry(P1, Fact.DISPATCHED, n=1)
 
 
@@ -23,7 +23,7 @@ def test_every_planned_slice_has_a_standing() -> None:
 
 
 def test_a_fact_about_a_slice_that_was_never_planned_is_no_concern() -> None:
-    stranger = piece(Tier.P1, 99)
+    stranger = slice_of(Tier.P1, 99)
     found = account(plan_of(), [entry(stranger, Fact.DONE)], [claim(stranger, at=NOON, until=NOON)])
     assert stranger not in found.standings
 
@@ -94,14 +94,14 @@ def test_an_ended_slice_is_never_in_flight() -> None:
 
 
 def test_phones_wait_for_the_rows_of_the_same_people() -> None:
-    phones = piece(Tier.P1, step=Step.FCM)
-    before = account(plan_of(pushed=(Tier.P1,)), [entry(piece(Tier.P1, 1), Fact.DONE)], ())
+    phones = slice_of(Tier.P1, step=Step.FCM)
+    before = account(plan_of(pushed=(Tier.P1,)), [entry(slice_of(Tier.P1, 1), Fact.DONE)], ())
     assert not before.rows_done(phones)
     assert before.with_entry(entry(P1, Fact.DONE)).rows_done(phones)
 
 
 def worth_until(*facts: LedgerEntry, step: Step) -> datetime:
-    return account(plan_of(pushed=(Tier.P1,)), facts, ()).worth_until(piece(Tier.P1, step=step))
+    return account(plan_of(pushed=(Tier.P1,)), facts, ()).worth_until(slice_of(Tier.P1, step=step))
 
 
 def test_rows_are_worth_their_term_from_the_opening() -> None:
@@ -130,13 +130,13 @@ def phones_of(*facts: LedgerEntry, pushed: tuple[Tier, ...] = (Tier.P1, Tier.P2,
 def test_rows_whose_people_have_no_phones_have_nothing_behind_them(
     tier: Tier, phones: int | None, left: set[Tier]
 ) -> None:
-    done = entry(piece(tier), Fact.DONE, phones=phones)
+    done = entry(slice_of(tier), Fact.DONE, phones=phones)
     assert phones_of(done) == left
     before = account(plan_of(shards=1, pushed=(Tier.P1, Tier.P2, Tier.DORMANT)), (), ())
     assert {one.tier for one in before.with_entry(done).standings if one.step is not Step.ROWS} == left
 
 
-PHONES_OF_P1 = piece(Tier.P1, step=Step.FCM)
+PHONES_OF_P1 = slice_of(Tier.P1, step=Step.FCM)
 
 
 def waiting(*facts: LedgerEntry, now: datetime) -> SliceState:

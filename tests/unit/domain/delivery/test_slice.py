@@ -6,7 +6,7 @@ from notifier.domain.audience.tiers import Tier
 from notifier.domain.delivery.slice import HAND_BACK_AFTER, PHONES, TERMS, Pool, Slice, Step
 from notifier.domain.errors import BadSubject
 from notifier.domain.ids import BurstKey, Kind, Subject, UserId
-from tests.support.examples import piece
+from tests.support.examples import slice_of
 
 
 @pytest.mark.parametrize("owner", ["nova", "a/b", "a#1/rows/p1/0-0"])
@@ -24,15 +24,15 @@ def test_what_is_no_slice_is_refused(text: str) -> None:
 
 
 def test_rows_go_to_the_pool_of_their_tier_and_phones_to_that_of_their_provider() -> None:
-    assert [piece(tier).pool for tier in (Tier.P0, Tier.P1, Tier.P2)] == [Pool.P0, Pool.P1, Pool.P2]
+    assert [slice_of(tier).pool for tier in (Tier.P0, Tier.P1, Tier.P2)] == [Pool.P0, Pool.P1, Pool.P2]
     for step, pool in zip(PHONES, (Pool.APNS, Pool.FCM, Pool.WEB), strict=True):
-        assert {piece(tier, step=step).pool for tier in Tier} == {pool}
+        assert {slice_of(tier, step=step).pool for tier in Tier} == {pool}
         assert str(pool) == f"push.{step.platform}"
 
 
 def test_both_ends_of_a_slice_belong_to_it() -> None:
-    assert list(piece(first=3, last=5).shards) == [3, 4, 5]
-    assert piece(first=3).width == 1
+    assert list(slice_of(first=3, last=5).shards) == [3, 4, 5]
+    assert slice_of(first=3).width == 1
 
 
 def test_a_lost_task_is_found_within_its_tier_s_deadline() -> None:

@@ -23,9 +23,9 @@ from notifier.domain.push.catch_up import (
 )
 from notifier.domain.push.send_log import Olders, Window
 from notifier.domain.timing import REACH, STALE
-from tests.support.examples import HOUR, NOON, SECOND, burst, entry, piece, plan_of
+from tests.support.examples import HOUR, NOON, SECOND, burst, entry, plan_of, slice_of
 
-FCM = piece(Tier.P1, 2, step=Step.FCM)
+FCM = slice_of(Tier.P1, 2, step=Step.FCM)
 
 
 def of(*entries: LedgerEntry) -> BurstProgress:
